@@ -49,7 +49,7 @@ mod header {
         ("outcome_log", "Worker pools: the log of what became of tasks"),
         ("workers", "Worker pools"),
         ("retry", "How what has failed is tried again"),
-        ("kind", "Worker pools: names of tasks, and their settings"),
+        ("task_type", "Worker pools: task types, and their settings"),
         ("work_task", "Worker pools: tasks"),
         ("task_fd", "Worker pools: a descriptor that tells of ends"),
         ("work_pull", "Worker pools: attempts that are pulled as data"),

@@ -6,7 +6,7 @@
 //! ```
 
 use paceline::metrics::{Registry, Value};
-use paceline::task::{Attempt, Fault, Phases, Retry, Status, Task, WorkerPool};
+use paceline::task::{Attempt, Fault, Phases, Retry, Status, TaskHandle, WorkerPool};
 use paceline::{Flow, Lane, Pool};
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -41,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // A name has settings, which single tasks may override.
     let retry = Retry::fixed(3, Duration::from_millis(5));
-    let kind = workers.kind("fetch").retry(retry).deadline(Duration::from_secs(60)).build()?;
+    let kind = workers.task_type("fetch").retry(retry).deadline(Duration::from_secs(60)).build()?;
     workers.on_shutdown("say goodbye", || println!("clean-up: the backend is told goodbye"));
 
     // Every 5 ms, beside the tasks, until it is deregistered.
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Err(_) => Flow::Done,
     })?;
 
-    let mut tasks: Vec<Task<u32>> = Vec::new();
+    let mut tasks: Vec<TaskHandle<u32>> = Vec::new();
     for number in 0..100 {
         let work = move |attempt: &Attempt<'_>| fetch(number, attempt);
         let mut task = kind.task(work).lane(LANES[number as usize % 4]);
@@ -87,7 +87,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{count} failed, because {fault}");
     }
     let stats = workers.stats();
-    println!("attempts that were followed by another: {}", stats.kinds[0].retried);
+    println!("attempts that were followed by another: {}", stats.task_types[0].retried);
     println!("the periodic task ran at least 3 times");
 
     let report = workers.shutdown(Phases::default());

@@ -1807,37 +1807,37 @@ pace_status_t pace_pull_done(pace_pool_t *pool);
 #define PACE_TIMEOUT_DEADLINE 4
 
 /** All of it is with the kernel. */
-#define PACE_WROTE_SENT 0
+#define PACE_WRITE_STATUS_SENT 0
 
 /** Some waits in the queue. Inside a hook it always does: it is tried when the hook returns. */
-#define PACE_WROTE_QUEUED 1
+#define PACE_WRITE_STATUS_QUEUED 1
 
 /**
  * The same, and the queue is above its high mark: nothing is read from this connection before it has
  * fallen to the low mark. Whoever can should write no more until the hook `writable`.
  */
-#define PACE_WROTE_ABOVE_HIGH_MARK 2
+#define PACE_WRITE_STATUS_ABOVE_HIGH_MARK 2
 
 /**
  * None of it: an answer of HTTP whose body is not sent (to HEAD, or with the status 204, 205 or 304).
  * All that follows would be dropped, too, so there is nothing more to produce.
  */
-#define PACE_WROTE_UNWANTED 3
+#define PACE_WRITE_STATUS_UNWANTED 3
 
 /** From the hook `open`: the connection is wanted. */
-#define PACE_VERDICT_ACCEPT 0
+#define PACE_ACCEPT_YES 0
 
 /** From the hook `open`: it is not. It is sent what the hook has written, and closed. */
-#define PACE_VERDICT_REFUSE 1
+#define PACE_ACCEPT_REFUSE 1
 
 /** From the hook `timeout`: close at once, with PACE_REASON_TIMED_OUT. */
-#define PACE_PATIENCE_CLOSE 0
+#define PACE_TIMEOUT_ACTION_CLOSE 0
 
 /**
  * From the hook `timeout`: go on; the time begins anew, but a deadline is unset. Also the answer of a
  * hook that has called pace_conn_close() to send a last message.
  */
-#define PACE_PATIENCE_KEEP 1
+#define PACE_TIMEOUT_ACTION_KEEP 1
 
 /** As many bytes hold the text of every address, with its NUL. */
 #define PACE_ADDRESS_SIZE 512
@@ -1853,7 +1853,7 @@ typedef struct pace_conn_t pace_conn_t;
 
 /**
  * The hook `open`: the connection is there. Called once, before all others but `close`. Answers with
- * a PACE_VERDICT_ number; any other counts as a failure of the hook. Without one all are wanted.
+ * a PACE_ACCEPT_ number; any other counts as a failure of the hook. Without one all are wanted.
  */
 typedef int32_t (*pace_conn_open_fn)(void *user_data, pace_conn_t *conn);
 
@@ -1863,7 +1863,7 @@ typedef int32_t (*pace_conn_open_fn)(void *user_data, pace_conn_t *conn);
  * reading goes on after a pause or after output has drained). It grows up to max_unconsumed. More
  * than `size` counts as a failure of the hook.
  *
- * Nothing is read, and this is not called, while the output is above its high mark (PACE_WROTE_ABOVE_HIGH_MARK),
+ * Nothing is read, and this is not called, while the output is above its high mark (PACE_WRITE_STATUS_ABOVE_HIGH_MARK),
  * after pace_conn_pause(), and after pace_conn_close().
  */
 typedef size_t (*pace_conn_data_fn)(void *user_data,
@@ -1881,7 +1881,7 @@ typedef void (*pace_conn_fn)(void *user_data, pace_conn_t *conn);
 typedef void (*pace_conn_written_fn)(void *user_data, pace_conn_t *conn, uint64_t token);
 
 /**
- * The hook `timeout`: a time is over, PACE_TIMEOUT_. Answers with a PACE_PATIENCE_ number; any other
+ * The hook `timeout`: a time is over, PACE_TIMEOUT_. Answers with a PACE_TIMEOUT_ACTION_ number; any other
  * counts as a failure of the hook. Without one the connection is closed.
  */
 typedef int32_t (*pace_conn_timeout_fn)(void *user_data, pace_conn_t *conn, uint32_t kind);
@@ -1970,7 +1970,7 @@ typedef struct pace_piece_t {
 pace_status_t pace_conn_hooks_init(pace_conn_hooks_t *hooks, size_t size);
 
 /**
- * Writes, in order, without waiting. *wrote is PACE_WROTE_QUEUED or PACE_WROTE_ABOVE_HIGH_MARK;
+ * Writes, in order, without waiting. *wrote is PACE_WRITE_STATUS_QUEUED or PACE_WRITE_STATUS_ABOVE_HIGH_MARK;
  * `wrote` may be NULL.
  *
  * PACE_ESTALE after pace_conn_close() or pace_conn_shutdown_write(), and if the peer is gone;
@@ -2174,10 +2174,10 @@ pace_status_t pace_conn_queued(pace_conn_t *conn, size_t *queued);
 /* ----------------------------------------------------- Filters: between a socket and its hooks */
 
 /** From `received`: plain bytes may still come. */
-#define PACE_INFLOW_OPEN 0
+#define PACE_FILTER_READ_OPEN 0
 
 /** From `received`: the peer has said that it sends no more; the hook `finished` follows. */
-#define PACE_INFLOW_ENDED 1
+#define PACE_FILTER_READ_ENDED 1
 
 /** Where a hook of a filter puts bytes: good for that call only, and on that thread. */
 typedef struct pace_sink_t pace_sink_t;
@@ -2192,7 +2192,7 @@ typedef int32_t (*pace_filter_make_fn)(void *user_data, pace_conn_t *conn, void 
 /**
  * These bytes have come. What the hook `data` is to see goes to `plain`, and what the peer is to be
  * answered to `wire` (a handshake, say). It takes all of them, and keeps what it cannot turn yet.
- * Answers with a PACE_INFLOW_ number; any other, a negative errno as a rule, ends the connection with
+ * Answers with a PACE_FILTER_READ_ number; any other, a negative errno as a rule, ends the connection with
  * PACE_REASON_FAILED, when what is in `plain` was shown and what is in `wire` was tried.
  */
 typedef int32_t (*pace_filter_received_fn)(void *filter,
@@ -2215,7 +2215,7 @@ typedef int32_t (*pace_filter_written_fn)(void *filter,
 typedef void (*pace_filter_finish_fn)(void *filter, pace_sink_t *wire);
 
 /**
- * The socket has ended though `received` did not say PACE_INFLOW_ENDED. Answers 0 if peers may end like
+ * The socket has ended though `received` did not say PACE_FILTER_READ_ENDED. Answers 0 if peers may end like
  * that; anything else, a negative errno as a rule, is a failure of the connection, and the hook
  * `finished` is not called.
  */
@@ -2667,7 +2667,7 @@ void pace_server_free(pace_server_t *server);
 
 /**
  * Writes, in order, without waiting: what the kernel takes is sent at once, the rest is queued.
- * *wrote is a PACE_WROTE_ number; `wrote` may be NULL.
+ * *wrote is a PACE_WRITE_STATUS_ number; `wrote` may be NULL.
  *
  * PACE_ESTALE if the connection has ended, is to be closed, or its peer is gone; PACE_EFULL if the
  * queue would exceed its maximum: none of it was taken. An answer whose request was not admitted, by
@@ -2997,7 +2997,7 @@ typedef struct pace_completion_t {
     size_t size;
     /** PACE_COMPLETE_ bits. */
     uint32_t flags;
-    /** Out: a PACE_WROTE_ number, if something was written. */
+    /** Out: a PACE_WRITE_STATUS_ number, if something was written. */
     uint32_t wrote;
     /**
      * Out: what has become of it. PACE_ESTALE: no such event is out, or, of bytes, the connection has
@@ -3446,10 +3446,10 @@ pace_status_t pace_request_fail(const char *reason);
 
 /**
  * Writes, in order, without waiting. What the peer does not take is queued; with
- * PACE_WROTE_ABOVE_HIGH_MARK whoever can should write no more until the output has fallen
- * (pace_body_on_writable()). PACE_WROTE_UNWANTED: the peer gets no body (an answer to HEAD, or with the
+ * PACE_WRITE_STATUS_ABOVE_HIGH_MARK whoever can should write no more until the output has fallen
+ * (pace_body_on_writable()). PACE_WRITE_STATUS_UNWANTED: the peer gets no body (an answer to HEAD, or with the
  * status 204, 205 or 304), and the bytes were dropped. No mark paces such a body: finish it. To write no
- * bytes tells this before the first ones are produced. *wrote is a PACE_WROTE_ number; `wrote` may be
+ * bytes tells this before the first ones are produced. *wrote is a PACE_WRITE_STATUS_ number; `wrote` may be
  * NULL.
  *
  * PACE_EINVAL for more bytes than were announced, PACE_EFULL if the queue would exceed its maximum:
@@ -3528,7 +3528,7 @@ pace_status_t pace_body_pump(pace_body_t *body,
 #define PACE_REQUEST_EVENT_REQUEST 0
 
 /**
- * The output of a body that goes on pressed (PACE_WROTE_ABOVE_HIGH_MARK), and has fallen to the low
+ * The output of a body that goes on pressed (PACE_WRITE_STATUS_ABOVE_HIGH_MARK), and has fallen to the low
  * mark: its next piece may be written.
  */
 #define PACE_REQUEST_EVENT_WRITABLE 1
@@ -3614,7 +3614,7 @@ typedef struct pace_answer_t {
     /** PACE_ANSWER_ bits. */
     uint32_t flags;
     /**
-     * Out: a PACE_WROTE_ number, for pieces with PACE_ANSWER_MORE. PACE_WROTE_UNWANTED: the peer gets no
+     * Out: a PACE_WRITE_STATUS_ number, for pieces with PACE_ANSWER_MORE. PACE_WRITE_STATUS_UNWANTED: the peer gets no
      * body; end it with an answer without PACE_ANSWER_MORE.
      */
     uint32_t wrote;
@@ -4623,7 +4623,7 @@ void pace_udp_pulled_free(pace_udp_pulled_t *pulled);
 typedef struct pace_attempt_t pace_attempt_t;
 
 /**
- * A task of a worker pool. It is called for each attempt, by one thread at a time, unless its kind overlaps
+ * A task of a worker pool. It is called for each attempt, by one thread at a time, unless its task type overlaps
  * retries. *outcome is PACE_EFAILED beforehand; set it to 0 for success, or to a number of your own. What it says by
  * pace_attempt_fail(), pace_attempt_permanent() and pace_attempt_retry_after() counts if the outcome is
  * not 0.
@@ -4655,7 +4655,7 @@ pace_status_t pace_attempt_number(const pace_attempt_t *attempt, uint32_t *numbe
 pace_status_t pace_attempt_task(const pace_attempt_t *attempt, uint64_t *id);
 
 /**
- * The name of the task's kind. Static.
+ * The name of the task's task type. Static.
  *
  * Threads: the function's. In handlers: in this task's; it never waits.
  */
@@ -4771,7 +4771,7 @@ typedef struct pace_outcome_t {
     uint64_t time_ns;
     /** The task's number, as in its report. */
     uint64_t id;
-    /** The name of its kind. */
+    /** The name of its task type. */
     const char *name;
     /** What went wrong last; empty if nothing did. */
     const char *message;
@@ -4927,7 +4927,7 @@ typedef struct pace_workers_config_t {
     /** Set by pace_workers_config_init(). */
     uint32_t struct_size;
     /**
-     * How many tasks may wait for their keys, and how many for the rate of each kind, before others are
+     * How many tasks may wait for their keys, and how many for the rate of each task type, before others are
      * refused: 1 to 2^24. Default 65,536.
      */
     uint32_t max_waiting;
@@ -4966,14 +4966,14 @@ typedef struct pace_workers_config_t {
     uint32_t scaling_patience;
     /** What figures of it are labelled with: UTF-8. NULL: "workers". */
     const char *name;
-    /** PACE_FULL_: what is done when a lane is full, unless a kind or a task says otherwise. */
+    /** PACE_OVERLOAD_: what is done when a lane is full, unless a task type or a task says otherwise. */
     uint32_t full;
     /**
-     * How many tasks with PACE_FULL_DROP_OLDEST may wait, in all lanes together, before the oldest is
+     * How many tasks with PACE_OVERLOAD_DROP_OLDEST may wait, in all lanes together, before the oldest is
      * dropped: up to 2^24. 0 (default): the pool's lane_capacity.
      */
     uint32_t max_droppable;
-    /** For PACE_FULL_WAIT: for how long. PACE_FOREVER: as long as it takes. */
+    /** For PACE_OVERLOAD_WAIT: for how long. PACE_FOREVER: as long as it takes. */
     uint64_t full_wait_ns;
     /** What runs around each attempt, the first outermost. NULL (default): nothing. */
     const pace_middleware_t *middleware;
@@ -5009,7 +5009,7 @@ typedef struct pace_workers_report_t {
 } pace_workers_report_t;
 
 /**
- * Called for each line of a shutdown's report: PACE_ENDED_, the name of the kind or hook, how many, and
+ * Called for each line of a shutdown's report: PACE_ENDED_, the name of the task type or hook, how many, and
  * the thread (PACE_ENDED_STUCK only) or PACE_NONE. The name is good during the call.
  */
 typedef void (*pace_ended_fn)(void *user_data,
@@ -5092,7 +5092,7 @@ pace_status_t pace_workers_shutdown(pace_workers_t *workers,
 /**
  * Frees a worker pool: ids of its tasks name nothing any more. It is not shut down by that: what was
  * accepted goes on until the pool stops, unobserved; with the pool an attempt that was pulled and not completed
- * has failed for good. Free its kinds before or after. NULL: nothing.
+ * has failed for good. Free its task types before or after. NULL: nothing.
  *
  * Threads: any, as long as no other uses the worker pool any more. In handlers: yes, it never waits.
  */
@@ -5100,7 +5100,7 @@ void pace_workers_free(pace_workers_t *workers);
 
 /* ---------------------------------------------------------- How what has failed is tried again */
 
-/** For a kind: no retries. For a task: as its kind. */
+/** For a task type: no retries. For a task: as its task type. */
 #define PACE_RETRY_DEFAULT 0
 
 /** No retries. */
@@ -5121,7 +5121,7 @@ void pace_workers_free(pace_workers_t *workers);
 /** Anything from first_ns to cap_ns after each failure. */
 #define PACE_RETRY_RANDOM 5
 
-/** What the kind's retry_delay says. */
+/** What the task type's retry_delay says. */
 #define PACE_RETRY_CUSTOM 6
 
 /** As the shape has it: FULL for exponential delays, else NONE. */
@@ -5154,28 +5154,28 @@ typedef struct pace_retry_t {
     uint64_t within_ns;
 } pace_retry_t;
 
-/* -------------------------------------------- Worker pools: names of tasks, and their settings */
+/* ------------------------------------------------ Worker pools: task types, and their settings */
 
 /**
- * For a task: as its kind; for a kind: as its worker pool; for that: wait for room outside the pool's
+ * For a task: as its task type; for a task type: as its worker pool; for that: wait for room outside the pool's
  * threads, as long as it takes; inside, PACE_EFULL.
  */
-#define PACE_FULL_DEFAULT 0
+#define PACE_OVERLOAD_DEFAULT 0
 
 /** PACE_EFULL at once. */
-#define PACE_FULL_REJECT 1
+#define PACE_OVERLOAD_REJECT 1
 
 /** Wait for full_wait_ns at most. */
-#define PACE_FULL_WAIT 2
+#define PACE_OVERLOAD_WAIT 2
 
 /** The first attempt runs in the submitter's thread; inside the pool PACE_EFULL. */
-#define PACE_FULL_RUN_HERE 3
+#define PACE_OVERLOAD_RUN_HERE 3
 
 /** The oldest task with this policy in the lowest lane is dropped, and ends as PACE_TASK_REJECTED. */
-#define PACE_FULL_DROP_OLDEST 4
+#define PACE_OVERLOAD_DROP_OLDEST 4
 
-/** A kind of tasks: a name with its settings and its statistics. */
-typedef struct pace_kind_t pace_kind_t;
+/** A task type of tasks: a name with its settings and its statistics. */
+typedef struct pace_task_type_t pace_task_type_t;
 
 /**
  * The delay before a retry, in nanoseconds: `retry` is 1 after the first failure. It is called on the
@@ -5183,9 +5183,9 @@ typedef struct pace_kind_t pace_kind_t;
  */
 typedef uint64_t (*pace_delay_fn)(void *user_data, uint32_t retry);
 
-/** Settings of a kind. Call pace_kind_config_init(), change what you like, call pace_kind_new(). */
-typedef struct pace_kind_config_t {
-    /** Set by pace_kind_config_init(). */
+/** Settings of a task type. Call pace_task_type_config_init(), change what you like, call pace_task_type_new(). */
+typedef struct pace_task_type_config_t {
+    /** Set by pace_task_type_config_init(). */
     uint32_t struct_size;
     /** PACE_LANE_. Default PACE_LANE_NORMAL. */
     uint32_t lane;
@@ -5240,11 +5240,11 @@ typedef struct pace_kind_config_t {
      * task ends, unless its retries overlap. 0 (default): one second.
      */
     uint64_t grace_ns;
-    /** PACE_FULL_: what is done when the lane is full. Default: as its worker pool. */
+    /** PACE_OVERLOAD_: what is done when the lane is full. Default: as its worker pool. */
     uint32_t full;
     /** Zero. */
     uint32_t reserved2;
-    /** For PACE_FULL_WAIT: for how long. PACE_FOREVER: as long as it takes. */
+    /** For PACE_OVERLOAD_WAIT: for how long. PACE_FOREVER: as long as it takes. */
     uint64_t full_wait_ns;
     /**
      * An attempt whose time is over does not hold up the next one: both may run at once, so the function
@@ -5264,7 +5264,7 @@ typedef struct pace_kind_config_t {
      * waited for.
      */
     uint64_t lease_ns;
-} pace_kind_config_t;
+} pace_task_type_config_t;
 
 /**
  * Fills a configuration with the defaults. `size` is sizeof *config.
@@ -5273,44 +5273,44 @@ typedef struct pace_kind_config_t {
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_kind_config_init(pace_kind_config_t *config, size_t size);
+pace_status_t pace_task_type_config_init(pace_task_type_config_t *config, size_t size);
 
 /**
- * A kind of this name. Kinds are for names that are few ("resize", not "resize image 17"): what is known
+ * A task type of this name. Task types are for names that are few ("resize", not "resize image 17"): what is known
  * of one is kept as long as the pool, and the name as long as the process. The name is UTF-8, and is copied.
- * A `config` of NULL means the defaults. The same name with the same settings is the same kind.
+ * A `config` of NULL means the defaults. The same name with the same settings is the same task type.
  *
  * PACE_EINVAL names the field, its value and the allowed range; or the name has other settings already.
  * PACE_EVERSION.
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_kind_new(pace_workers_t *workers,
-                            const char *name,
-                            const pace_kind_config_t *config,
-                            pace_kind_t **kind);
+pace_status_t pace_task_type_new(pace_workers_t *workers,
+                                 const char *name,
+                                 const pace_task_type_config_t *config,
+                                 pace_task_type_t **task_type);
 
 /**
- * Runs a function once, in the kind's lane: no id, no limits, no retries, and it costs what
- * pace_pool_post() costs. It is counted in the pool's books, not in the kind's. While the lane is full the
- * kind's policy is followed; PACE_FULL_DROP_OLDEST is PACE_FULL_REJECT here, for what has no id is not
+ * Runs a function once, in the task type's lane: no id, no limits, no retries, and it costs what
+ * pace_pool_post() costs. It is counted in the pool's books, not in the task type's. While the lane is full the
+ * task type's policy is followed; PACE_OVERLOAD_DROP_OLDEST is PACE_OVERLOAD_REJECT here, for what has no id is not
  * dropped, and drops nobody.
  *
  * PACE_EFULL, PACE_ESHUTDOWN; PACE_EINVAL.
  *
  * Threads: any. In handlers: yes, it never waits there.
  */
-pace_status_t pace_kind_post(const pace_kind_t *kind,
-                             pace_task_fn run,
-                             void *user_data,
-                             pace_drop_fn drop);
+pace_status_t pace_task_type_post(const pace_task_type_t *task_type,
+                                  pace_task_fn run,
+                                  void *user_data,
+                                  pace_drop_fn drop);
 
 /**
- * Frees what names a kind. Its tasks go on, and what is known of the name is kept. NULL: nothing.
+ * Frees what names a task type. Its tasks go on, and what is known of the name is kept. NULL: nothing.
  *
  * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
  */
-void pace_kind_free(pace_kind_t *kind);
+void pace_task_type_free(pace_task_type_t *task_type);
 
 /* ------------------------------------------------------------------------- Worker pools: tasks */
 
@@ -5339,17 +5339,17 @@ void pace_kind_free(pace_kind_t *kind);
 #define PACE_TASK_REJECTED 7
 
 /**
- * What one task, or all of a batch, have in place of their kind's settings. Call
+ * What one task, or all of a batch, have in place of their task type's settings. Call
  * pace_task_options_init(), and change what you like.
  */
 typedef struct pace_task_options_t {
     /** Set by pace_task_options_init(). */
     uint32_t struct_size;
-    /** PACE_LANE_. PACE_DEFAULT: the kind's. */
+    /** PACE_LANE_. PACE_DEFAULT: the task type's. */
     uint32_t lane;
-    /** PACE_RETRY_DEFAULT: the kind's. */
+    /** PACE_RETRY_DEFAULT: the task type's. */
     pace_retry_t retry;
-    /** How long each attempt may take. 0: as the kind has it; PACE_FOREVER: no limit. So for the next two. */
+    /** How long each attempt may take. 0: as the task type has it; PACE_FOREVER: no limit. So for the next two. */
     uint64_t timeout_ns;
     /** How long it may wait for its first attempt. */
     uint64_t queue_timeout_ns;
@@ -5370,17 +5370,17 @@ typedef struct pace_task_options_t {
     /** Zero. */
     uint8_t reserved[7];
     /**
-     * How long each attempt may take before it is asked to give up. 0: as the kind has it; PACE_FOREVER:
+     * How long each attempt may take before it is asked to give up. 0: as the task type has it; PACE_FOREVER:
      * no limit.
      */
     uint64_t soft_timeout_ns;
-    /** How long an attempt whose time is over may take to return. 0: as the kind has it. */
+    /** How long an attempt whose time is over may take to return. 0: as the task type has it. */
     uint64_t grace_ns;
-    /** PACE_FULL_. Not for tasks without a function. */
+    /** PACE_OVERLOAD_. Not for tasks without a function. */
     uint32_t full;
     /** Zero. */
     uint32_t reserved2;
-    /** For PACE_FULL_WAIT: for how long. PACE_FOREVER: as long as it takes. */
+    /** For PACE_OVERLOAD_WAIT: for how long. PACE_FOREVER: as long as it takes. */
     uint64_t full_wait_ns;
 } pace_task_options_t;
 
@@ -5392,7 +5392,7 @@ typedef struct pace_task_report_t {
     uint32_t status;
     /** The task's number, which no other task of this process has or had. */
     uint64_t id;
-    /** The name of its kind. Static. */
+    /** The name of its task type. Static. */
     const char *name;
     /**
      * What went wrong last; NULL if it has completed. Good until this thread gets another report, or
@@ -5426,7 +5426,7 @@ typedef void (*pace_task_ended_fn)(void *user_data, uint32_t status);
 pace_status_t pace_task_options_init(pace_task_options_t *options, size_t size);
 
 /**
- * Submits a task of a kind. `options` may be NULL. `task` may be NULL: then the task has no id, and
+ * Submits a task of a task type. `options` may be NULL. `task` may be NULL: then the task has no id, and
  * nobody learns its outcome but the statistics. An id is given back by pace_workers_wait() or
  * pace_workers_detach(). From outside the pool's threads it waits while the lane is full; inside a handler
  * it never waits.
@@ -5437,7 +5437,7 @@ pace_status_t pace_task_options_init(pace_task_options_t *options, size_t size);
  * Threads: any. In handlers: yes, it never waits there.
  */
 pace_status_t pace_workers_submit(pace_workers_t *workers,
-                                  const pace_kind_t *kind,
+                                  const pace_task_type_t *task_type,
                                   pace_attempt_fn run,
                                   void *user_data,
                                   pace_drop_fn drop,
@@ -5445,8 +5445,8 @@ pace_status_t pace_workers_submit(pace_workers_t *workers,
                                   pace_task_t *task);
 
 /**
- * Submits `count` tasks of a kind, in order, with the same options, up to 32 by one atomic step (one after
- * the other if they have a key or a delay, if the oldest is to be dropped for them, or if the kind overlaps
+ * Submits `count` tasks of a task type, in order, with the same options, up to 32 by one atomic step (one after
+ * the other if they have a key or a delay, if the oldest is to be dropped for them, or if the task type overlaps
  * retries). `tasks` is NULL or has room for
  * `count` ids. *accepted says how many were taken, also for PACE_EFULL and PACE_ESHUTDOWN: of the others
  * user_data is still the caller's.
@@ -5457,7 +5457,7 @@ pace_status_t pace_workers_submit(pace_workers_t *workers,
  * Threads: any. In handlers: yes, it never waits there.
  */
 pace_status_t pace_workers_submit_batch(pace_workers_t *workers,
-                                        const pace_kind_t *kind,
+                                        const pace_task_type_t *task_type,
                                         const pace_attempt_work_t *work,
                                         size_t count,
                                         const pace_task_options_t *options,
@@ -5660,7 +5660,7 @@ typedef struct pace_attempt_end_t {
  * Threads: any. In handlers: yes, it never waits.
  */
 pace_status_t pace_workers_submit_pulled(pace_workers_t *workers,
-                                         const pace_kind_t *kind,
+                                         const pace_task_type_t *task_type,
                                          uint64_t token,
                                          const pace_task_options_t *options,
                                          pace_task_t *task);
@@ -5675,7 +5675,7 @@ pace_status_t pace_workers_submit_pulled(pace_workers_t *workers,
  * Threads: any. In handlers: yes, it never waits.
  */
 pace_status_t pace_workers_submit_pulled_batch(pace_workers_t *workers,
-                                               const pace_kind_t *kind,
+                                               const pace_task_type_t *task_type,
                                                const uint64_t *tokens,
                                                size_t count,
                                                const pace_task_options_t *options,
@@ -5743,10 +5743,10 @@ pace_status_t pace_workers_pollable(pace_workers_t *workers,
 /* ------------------------------------------------ Worker pools: tasks that run again and again */
 
 /** Ticks that come while a run has not ended are skipped. */
-#define PACE_MISSED_SKIP 0
+#define PACE_MISSED_TICK_SKIP 0
 
 /** However many there were, one run makes up for them, as soon as the one before has ended. */
-#define PACE_MISSED_COALESCE 1
+#define PACE_MISSED_TICK_COALESCE 1
 
 /** A task that runs again and again. */
 typedef struct pace_periodic_t pace_periodic_t;
@@ -5754,7 +5754,7 @@ typedef struct pace_periodic_t pace_periodic_t;
 /**
  * Runs a task every `period_ns` (1 µs to 100 years), first after one period and the options' delay. Each
  * run is a task of its own, with these options: its own attempts and limits. Runs never overlap.
- * `missed` is PACE_MISSED_. `options` may be NULL. It ends with pace_periodic_free(), or when the worker
+ * `missed` is PACE_MISSED_TICK_. `options` may be NULL. It ends with pace_periodic_free(), or when the worker
  * pool is shut down.
  *
  * PACE_EINVAL, PACE_EVERSION, PACE_ESHUTDOWN; PACE_EFULL when all max_handles of the pool are in use.
@@ -5762,7 +5762,7 @@ typedef struct pace_periodic_t pace_periodic_t;
  * Threads: any. In handlers: yes, it never waits.
  */
 pace_status_t pace_workers_every(pace_workers_t *workers,
-                                 const pace_kind_t *kind,
+                                 const pace_task_type_t *task_type,
                                  uint64_t period_ns,
                                  uint32_t missed,
                                  pace_attempt_fn run,
@@ -5814,10 +5814,10 @@ void pace_periodic_free(pace_periodic_t *periodic);
 #define PACE_METRICS_OPENMETRICS 3
 
 /**
- * What has happened to the tasks of one kind. Counts never fall, but for `running`. Set struct_size to
+ * What has happened to the tasks of one task type. Counts never fall, but for `running`. Set struct_size to
  * sizeof the struct before the call, here and below.
  */
-typedef struct pace_kind_stats_t {
+typedef struct pace_task_type_stats_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
     /** Zero. */
@@ -5846,7 +5846,7 @@ typedef struct pace_kind_stats_t {
     uint64_t running;
     /** Outcomes of attempts that had been overtaken by a retry: they changed nothing. */
     uint64_t discarded;
-} pace_kind_stats_t;
+} pace_task_type_stats_t;
 
 /**
  * The books of a worker pool. At rest they balance exactly: submitted = accepted + rejected, and
@@ -5902,13 +5902,14 @@ typedef struct pace_health_t {
 } pace_health_t;
 
 /**
- * What has happened to the tasks of a kind.
+ * What has happened to the tasks of a task type.
  *
  * PACE_EVERSION: struct_size was not set.
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_kind_stats(const pace_kind_t *kind, pace_kind_stats_t *stats);
+pace_status_t pace_task_type_stats(const pace_task_type_t *task_type,
+                                   pace_task_type_stats_t *stats);
 
 /**
  * The books.
@@ -6518,7 +6519,7 @@ pace_status_t pace_hub_patterns(pace_hub_t *hub, pace_pattern_fn each, void *use
 /* ------------------------------------------- The hub: messages that everybody takes, or nobody */
 
 /** One of the messages that are published together. */
-typedef struct pace_together_t {
+typedef struct pace_publish_item_t {
     /** What it is published with. */
     const pace_key_t *key;
     /** Its headers and priority. NULL: none, and normal. */
@@ -6527,7 +6528,7 @@ typedef struct pace_together_t {
     const void *bytes;
     /** How many bytes. */
     size_t size;
-} pace_together_t;
+} pace_publish_item_t;
 
 /**
  * Publishes up to 1024 messages, of one key or several: every mailbox takes its own of them, or nobody gets
@@ -6544,11 +6545,11 @@ typedef struct pace_together_t {
  *
  * Threads: any. In handlers: yes; it waits only if a history on disk has no room.
  */
-pace_status_t pace_hub_publish_together(pace_hub_t *hub,
-                                        const pace_together_t *messages,
-                                        size_t count,
-                                        uint32_t flags,
-                                        pace_receipt_t *receipt);
+pace_status_t pace_hub_publish_all(pace_hub_t *hub,
+                                   const pace_publish_item_t *messages,
+                                   size_t count,
+                                   uint32_t flags,
+                                   pace_receipt_t *receipt);
 
 /* ------------------------------------------------------------- The hub: publishers with limits */
 
@@ -6781,10 +6782,10 @@ void pace_message_filter_free(pace_message_filter_t *filter);
 /* ------------------------------------------------------------------------ The hub: supervision */
 
 /** A message that its handler has failed at for good is kept among the hub's dead letters. */
-#define PACE_FATE_DEAD_LETTER 0
+#define PACE_ON_EXHAUSTED_DEAD_LETTER 0
 
 /** It is dropped, and counted as failed. */
-#define PACE_FATE_DISCARD 1
+#define PACE_ON_EXHAUSTED_DISCARD 1
 
 /** A failure restarts the handler that failed. */
 #define PACE_RESTART_ONE_FOR_ONE 0
@@ -6944,7 +6945,7 @@ typedef struct pace_subscription_options_t {
      * For serial and concurrent execution. Default: not at all.
      */
     pace_retry_t retry;
-    /** What then becomes of it: PACE_FATE_. Default: it becomes a dead letter. */
+    /** What then becomes of it: PACE_ON_EXHAUSTED_. Default: it becomes a dead letter. */
     uint32_t fate;
     /**
      * With within_ns: more restarts than so many, 0 to 100,000, or PACE_UNLIMITED32, in any such span
@@ -7642,7 +7643,7 @@ typedef struct pace_replay_options_t {
     uint64_t at;
     /** How a message that the handler fails at is tried again; it gets no other until then. Default: not at all. */
     pace_retry_t retry;
-    /** What then becomes of it: PACE_FATE_. Default: it becomes a dead letter. */
+    /** What then becomes of it: PACE_ON_EXHAUSTED_. Default: it becomes a dead letter. */
     uint32_t fate;
     /**
      * With within_ns: more restarts than so many, 0 to 100,000, or PACE_UNLIMITED32, in any such span

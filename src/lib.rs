@@ -16,7 +16,7 @@
 //! | publish and subscribe by keys | `hub::Hub` |
 //! | settings from files, the log's files, services, webhooks | `admin` |
 //!
-//! [`Task`] is what [`Pool::submit`] gives, and its `wait` the closure's value; `task::Task` is a worker pool's, whose
+//! [`Task`] is what [`Pool::submit`] gives, and its `wait` the closure's value; `task::TaskHandle` is a worker pool's, whose
 //! `wait` gives a report: what it came to, and how long it took.
 //!
 //! ```

@@ -29,7 +29,7 @@ const FLOORS: &[&[&str]] = &[
 
 /// Public types whose methods are told by topic, in files of several rooms.
 const FACADES: &[&str] =
-    &["Hub", "Kind", "Pool", "SubscriptionBuilder", "TaskBuilder", "WorkerPool"];
+    &["Hub", "Pool", "SubscriptionBuilder", "TaskBuilder", "TaskType", "WorkerPool"];
 
 /// Rooms that have larger knots than three files, and of how many files. To be undone; none may grow.
 const KNOTS_LEFT: &[(&str, usize)] =
@@ -469,4 +469,78 @@ fn few_lines_ask_for_a_feature() {
     let asks = |line: &&str| line.contains("cfg") && line.contains("feature = ");
     let count: usize = map.0.values().map(|source| source.text.lines().filter(asks).count()).sum();
     assert!(count <= 170, "{count} lines of src have a condition on a feature, 170 may have");
+}
+
+/// The rooms by floor, each with the first sentence of its module, and what it imports.
+fn picture(map: &Map) -> String {
+    const WIDE: usize = 1000;
+    const HIGH: usize = 46;
+    const GAP: usize = 14;
+    const MARGIN: usize = 10;
+    let first_sentence = |room: &str| {
+        let text = &map.0[room].text;
+        let lines = text.lines().map_while(|line| line.strip_prefix("//!"));
+        let text: Vec<_> = lines.map(str::trim).take_while(|line| !line.is_empty()).collect();
+        let text = text.join(" ").replace(['`', '[', ']'], "");
+        text.split(". ").next().unwrap_or_default().trim_end_matches('.').to_owned()
+    };
+    let mut imports: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (module, others) in map.graph().into_iter().filter(|(module, _)| !module.is_empty()) {
+        let others =
+            others.into_iter().filter(|other| !other.is_empty()).map(|other| room_of(other).1);
+        imports.entry(room_of(module).1).or_default().extend(others);
+    }
+    let height = 2 * MARGIN + FLOORS.len() * (HIGH + GAP) - GAP;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDE} {height}\" font-family=\"sans-serif\" \
+         role=\"img\" aria-label=\"The rooms of src, by floor\">\n\
+         <rect width=\"{WIDE}\" height=\"{height}\" fill=\"#fff\"/>\n"
+    );
+    for (up, rooms) in FLOORS.iter().rev().enumerate() {
+        let y = MARGIN + up * (HIGH + GAP);
+        let width = (WIDE - 2 * MARGIN + GAP) / rooms.len();
+        for (index, room) in rooms.iter().enumerate() {
+            let x = MARGIN + index * width;
+            let below: Vec<_> = imports
+                .get(room)
+                .into_iter()
+                .flatten()
+                .filter(|other| *other != room)
+                .copied()
+                .collect();
+            let title = format!(
+                "{room} imports {}",
+                if below.is_empty() { "no room".into() } else { below.join(", ") }
+            );
+            let most = (width - GAP) / 6;
+            let mut line = first_sentence(room);
+            if line.chars().count() > most {
+                line = line.chars().take(most - 1).collect::<String>() + "…";
+            }
+            svg += &format!(
+                "<g><title>{title}</title><rect x=\"{x}\" y=\"{y}\" width=\"{}\" height=\"{HIGH}\" rx=\"4\" \
+                 fill=\"#eef3fa\" stroke=\"#35507a\"/>\n<text x=\"{}\" y=\"{}\" font-size=\"15\" \
+                 font-weight=\"bold\">{}</text>\n<text x=\"{}\" y=\"{}\" font-size=\"11\">{line}</text></g>\n",
+                width - GAP,
+                x + 8,
+                y + 19,
+                room.replace("::", "/"),
+                x + 8,
+                y + 36,
+            );
+        }
+    }
+    svg + "</svg>\n"
+}
+
+/// `PACELINE_BLESS=1` draws it anew.
+#[test]
+fn the_picture_is_of_these_sources() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.svg");
+    let drawn = picture(&Map::read());
+    if std::env::var_os("PACELINE_BLESS").is_some() {
+        fs::write(&path, &drawn).expect("docs/architecture.svg");
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    assert!(kept == drawn, "docs/architecture.svg is of other sources: cargo xtask map draws it");
 }

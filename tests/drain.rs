@@ -131,7 +131,7 @@ fn task_to_retry(pool: &Pool, delay: Duration) -> (paceline::task::WorkerPool, C
     };
     drop(workers.task("flaky", work).retry(paceline::Retry::fixed(3, delay)).submit().unwrap());
     until("the first attempt has failed", || {
-        attempts.get() == 1 && workers.stats().kinds[0].retried == 1
+        attempts.get() == 1 && workers.stats().task_types[0].retried == 1
     });
     (workers, attempts)
 }

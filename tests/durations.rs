@@ -19,11 +19,12 @@ use paceline::hub::{
 use paceline::log::Log;
 use paceline::metrics::{Registry, Unit};
 use paceline::net::{
-    Conn, ConnHandler, DatagramHandler, Datagrams, Outgoing, Server, ServerBuilder, UdpSocket,
-    Verdict, Wanted,
+    Accept, Conn, ConnHandler, DatagramHandler, Datagrams, Outgoing, Server, ServerBuilder,
+    UdpSocket, Wanted,
 };
 use paceline::task::{
-    Attempt, Fault, Full, KindBuilder, Missed, Phases, Rate, Status, TaskBuilder, WorkerPool,
+    Attempt, Fault, MissedTick, OverloadPolicy, Phases, Rate, Status, TaskBuilder, TaskTypeBuilder,
+    WorkerPool,
 };
 use paceline::{
     Backoff, Error, Flow, Jitter, Pool, Queue, Ready, Retry, ScriptedIo, ScriptedSource, Signals,
@@ -107,6 +108,11 @@ const DRIVERS: &[(&str, Driver)] = &[
         let mut task = workers.task("slow", work).submit().map_err(drop).unwrap();
         assert_eq!(task.wait_timeout(MAX).unwrap().status, Status::Completed);
     }),
+    ("TaskHandle::wait_timeout", |pool| {
+        let task_type = WorkerPool::new(pool).task_type("slow").build().unwrap();
+        let mut task = task_type.submit(|_| Ok::<_, Fault>(thread::sleep(20 * MS))).unwrap();
+        task.wait_timeout(MAX).unwrap();
+    }),
     ("Queue::pop_timeout", |_| {
         let queue = Queue::new(2).unwrap();
         thread::scope(|scope| {
@@ -169,8 +175,8 @@ const DRIVERS: &[(&str, Driver)] = &[
     }),
     ("Rate::new", |pool| {
         let workers = WorkerPool::new(pool);
-        refused(workers.kind("kind").rate(Rate::new(1, MAX)).build(), "100 years");
-        drop(workers.kind("kind").rate(Rate::new(1, YEARS)).build().unwrap());
+        refused(workers.task_type("kind").rate(Rate::new(1, MAX)).build(), "100 years");
+        drop(workers.task_type("kind").rate(Rate::new(1, YEARS)).build().unwrap());
     }),
     ("Fault::retry_after", |pool| {
         let workers = WorkerPool::new(pool);
@@ -179,14 +185,14 @@ const DRIVERS: &[(&str, Driver)] = &[
         waits(task.submit().map_err(drop).unwrap());
     }),
     // Tasks.
-    ("KindBuilder::timeout", |pool| kind(pool, |kind, limit| kind.timeout(limit))),
-    ("KindBuilder::queue_timeout", |pool| kind(pool, |kind, limit| kind.queue_timeout(limit))),
-    ("KindBuilder::deadline", |pool| kind(pool, |kind, limit| kind.deadline(limit))),
-    ("KindBuilder::soft_timeout", |pool| kind(pool, |kind, limit| kind.soft_timeout(limit))),
-    ("KindBuilder::lease", |pool| kind(pool, |kind, limit| kind.lease(limit))),
-    ("KindBuilder::grace", |pool| {
+    ("TaskTypeBuilder::timeout", |pool| kind(pool, |kind, limit| kind.timeout(limit))),
+    ("TaskTypeBuilder::queue_timeout", |pool| kind(pool, |kind, limit| kind.queue_timeout(limit))),
+    ("TaskTypeBuilder::deadline", |pool| kind(pool, |kind, limit| kind.deadline(limit))),
+    ("TaskTypeBuilder::soft_timeout", |pool| kind(pool, |kind, limit| kind.soft_timeout(limit))),
+    ("TaskTypeBuilder::lease", |pool| kind(pool, |kind, limit| kind.lease(limit))),
+    ("TaskTypeBuilder::grace", |pool| {
         let workers = WorkerPool::new(pool);
-        let kind = workers.kind("kind").grace(MAX).timeout(YEARS).build().unwrap();
+        let kind = workers.task_type("kind").grace(MAX).timeout(YEARS).build().unwrap();
         let task = kind.submit(|_: &Attempt<'_>| ()).map_err(drop).unwrap();
         assert_eq!(task.wait().unwrap().status, Status::Completed);
     }),
@@ -198,23 +204,23 @@ const DRIVERS: &[(&str, Driver)] = &[
     ("TaskBuilder::delay", |pool| {
         let workers = WorkerPool::new(pool);
         let task = workers.task("late", |_: &Attempt<'_>| -> () { unreachable!("it is not due") });
-        let task: paceline::task::Task<()> = task.delay(MAX).submit().map_err(drop).unwrap();
+        let task: paceline::task::TaskHandle<()> = task.delay(MAX).submit().map_err(drop).unwrap();
         assert_eq!(task.status(), Status::Pending);
         assert!(task.cancel());
     }),
     ("TaskBuilder::every", |pool| {
         let workers = WorkerPool::new(pool);
         let task = || workers.task("tick", |_: &Attempt<'_>| ());
-        refused(task().every(MAX, Missed::Skip), "100 years");
-        refused(task().delay(MAX).every(LONG, Missed::Skip), "100 years");
-        drop(task().delay(YEARS).every(YEARS, Missed::Skip).unwrap());
+        refused(task().every(MAX, MissedTick::Skip), "100 years");
+        refused(task().delay(MAX).every(LONG, MissedTick::Skip), "100 years");
+        drop(task().delay(YEARS).every(YEARS, MissedTick::Skip).unwrap());
     }),
     ("WorkerPool::pull", |pool| {
         let workers = WorkerPool::new(pool);
         let mut events = Vec::new();
         thread::scope(|scope| {
             later(scope, || {
-                let kind = workers.kind("pulled").build().unwrap();
+                let kind = workers.task_type("pulled").build().unwrap();
                 drop(kind.task_pulled(1).submit().map_err(drop).unwrap());
             });
             assert_eq!(workers.pull(&mut events, 1, MAX).unwrap(), 1);
@@ -445,15 +451,15 @@ fn next(retry: Retry) {
 
 /// It has failed once, and waits for its next attempt.
 #[track_caller]
-fn waits(task: paceline::task::Task<()>) {
+fn waits(task: paceline::task::TaskHandle<()>) {
     until("it waits", || task.status() == Status::Retrying);
     assert!(task.cancel());
 }
 
-fn kind(pool: &Pool, set: impl Fn(KindBuilder<'_>, Duration) -> KindBuilder<'_>) {
+fn kind(pool: &Pool, set: impl Fn(TaskTypeBuilder<'_>, Duration) -> TaskTypeBuilder<'_>) {
     let workers = WorkerPool::new(pool);
-    refused(set(workers.kind("refused"), MAX).build(), "100 years");
-    let kind = set(workers.kind("kind"), YEARS).build().unwrap();
+    refused(set(workers.task_type("refused"), MAX).build(), "100 years");
+    let kind = set(workers.task_type("kind"), YEARS).build().unwrap();
     let task = kind.submit(|_: &Attempt<'_>| ()).map_err(drop).unwrap();
     assert_eq!(task.wait().unwrap().status, Status::Completed);
 }
@@ -463,7 +469,7 @@ type Work = fn(&Attempt<'_>);
 fn task(pool: &Pool, set: impl Fn(TaskBuilder<'_, Work>) -> TaskBuilder<'_, Work>) {
     let workers = WorkerPool::new(pool);
     let work: Work = |_| thread::sleep(5 * MS);
-    let task = set(workers.task("task", work)).full(Full::Wait(MAX));
+    let task = set(workers.task("task", work)).full(OverloadPolicy::Wait(MAX));
     let task = task.submit().map_err(drop).unwrap();
     assert_eq!(task.wait().unwrap().status, Status::Completed);
 }
@@ -483,9 +489,9 @@ fn answering(pool: &Pool) -> (Hub, Subscription) {
 struct Echo;
 
 impl ConnHandler for Echo {
-    fn open(&mut self, conn: &Conn) -> Verdict {
+    fn open(&mut self, conn: &Conn) -> Accept {
         conn.set_deadline(Some(MAX));
-        Verdict::Accept
+        Accept::Yes
     }
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
         let _ = conn.write(bytes);

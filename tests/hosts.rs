@@ -541,10 +541,10 @@ fn subscription(pool: &Pool, code: &Code) -> Box<dyn Any> {
 }
 
 fn periodic(pool: &Pool, code: &Code) -> Box<dyn Any> {
-    use paceline::task::{Attempt, Missed, WorkerPool};
+    use paceline::task::{Attempt, MissedTick, WorkerPool};
     let (workers, part) = (WorkerPool::new(pool), code.part());
     let task = workers.task("again", move |_: &Attempt<'_>| part.call());
-    let periodic = task.every(Duration::from_micros(10), Missed::Skip).unwrap();
+    let periodic = task.every(Duration::from_micros(10), MissedTick::Skip).unwrap();
     // A run waits in its lane.
     while periodic.runs() == 0 {
         pool.join(Duration::ZERO).unwrap();
@@ -696,7 +696,7 @@ fn a_report_counts_what_was_lost() {
             "a task that is out",
             |pool| {
                 let workers = paceline::task::WorkerPool::new(pool);
-                let kind = workers.kind("out").build().unwrap();
+                let kind = workers.task_type("out").build().unwrap();
                 let task = kind.task_pulled(1).submit().unwrap();
                 let mut events = Vec::new();
                 while workers.pull(&mut events, 1, Duration::ZERO).unwrap() == 0 {

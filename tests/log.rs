@@ -380,7 +380,7 @@ fn a_worker_pool_tells_of_failures_stuck_threads_and_its_end() {
     let scaling = Scaling { period: Duration::from_millis(1), ..Scaling::default() };
     let builder = WorkerPool::builder(&pool).middleware(Arc::new(Faulty)).scaling(scaling);
     let workers = builder.build().unwrap();
-    let end = |task: paceline::task::Task<()>| drop(task.wait());
+    let end = |task: paceline::task::TaskHandle<()>| drop(task.wait());
     let twice = |attempt: &Attempt<'_>| match attempt.number() {
         1 => Err(Fault::new("once")),
         _ => Ok(()),

@@ -295,12 +295,14 @@ fn worker_pools_leave_nothing_behind() {
         let pool = Pool::builder().threads(2).pin(paceline::Pin::None).build().unwrap();
         let others = WorkerPool::new(&pool);
         let workers = WorkerPool::builder(&pool).scaling(Scaling::default()).build().unwrap();
-        let kind =
-            workers.kind("bounded").max_running(1).rate(Rate::new(100, Duration::from_millis(1)));
+        let kind = workers
+            .task_type("bounded")
+            .max_running(1)
+            .rate(Rate::new(100, Duration::from_millis(1)));
         let kind = kind.timeout(LONG).retry(Retry::fixed(1, Duration::ZERO)).build().unwrap();
         held.push(kind.submit(|attempt: &Attempt<'_>| attempt.number() as usize).unwrap());
         held.push(others.task("delayed", |_: &Attempt<'_>| 0_usize).delay(LONG).submit().unwrap());
-        let pulled = others.kind("pulled").build().unwrap();
+        let pulled = others.task_type("pulled").build().unwrap();
         for token in 0..3 {
             drop(pulled.task_pulled(token).key(7).submit().unwrap());
         }

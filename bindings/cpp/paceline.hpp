@@ -2652,23 +2652,23 @@ private:
 // ---- servers -------------------------------------------------------------------------------------
 
 /// What became of bytes that were written.
-enum class Wrote : std::uint32_t {
+enum class WriteStatus : std::uint32_t {
     /// All of them are with the kernel.
-    Sent = PACE_WROTE_SENT,
+    Sent = PACE_WRITE_STATUS_SENT,
     /// Some wait in the queue. Inside a hook they always do: they are tried when it returns.
-    Queued = PACE_WROTE_QUEUED,
+    Queued = PACE_WRITE_STATUS_QUEUED,
     /// The same, and the queue is above its high mark: write no more until `writable`.
-    AboveHighMark = PACE_WROTE_ABOVE_HIGH_MARK,
+    AboveHighMark = PACE_WRITE_STATUS_ABOVE_HIGH_MARK,
     /// None of them: an answer of HTTP whose body is not sent (to HEAD, or with the status 204, 205 or
     /// 304). There is nothing more to produce.
-    Unwanted = PACE_WROTE_UNWANTED,
+    Unwanted = PACE_WRITE_STATUS_UNWANTED,
 };
 
 /// Whether a connection is wanted.
-enum class Verdict : std::int32_t {
-    Accept = PACE_VERDICT_ACCEPT,
+enum class Accept : std::int32_t {
+    Yes = PACE_ACCEPT_YES,
     /// It is sent what the hook has written, and closed.
-    Refuse = PACE_VERDICT_REFUSE,
+    Refuse = PACE_ACCEPT_REFUSE,
 };
 
 /// Which time is over.
@@ -2681,10 +2681,10 @@ enum class Timeout : std::uint32_t {
 };
 
 /// What to do when a time is over.
-enum class Patience : std::int32_t {
-    Close = PACE_PATIENCE_CLOSE,
+enum class TimeoutAction : std::int32_t {
+    Close = PACE_TIMEOUT_ACTION_CLOSE,
     /// Go on; the time begins anew, but a deadline is unset. Also after close(), to send a last word.
-    Keep = PACE_PATIENCE_KEEP,
+    Keep = PACE_TIMEOUT_ACTION_KEEP,
 };
 
 /// Why a connection has ended.
@@ -2743,9 +2743,9 @@ struct ServerCore {
 
 using SharedServer = std::shared_ptr<const ServerCore>;
 
-inline Result<Wrote> wrote(pace_status_t status, std::uint32_t what) {
-    return status == PACE_OK ? Result<Wrote>(static_cast<Wrote>(what))
-                             : Result<Wrote>(Error::last(status));
+inline Result<WriteStatus> wrote(pace_status_t status, std::uint32_t what) {
+    return status == PACE_OK ? Result<WriteStatus>(static_cast<WriteStatus>(what))
+                             : Result<WriteStatus>(Error::last(status));
 }
 
 /// Asks C for a text.
@@ -2770,7 +2770,7 @@ std::string_view view_of(const std::shared_ptr<Bytes> &bytes) noexcept {
 }
 
 template <class Bytes, class Write>
-Result<Wrote> write_owned(Bytes &&bytes, Write write) {
+Result<WriteStatus> write_owned(Bytes &&bytes, Write write) {
     static_assert(!std::is_lvalue_reference_v<Bytes>, "a buffer is given away: std::move() it");
     auto box = std::make_unique<Bytes>(std::move(bytes));
     const std::string_view view = view_of(*box);
@@ -2807,13 +2807,13 @@ public:
     /// queue would exceed its maximum, and none of it was taken. An answer whose request was not admitted
     /// (Conn::admit) comes too late if meanwhile the connection's idle time is over, its peer has finished, or the
     /// server drains.
-    Result<Wrote> write(std::string_view bytes) const {
+    Result<WriteStatus> write(std::string_view bytes) const {
         std::uint32_t what = 0;
         const auto status = pace_server_conn_write(server(), id_, bytes.data(), bytes.size(), &what);
         return detail::wrote(status, what);
     }
     /// Writes all pieces as one.
-    Result<Wrote> write_vectored(span<const std::string_view> pieces) const {
+    Result<WriteStatus> write_vectored(span<const std::string_view> pieces) const {
         const auto raw = detail::pieces_of(pieces);
         std::uint32_t what = 0;
         const auto status =
@@ -2824,13 +2824,13 @@ public:
     /// or a std::vector, or a std::shared_ptr to one. It goes when it was sent or never will be, on
     /// whatever thread that is. One that is refused stays the caller's.
     template <class Bytes>
-    Result<Wrote> write_owned(Bytes &&bytes) const {
+    Result<WriteStatus> write_owned(Bytes &&bytes) const {
         return detail::write_owned(std::forward<Bytes>(bytes), [this](auto... lent) {
             return pace_server_conn_write_owned(server(), id_, lent...);
         });
     }
     /// Writes, and has `written` called with the token when the kernel has all of it.
-    Result<Wrote> write_tracked(std::string_view bytes, std::uint64_t token) const {
+    Result<WriteStatus> write_tracked(std::string_view bytes, std::uint64_t token) const {
         std::uint32_t what = 0;
         const auto status =
             pace_server_conn_write_tracked(server(), id_, bytes.data(), bytes.size(), token, &what);
@@ -2913,11 +2913,11 @@ private:
 };
 
 /// Whether plain bytes may still come.
-enum class Inflow : std::int32_t {
+enum class FilterRead : std::int32_t {
     /// They may.
-    Open = PACE_INFLOW_OPEN,
+    Open = PACE_FILTER_READ_OPEN,
     /// The peer has said that it sends no more; `finished` of the handler follows.
-    Ended = PACE_INFLOW_ENDED,
+    Ended = PACE_FILTER_READ_ENDED,
     /// The bytes are not good: the connection ends.
     Failed = -1,
 };
@@ -2934,13 +2934,13 @@ public:
 
     /// These bytes have come: what the handler is to see goes to `plain`, and what the peer is to be
     /// answered to `wire`. It takes all of them, and keeps what it cannot turn yet.
-    virtual Inflow received(std::string_view bytes, Sink plain, Sink wire) = 0;
+    virtual FilterRead received(std::string_view bytes, Sink plain, Sink wire) = 0;
     /// These bytes were written: what is to leave goes to `wire`; what cannot be turned yet it keeps, and
     /// gives out in `received`. False: the connection fails.
     virtual bool written(std::string_view bytes, Sink wire) = 0;
     /// Nothing more will be written: its last words. Called once at most.
     virtual void finish(Sink) {}
-    /// The socket has ended without Inflow::Ended. False: peers do not end like that.
+    /// The socket has ended without FilterRead::Ended. False: peers do not end like that.
     virtual bool cut_off() { return true; }
 };
 
@@ -2980,7 +2980,7 @@ struct FilterBox {
     }
     static std::int32_t received(void *filter, const void *bytes, std::size_t size, pace_sink_t *plain,
                                  pace_sink_t *wire) noexcept {
-        Inflow inflow = Inflow::Failed;
+        FilterRead inflow = FilterRead::Failed;
         guard([&] {
             inflow =
                 of(filter).received({static_cast<const char *>(bytes), size}, Sink(plain), Sink(wire));
@@ -3060,24 +3060,24 @@ public:
     Conn &operator=(const Conn &) = delete;
 
     /// As ConnRef::write().
-    Result<Wrote> write(std::string_view bytes) {
+    Result<WriteStatus> write(std::string_view bytes) {
         std::uint32_t what = 0;
         const auto status = pace_conn_write(raw_, bytes.data(), bytes.size(), &what);
         return detail::wrote(status, what);
     }
-    Result<Wrote> write_vectored(span<const std::string_view> pieces) {
+    Result<WriteStatus> write_vectored(span<const std::string_view> pieces) {
         const auto raw = detail::pieces_of(pieces);
         std::uint32_t what = 0;
         const auto status = pace_conn_write_vectored(raw_, raw.data(), raw.size(), &what);
         return detail::wrote(status, what);
     }
     template <class Bytes>
-    Result<Wrote> write_owned(Bytes &&bytes) {
+    Result<WriteStatus> write_owned(Bytes &&bytes) {
         return detail::write_owned(std::forward<Bytes>(bytes), [this](auto... lent) {
             return pace_conn_write_owned(raw_, lent...);
         });
     }
-    Result<Wrote> write_tracked(std::string_view bytes, std::uint64_t token) {
+    Result<WriteStatus> write_tracked(std::string_view bytes, std::uint64_t token) {
         std::uint32_t what = 0;
         const auto status = pace_conn_write_tracked(raw_, bytes.data(), bytes.size(), token, &what);
         return detail::wrote(status, what);
@@ -3169,7 +3169,7 @@ public:
     virtual ~ConnHandler() = default;
 
     /// The connection is there.
-    virtual Verdict open(Conn &) { return Verdict::Accept; }
+    virtual Accept open(Conn &) { return Accept::Yes; }
     /// Bytes have arrived: how many of them were consumed, from the front. The rest is shown again,
     /// followed by more.
     virtual std::size_t data(Conn &conn, std::string_view bytes) = 0;
@@ -3180,7 +3180,7 @@ public:
     virtual void writable(Conn &) {}
     /// Tracked bytes are with the kernel.
     virtual void written(Conn &, std::uint64_t) {}
-    virtual Patience timeout(Conn &, Timeout) { return Patience::Close; }
+    virtual TimeoutAction timeout(Conn &, Timeout) { return TimeoutAction::Close; }
     /// ConnRef::notify() was called, once or more.
     virtual void notified(Conn &) {}
     /// The server drains: this connection is closed when nothing is left to do for it.
@@ -3236,7 +3236,7 @@ struct ConnBox {
             Conn conn(raw, state);
             auto handler = state.factory(conn);
             if (handler == nullptr) {
-                verdict = PACE_VERDICT_REFUSE;
+                verdict = PACE_ACCEPT_REFUSE;
                 return;
             }
             auto *box = new ConnBox{std::move(handler), state};
@@ -4424,9 +4424,9 @@ public:
     }
     ~Body() { std::uncaught_exceptions() > 0 ? fail() : pace_body_free(raw_); }
 
-    /// As ConnRef::write(). Code::Invalid: more than was announced. Wrote::Unwanted: the peer gets no body,
+    /// As ConnRef::write(). Code::Invalid: more than was announced. WriteStatus::Unwanted: the peer gets no body,
     /// and the bytes were dropped. No mark paces such a body: finish() it.
-    Result<Wrote> write(std::string_view bytes) {
+    Result<WriteStatus> write(std::string_view bytes) {
         std::uint32_t what = 0;
         const auto status = pace_body_write(raw_, bytes.data(), bytes.size(), &what);
         return detail::wrote(status, what);
@@ -5376,14 +5376,14 @@ private:
     pace_retry_t raw_{};
 };
 
-/// How many retries the tasks of a kind may make together: see pace_kind_config_t.
+/// How many retries the tasks of a task type may make together: see pace_task_type_config_t.
 struct RetryBudget {
     double ratio{0.2};
     std::uint32_t per_second{10};
     std::uint32_t burst{100};
 };
 
-/// How often tasks of a kind may start.
+/// How often tasks of a task type may start.
 struct Rate {
     std::uint32_t starts{};
     Duration per{std::chrono::seconds(1)};
@@ -5391,16 +5391,18 @@ struct Rate {
 };
 
 /// What is done with a task for which its lane has no room.
-class Full {
+class OverloadPolicy {
 public:
     /// It is given back at once.
-    static Full reject() noexcept { return Full(PACE_FULL_REJECT); }
+    static OverloadPolicy reject() noexcept { return OverloadPolicy(PACE_OVERLOAD_REJECT); }
     /// Its submitter waits for room; inside the pool it is given back.
-    static Full wait(Duration time = forever) noexcept { return Full(PACE_FULL_WAIT, time); }
+    static OverloadPolicy wait(Duration time = forever) noexcept {
+        return OverloadPolicy(PACE_OVERLOAD_WAIT, time);
+    }
     /// Its first attempt runs in the submitter's thread; inside the pool it is given back.
-    static Full run_here() noexcept { return Full(PACE_FULL_RUN_HERE); }
+    static OverloadPolicy run_here() noexcept { return OverloadPolicy(PACE_OVERLOAD_RUN_HERE); }
     /// The oldest task with this policy in the lowest lane is dropped, and ends as Rejected.
-    static Full drop_oldest() noexcept { return Full(PACE_FULL_DROP_OLDEST); }
+    static OverloadPolicy drop_oldest() noexcept { return OverloadPolicy(PACE_OVERLOAD_DROP_OLDEST); }
 
     /// Writes it to a struct of paceline.h.
     template <class Raw>
@@ -5410,14 +5412,15 @@ public:
     }
 
 private:
-    explicit Full(std::uint32_t full, Duration time = {}) noexcept : full_(full), time_(time) {}
+    explicit OverloadPolicy(std::uint32_t full, Duration time = {}) noexcept
+        : full_(full), time_(time) {}
 
     std::uint32_t full_;
     Duration time_;
 };
 
-/// Settings of a kind. Times that are zero, or `forever`, are no limit.
-struct KindConfig {
+/// Settings of a TaskType. Times that are zero, or `forever`, are no limit.
+struct TaskTypeConfig {
     Lane lane{Lane::Normal};
     std::optional<Retry> retry{};
     /// How long each attempt may take.
@@ -5436,7 +5439,7 @@ struct KindConfig {
     /// second.
     Duration grace{};
     /// What is done when the lane is full. None: as the worker pool has it.
-    std::optional<Full> full{};
+    std::optional<OverloadPolicy> full{};
     /// An attempt whose time is over does not hold up the next one: the callable must bear to run in both at
     /// once. What the one that was overtaken comes to is discarded and counted.
     bool overlap_retries{};
@@ -5445,7 +5448,7 @@ struct KindConfig {
     Duration lease{};
 };
 
-/// What one task has in place of its kind's settings. Times that are zero are the kind's.
+/// What one task has in place of its task type's settings. Times that are zero are the task type's.
 struct TaskOptions {
     std::optional<Lane> lane{};
     std::optional<Retry> retry{};
@@ -5458,7 +5461,7 @@ struct TaskOptions {
     std::optional<std::uint64_t> key{};
     Duration soft_timeout{};
     Duration grace{};
-    std::optional<Full> full{};
+    std::optional<OverloadPolicy> full{};
 };
 
 /// One run of a task's callable, which may take it as its argument. Good during that run.
@@ -5520,7 +5523,7 @@ struct TaskReport {
     TaskStatus status{};
     /// The task's number, which no other task of this process has or had.
     std::uint64_t id{};
-    /// The name of its kind. Static.
+    /// The name of its task type. Static.
     const char *name{};
     /// What went wrong last: what() of what was thrown. Empty if it has completed.
     std::string message{};
@@ -5890,7 +5893,7 @@ public:
     pace_task_t native() const noexcept { return id_; }
 
 private:
-    friend class Kind;
+    friend class TaskType;
 
     WorkTask(detail::SharedWorkers core, pace_task_t id, detail::AttemptPlace<T> *place) noexcept
         : core_(std::move(core)), id_(id), place_(place) {}
@@ -5932,7 +5935,7 @@ public:
     }
 
 private:
-    friend class Kind;
+    friend class TaskType;
 
     Periodic(pace_periodic_t *raw, detail::SharedWorkers core) noexcept
         : raw_(raw), core_(std::move(core)) {}
@@ -5942,23 +5945,23 @@ private:
 };
 
 /// What becomes of the ticks of a Periodic that come while a run has not ended.
-enum class Missed : std::uint32_t {
-    Skip = PACE_MISSED_SKIP,
-    Coalesce = PACE_MISSED_COALESCE,
+enum class MissedTick : std::uint32_t {
+    Skip = PACE_MISSED_TICK_SKIP,
+    Coalesce = PACE_MISSED_TICK_COALESCE,
 };
 
 /// A name of tasks with its settings and statistics. Its callables are called as f(Attempt &) or f(),
 /// once for each attempt; one that throws has failed, and what() is the report's message.
-class [[nodiscard]] Kind {
+class [[nodiscard]] TaskType {
 public:
-    Kind(Kind &&other) noexcept
+    TaskType(TaskType &&other) noexcept
         : raw_(std::exchange(other.raw_, nullptr)), core_(std::move(other.core_)) {}
-    Kind &operator=(Kind &&other) noexcept {
+    TaskType &operator=(TaskType &&other) noexcept {
         std::swap(raw_, other.raw_);
         std::swap(core_, other.core_);
         return *this;
     }
-    ~Kind() { pace_kind_free(raw_); }
+    ~TaskType() { pace_task_type_free(raw_); }
 
     template <class F>
     using TaskFor = WorkTask<std::decay_t<typename detail::AttemptResult<std::decay_t<F>>::type>>;
@@ -5971,7 +5974,7 @@ public:
         static_assert(!std::is_reference_v<R>, "return a value or a pointer: the task keeps it");
         using Box = detail::Attempted<D, R>;
         if (!core_) {
-            return detail::gone("kind");
+            return detail::gone("task type");
         }
         const pace_task_options_t raw = detail::to_native(options);
         auto *box = new Box(std::forward<F>(f));
@@ -5988,17 +5991,18 @@ public:
         return TaskFor<F>(core_, id, box);
     }
 
-    /// Runs `f()` once, in the kind's lane, for what Pool::post() costs: no limits, no retries, and it is
-    /// counted in the pool's books, not in the kind's. A callable that is refused is given back.
+    /// Runs `f()` once, in the task type's lane, for what Pool::post() costs: no limits, no retries, and it is
+    /// counted in the pool's books, not in the task type's. A callable that is refused is given back.
     template <class F>
     Result<void> post(F &&f) const {
         static_assert(detail::is_task<F>, "what is posted is called without arguments");
         if (!core_) {
-            return detail::gone("kind");
+            return detail::gone("task type");
         }
         detail::Packed<F> packed(std::forward<F>(f));
         const pace_work_t &work = packed.work();
-        return detail::outcome(packed.settle(pace_kind_post(raw_, work.run, work.user_data, work.drop)));
+        return detail::outcome(
+            packed.settle(pace_task_type_post(raw_, work.run, work.user_data, work.drop)));
     }
 
     /// Submits the callables in order, for whose outcomes nobody waits; says how many were taken. Those
@@ -6008,7 +6012,7 @@ public:
         using R = typename detail::AttemptResult<F>::type;
         using Box = detail::Attempted<F, R>;
         if (!core_) {
-            return detail::gone("kind");
+            return detail::gone("task type");
         }
         const pace_task_options_t raw = detail::to_native(options);
         std::vector<Box *> boxes;
@@ -6036,12 +6040,12 @@ public:
 
     /// Runs it every `period`, first after one: each run is a task of its own, and runs never overlap.
     template <class F>
-    Result<Periodic> every(Duration period, F &&f, Missed missed = Missed::Skip,
+    Result<Periodic> every(Duration period, F &&f, MissedTick missed = MissedTick::Skip,
                            const TaskOptions &options = {}) const {
         using D = std::decay_t<F>;
         using Box = detail::Attempted<D, void>;
         if (!core_) {
-            return detail::gone("kind");
+            return detail::gone("task type");
         }
         const pace_task_options_t raw = detail::to_native(options);
         auto *box = new Box(std::forward<F>(f));
@@ -6062,7 +6066,7 @@ public:
     /// Submits a task without a callable: its attempts come out of WorkerPool::pull() with `token`.
     Result<WorkTask<void>> submit_pulled(std::uint64_t token, const TaskOptions &options = {}) const {
         if (!core_) {
-            return detail::gone("kind");
+            return detail::gone("task type");
         }
         const pace_task_options_t raw = detail::to_native(options);
         pace_task_t id{};
@@ -6077,7 +6081,7 @@ public:
     Result<std::size_t> post_pulled_batch(span<const std::uint64_t> tokens,
                                           const TaskOptions &options = {}) const {
         if (!core_) {
-            return detail::gone("kind");
+            return detail::gone("task type");
         }
         const pace_task_options_t raw = detail::to_native(options);
         std::size_t accepted = 0;
@@ -6090,23 +6094,24 @@ public:
     }
 
     /// What has happened to the tasks of this name. Fields as in paceline.h.
-    Result<pace_kind_stats_t> stats() const {
-        pace_kind_stats_t stats{};
+    Result<pace_task_type_stats_t> stats() const {
+        pace_task_type_stats_t stats{};
         stats.struct_size = sizeof stats;
-        const pace_status_t status = pace_kind_stats(raw_, &stats);
-        return status == PACE_OK ? Result<pace_kind_stats_t>(stats)
-                                 : Result<pace_kind_stats_t>(Error::last(status));
+        const pace_status_t status = pace_task_type_stats(raw_, &stats);
+        return status == PACE_OK ? Result<pace_task_type_stats_t>(stats)
+                                 : Result<pace_task_type_stats_t>(Error::last(status));
     }
 
-    /// For calls to paceline.h. Stays the Kind's.
-    pace_kind_t *native() const noexcept { return raw_; }
+    /// For calls to paceline.h. Stays the TaskType's.
+    pace_task_type_t *native() const noexcept { return raw_; }
 
 private:
     friend class WorkerPool;
 
-    Kind(pace_kind_t *raw, detail::SharedWorkers core) noexcept : raw_(raw), core_(std::move(core)) {}
+    TaskType(pace_task_type_t *raw, detail::SharedWorkers core) noexcept
+        : raw_(raw), core_(std::move(core)) {}
 
-    pace_kind_t *raw_;
+    pace_task_type_t *raw_;
     detail::SharedWorkers core_;
 };
 
@@ -6271,7 +6276,7 @@ struct WorkersConfig {
     std::optional<Scaling> scaling{};
     /// Count for WorkerPool::metrics().
     bool metrics = false;
-    std::optional<Full> full{};
+    std::optional<OverloadPolicy> full{};
     /// The first is the outermost.
     std::vector<std::shared_ptr<Middleware>> middleware{};
     OutcomeLog outcome_log{};
@@ -6471,10 +6476,10 @@ public:
     WorkerPool(WorkerPool &&) noexcept = default;
     WorkerPool &operator=(WorkerPool &&) noexcept = default;
 
-    /// A kind of tasks. The same name with the same settings is the same kind.
-    Result<Kind> kind(const char *name, const KindConfig &settings = {}) const {
-        pace_kind_config_t raw{};
-        (void)pace_kind_config_init(&raw, sizeof raw);
+    /// A task type: a name and its settings. The same name with the same settings is the same type.
+    Result<TaskType> task_type(const char *name, const TaskTypeConfig &settings = {}) const {
+        pace_task_type_config_t raw{};
+        (void)pace_task_type_config_init(&raw, sizeof raw);
         const auto limit = [](Duration time) {
             return time == forever ? PACE_FOREVER : detail::limit_nanos(time);
         };
@@ -6504,12 +6509,12 @@ public:
         }
         raw.overlap_retries = settings.overlap_retries;
         raw.lease_ns = limit(settings.lease);
-        pace_kind_t *kind = nullptr;
-        const pace_status_t status = pace_kind_new(native(), name, &raw, &kind);
+        pace_task_type_t *kind = nullptr;
+        const pace_status_t status = pace_task_type_new(native(), name, &raw, &kind);
         if (status != PACE_OK) {
             return Error::last(status);
         }
-        return Kind(kind, core_);
+        return TaskType(kind, core_);
     }
 
     /// Has `f()` called at the end of a shutdown, the last one that was registered first.
@@ -6686,9 +6691,9 @@ enum class Unsubscribe : std::uint32_t {
 };
 
 /// What becomes of a message that its handler has failed at for good.
-enum class Fate : std::uint32_t {
-    DeadLetter = PACE_FATE_DEAD_LETTER,
-    Discard = PACE_FATE_DISCARD,
+enum class OnExhausted : std::uint32_t {
+    DeadLetter = PACE_ON_EXHAUSTED_DEAD_LETTER,
+    Discard = PACE_ON_EXHAUSTED_DISCARD,
 };
 
 /// How many restarts are too many: more than `restarts` (0 to 100,000) in a span of `within`; and for how long the
@@ -6861,7 +6866,7 @@ struct SubscriptionConfig {
     bool by_priority = false;
     /// How a message that the handler fails at is tried again, and what then becomes of it.
     std::optional<Retry> retry{};
-    Fate fate = Fate::DeadLetter;
+    OnExhausted fate = OnExhausted::DeadLetter;
     /// More restarts suspend it for a while. Without one: 3 in 5 seconds.
     std::optional<Intensity> intensity{};
     /// Restarts it together with others, in place of an intensity of its own.
@@ -6876,7 +6881,7 @@ struct SubscriptionConfig {
     bool measured = false;
 
     SubscriptionConfig &set_measured(bool value) { return measured = value, *this; }
-    SubscriptionConfig &set_on_failure(Fate value, std::optional<Retry> before = {}) {
+    SubscriptionConfig &set_on_failure(OnExhausted value, std::optional<Retry> before = {}) {
         return fate = value, retry = before, *this;
     }
     SubscriptionConfig &set_intensity(Intensity value) { return intensity = value, *this; }
@@ -7134,13 +7139,13 @@ private:
 struct ReplayConfig {
     /// How a message that the handler fails at is tried again, and what then becomes of it.
     std::optional<Retry> retry{};
-    Fate fate = Fate::DeadLetter;
+    OnExhausted fate = OnExhausted::DeadLetter;
     /// More restarts suspend it for a while. Without one: 3 in 5 seconds.
     std::optional<Intensity> intensity{};
     /// Restarts it together with others, in place of an intensity of its own.
     std::optional<Supervisor> supervisor{};
 
-    ReplayConfig &set_on_failure(Fate value, std::optional<Retry> before = {}) {
+    ReplayConfig &set_on_failure(OnExhausted value, std::optional<Retry> before = {}) {
         return fate = value, retry = before, *this;
     }
     ReplayConfig &set_intensity(Intensity value) { return intensity = value, *this; }
@@ -7705,8 +7710,8 @@ private:
     pace_key_t *raw_;
 };
 
-/// One of the messages that are published together; see Hub::publish_together(). It refers to the key.
-struct Together {
+/// One of the messages that are published together; see Hub::publish_all(). It refers to the key.
+struct PublishItem {
     const Key &key;
     std::string_view payload{};
     Publication with{};
@@ -8040,18 +8045,17 @@ public:
     /// Publishes up to 1024 messages, of one key or several: every mailbox takes its own of them, or nobody gets
     /// any. They are in order for each subscription. The receipt is the sum of theirs. Code::Full: a mailbox would
     /// refuse; Code::Invalid: as Key::publish(), and for a key that a group subscribes to, and one of another
-    /// hub. See pace_hub_publish_together() for what counts as taking.
-    Result<Receipt> publish_together(span<const Together> messages) const {
+    /// hub. See pace_hub_publish_all() for what counts as taking.
+    Result<Receipt> publish_all(span<const PublishItem> messages) const {
         std::vector<std::unique_ptr<const detail::RawPublication>> terms;
-        std::vector<pace_together_t> raw;
-        for (const Together &message : messages) {
+        std::vector<pace_publish_item_t> raw;
+        for (const PublishItem &message : messages) {
             terms.push_back(std::make_unique<const detail::RawPublication>(message.with));
             raw.push_back({message.key.native(), &terms.back()->raw, message.payload.data(),
                            message.payload.size()});
         }
         Receipt receipt;
-        const pace_status_t status =
-            pace_hub_publish_together(native(), raw.data(), raw.size(), 0, &receipt);
+        const pace_status_t status = pace_hub_publish_all(native(), raw.data(), raw.size(), 0, &receipt);
         return Key::answer(status, receipt, nullptr);
     }
 

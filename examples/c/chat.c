@@ -57,7 +57,7 @@ static void tell(pace_conn_t *conn, const char *line) {
 /* Under the lock. */
 static void tell_others(const guest_t *author, const char *line) {
     for (guest_t *member = room.members; member != NULL; member = member->next) {
-        uint32_t wrote = PACE_WROTE_SENT;
+        uint32_t wrote = PACE_WRITE_STATUS_SENT;
         if (member == author) continue;
         if (member->behind) {
             member->missed++;
@@ -66,7 +66,7 @@ static void tell_others(const guest_t *author, const char *line) {
         }
         /* An error: it has ended, and `close` is under way. */
         (void)pace_server_conn_write(server, member->conn, line, strlen(line), &wrote);
-        member->behind = wrote == PACE_WROTE_ABOVE_HIGH_MARK;
+        member->behind = wrote == PACE_WRITE_STATUS_ABOVE_HIGH_MARK;
     }
 }
 
@@ -168,7 +168,7 @@ static int32_t come(void *user_data, pace_conn_t *conn) {
     must(pace_conn_id(conn, &guest->conn));
     must(pace_conn_set_user_data(conn, guest));
     tell(conn, "* your name?\n");
-    return PACE_VERDICT_ACCEPT;
+    return PACE_ACCEPT_YES;
 }
 
 static size_t data(void *user_data, pace_conn_t *conn, const void *bytes, size_t size) {

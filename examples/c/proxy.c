@@ -68,7 +68,7 @@ static pace_conn_hooks_t hooks_with(pace_conn_open_fn open);
 static int32_t upstream_is_there(void *user_data, pace_conn_t *conn) {
     (void)conn;
     ((half_t *)user_data)->is_open = true;
-    return PACE_VERDICT_ACCEPT;
+    return PACE_ACCEPT_YES;
 }
 
 static int32_t connect_upstream(void *user_data, pace_conn_t *conn) {
@@ -91,14 +91,14 @@ static int32_t connect_upstream(void *user_data, pace_conn_t *conn) {
         free_half(hooks.user_data); /* it has not moved */
         must(pace_conn_abort(conn));
     }
-    return PACE_VERDICT_ACCEPT;
+    return PACE_ACCEPT_YES;
 }
 
 static size_t pass_on(void *user_data, pace_conn_t *conn, const void *bytes, size_t size) {
     half_t *half = user_data;
     uint32_t wrote;
     if (pace_server_conn_write(half->at, half->other, bytes, size, &wrote) != PACE_OK ||
-        wrote != PACE_WROTE_SENT) {
+        wrote != PACE_WRITE_STATUS_SENT) {
         size_t queued = 0;
         /* First the pause: another thread may tell of the token at once. */
         must(pace_conn_pause(conn));

@@ -460,7 +460,7 @@ static void send_out(call_t *call) {
     /* If it is refused, a reply is missing, and none may follow. */
     if (pace_conn_write(call->conn, call->out, call->size, &wrote) != PACE_OK)
         pace_conn_abort(call->conn);
-    call->pressed = wrote != PACE_WROTE_QUEUED;
+    call->pressed = wrote != PACE_WRITE_STATUS_QUEUED;
     call->size = 0;
 }
 
@@ -983,9 +983,9 @@ static void run(call_t *call) {
 static int32_t on_open(void *user_data, pace_conn_t *conn) {
     (void)user_data;
     session_t *session = calloc(1, sizeof *session);
-    if (session == NULL) return PACE_VERDICT_REFUSE;
+    if (session == NULL) return PACE_ACCEPT_REFUSE;
     must(pace_conn_set_user_data(conn, session));
-    return PACE_VERDICT_ACCEPT;
+    return PACE_ACCEPT_YES;
 }
 
 /* Buffers of a thread, for all its connections. */

@@ -81,20 +81,20 @@ int main(void) {
     must(pace_workers_new(pool, NULL, &workers));
 
     /* A name has settings, which single tasks may override. */
-    pace_kind_config_t config;
-    pace_kind_t *kind, *heartbeat;
-    must(pace_kind_config_init(&config, sizeof config));
+    pace_task_type_config_t config;
+    pace_task_type_t *kind, *heartbeat;
+    must(pace_task_type_config_init(&config, sizeof config));
     config.retry.shape = PACE_RETRY_FIXED;
     config.retry.retries = 3;
     config.retry.first_ns = 5 * MILLISECOND;
     config.deadline_ns = 60 * SECOND;
-    must(pace_kind_new(workers, "fetch", &config, &kind));
-    must(pace_kind_new(workers, "heartbeat", NULL, &heartbeat));
+    must(pace_task_type_new(workers, "fetch", &config, &kind));
+    must(pace_task_type_new(workers, "heartbeat", NULL, &heartbeat));
     must(pace_workers_on_shutdown(workers, "say goodbye", say_goodbye, NULL, NULL));
 
     /* Every 5 ms, beside the tasks, until it is freed. */
     pace_periodic_t *periodic;
-    must(pace_workers_every(workers, heartbeat, 5 * MILLISECOND, PACE_MISSED_SKIP, tick, NULL, NULL,
+    must(pace_workers_every(workers, heartbeat, 5 * MILLISECOND, PACE_MISSED_TICK_SKIP, tick, NULL, NULL,
                             NULL, &periodic));
 
     for (unsigned number = 0; number < TASKS; number++) {
@@ -125,9 +125,9 @@ int main(void) {
         if (ends[status] > 0) printf("%-12s%6u\n", names[status], ends[status]);
     printf("the squares add up to %u\n", sum);
     printf("%u failed, because there is no such number\n", unknown);
-    pace_kind_stats_t stats;
+    pace_task_type_stats_t stats;
     stats.struct_size = sizeof stats;
-    must(pace_kind_stats(kind, &stats));
+    must(pace_task_type_stats(kind, &stats));
     printf("attempts that were followed by another: %u\n", (unsigned)stats.retried);
     puts("the periodic task ran at least 3 times");
 
@@ -140,8 +140,8 @@ int main(void) {
     must(pace_workers_audit(workers, &audit));
     printf("the books balance: %s\n", audit.balances ? "true" : "false");
 
-    pace_kind_free(heartbeat);
-    pace_kind_free(kind);
+    pace_task_type_free(heartbeat);
+    pace_task_type_free(kind);
     pace_workers_free(workers);
     pace_pool_free(pool);
     return 0;

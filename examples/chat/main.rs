@@ -20,7 +20,9 @@ mod common;
 
 use common::{Failure, address, number, print_now, set};
 use lexopt::Arg::{Long, Short};
-use paceline::net::{Conn, ConnHandler, ConnRef, Delimited, Frame, Reason, Server, Verdict, Wrote};
+use paceline::net::{
+    Accept, Conn, ConnHandler, ConnRef, Delimited, Frame, Reason, Server, WriteStatus,
+};
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::ControlFlow;
@@ -85,9 +87,9 @@ struct Guest {
 }
 
 impl ConnHandler for Guest {
-    fn open(&mut self, conn: &Conn) -> Verdict {
+    fn open(&mut self, conn: &Conn) -> Accept {
         tell(conn, "* your name?\n");
-        Verdict::Accept
+        Accept::Yes
     }
 
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
@@ -233,7 +235,8 @@ impl Members {
                 continue;
             }
             // An error: it has ended, and `close` is under way.
-            member.behind = member.conn.write(line.as_bytes()).ok() == Some(Wrote::AboveHighMark);
+            member.behind =
+                member.conn.write(line.as_bytes()).ok() == Some(WriteStatus::AboveHighMark);
         }
     }
 }

@@ -20,6 +20,7 @@
 #include <optional>
 
 using namespace std::chrono_literals;
+using paceline::Accept;
 using paceline::Conn;
 using paceline::ConnHandler;
 using paceline::ConnRef;
@@ -27,8 +28,7 @@ using paceline::Listen;
 using paceline::Reason;
 using paceline::Server;
 using paceline::ServerConfig;
-using paceline::Verdict;
-using paceline::Wrote;
+using paceline::WriteStatus;
 
 // Bytes of a line, and characters of a name.
 constexpr std::size_t LINE = 1024;
@@ -106,7 +106,7 @@ private:
             }
             // An error: it has ended, and `close` is under way.
             const auto wrote = member.conn.write(line);
-            member.behind = wrote && *wrote == Wrote::AboveHighMark;
+            member.behind = wrote && *wrote == WriteStatus::AboveHighMark;
         }
     }
 
@@ -147,9 +147,9 @@ class Guest : public ConnHandler {
 public:
     explicit Guest(Room *room) : room_(*room) {}
 
-    Verdict open(Conn &conn) override {
+    Accept open(Conn &conn) override {
         tell(conn, "* your name?\n");
-        return Verdict::Accept;
+        return Accept::Yes;
     }
 
     std::size_t data(Conn &conn, std::string_view bytes) override {

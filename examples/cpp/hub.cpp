@@ -61,7 +61,7 @@ int main() {
             .value();
 
     // Fails at what cannot be; after two attempts the reading is a dead letter. That restarts no handler.
-    const auto patient = SubscriptionConfig(large).set_on_failure(paceline::Fate::DeadLetter,
+    const auto patient = SubscriptionConfig(large).set_on_failure(paceline::OnExhausted::DeadLetter,
                                                                   paceline::Retry::fixed(1, 1ms));
     const auto checks = hub.subscribe(
                                "temperature.*",

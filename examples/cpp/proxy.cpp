@@ -23,6 +23,7 @@
 #include <optional>
 
 using namespace std::chrono_literals;
+using paceline::Accept;
 using paceline::Admission;
 using paceline::Conn;
 using paceline::ConnHandler;
@@ -31,8 +32,7 @@ using paceline::Listen;
 using paceline::Reason;
 using paceline::Server;
 using paceline::ServerConfig;
-using paceline::Verdict;
-using paceline::Wrote;
+using paceline::WriteStatus;
 
 // How long streams may go on after an interrupt.
 constexpr auto DRAIN = 10s;
@@ -80,17 +80,17 @@ public:
     Half(Proxy *proxy, std::shared_ptr<Stream> stream, ConnRef other)
         : proxy_(*proxy), stream_(std::move(stream)), other_(std::move(other)) {}
 
-    Verdict open(Conn &conn) override {
+    Accept open(Conn &conn) override {
         open_ = true;
         if (!conn.is_outgoing()) {
             connect(conn);
         }
-        return Verdict::Accept;
+        return Accept::Yes;
     }
 
     std::size_t data(Conn &conn, std::string_view bytes) override {
         const auto wrote = other_.write(bytes);
-        if (!wrote || *wrote != Wrote::Sent) {
+        if (!wrote || *wrote != WriteStatus::Sent) {
             // First the pause: another thread may tell of the token at once.
             conn.pause();
             note_peak();

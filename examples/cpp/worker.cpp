@@ -51,17 +51,17 @@ int main() {
     const auto workers = paceline::WorkerPool::create(pool).value();
 
     // A name has settings, which single tasks may override.
-    paceline::KindConfig settings;
+    paceline::TaskTypeConfig settings;
     settings.retry = paceline::Retry::fixed(3, 5ms);
     settings.deadline = 60s;
-    const auto kind = workers.kind("fetch", settings).value();
+    const auto kind = workers.task_type("fetch", settings).value();
     workers.on_shutdown("say goodbye", [] { std::cout << "clean-up: the backend is told goodbye\n"; })
         .value();
 
     // Every 5 ms, beside the tasks, until it goes.
     std::atomic<unsigned> ticks{0};
-    auto heartbeat =
-        std::make_optional(workers.kind("heartbeat").value().every(5ms, [&ticks] { ++ticks; }).value());
+    auto heartbeat = std::make_optional(
+        workers.task_type("heartbeat").value().every(5ms, [&ticks] { ++ticks; }).value());
 
     std::vector<paceline::WorkTask<unsigned>> tasks;
     for (unsigned number = 0; number < 100; ++number) {

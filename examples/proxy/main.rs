@@ -25,7 +25,7 @@ mod common;
 use common::{Failure, address, number, print_now, set};
 use lexopt::Arg::{Long, Short};
 use paceline::net::{
-    Address, Admission, Conn, ConnHandler, ConnRef, Reason, Server, Verdict, Wrote,
+    Accept, Address, Admission, Conn, ConnHandler, ConnRef, Reason, Server, WriteStatus,
 };
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -137,17 +137,17 @@ impl Half {
 }
 
 impl ConnHandler for Half {
-    fn open(&mut self, conn: &Conn) -> Verdict {
+    fn open(&mut self, conn: &Conn) -> Accept {
         self.open = true;
         if !conn.is_outgoing() {
             self.connect(conn);
         }
-        Verdict::Accept
+        Accept::Yes
     }
 
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
         let Some(other) = &self.other else { return bytes.len() };
-        if !other.write(bytes).is_ok_and(|wrote| wrote == Wrote::Sent) {
+        if !other.write(bytes).is_ok_and(|wrote| wrote == WriteStatus::Sent) {
             // First the pause: another thread may tell of the token at once.
             conn.pause();
             self.proxy.peak.fetch_max(other.queued(), Relaxed);

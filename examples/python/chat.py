@@ -15,7 +15,7 @@ import threading
 from typing import Optional
 
 import paceline
-from paceline import Conn, ConnHandler, Listen, Pool, Reason, Server, Wrote
+from paceline import Conn, ConnHandler, Listen, Pool, Reason, Server, WriteStatus
 
 #: Bytes of a line, and characters of a name.
 LINE, NAME = 1024, 32
@@ -66,7 +66,7 @@ class Room:
                 guest.missed += 1
                 self.missed += 1
             else:
-                guest.behind = tell(guest.conn, line) is Wrote.ABOVE_HIGH_MARK
+                guest.behind = tell(guest.conn, line) is WriteStatus.ABOVE_HIGH_MARK
 
 
 class Guest(ConnHandler):
@@ -129,7 +129,7 @@ class Guest(ConnHandler):
             self.room.leave(self.name)
 
 
-def tell(conn: Conn, line: str) -> Optional[Wrote]:
+def tell(conn: Conn, line: str) -> Optional[WriteStatus]:
     """A write fails if the connection is about to close, or so full that it is to miss things anyway."""
     try:
         return conn.write(line.encode())

@@ -2,7 +2,7 @@
 //!
 //! All replies to what came in one piece are gathered in a buffer of the thread, and written as one.
 
-use paceline::net::{Conn, Wrote};
+use paceline::net::{Conn, WriteStatus};
 use std::cell::Cell;
 use std::io::IoSlice;
 use std::sync::Arc;
@@ -122,9 +122,9 @@ impl<'a> Replies<'a> {
         self.note(wrote);
     }
 
-    fn note(&mut self, wrote: paceline::Result<Wrote>) {
+    fn note(&mut self, wrote: paceline::Result<WriteStatus>) {
         match wrote {
-            Ok(wrote) => self.pressed = wrote == Wrote::AboveHighMark,
+            Ok(wrote) => self.pressed = wrote == WriteStatus::AboveHighMark,
             Err(_) => {
                 // A reply is missing, so none may follow. If the client is gone already, this changes
                 // nothing.

@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::commands::Call;
 use crate::replies::Replies;
 use crate::request::{Parsed, Parser};
-use paceline::net::{Conn, ConnHandler, Reason, Verdict};
+use paceline::net::{Accept, Conn, ConnHandler, Reason};
 use std::sync::Arc;
 
 pub struct Session {
@@ -19,9 +19,9 @@ impl Session {
 }
 
 impl ConnHandler for Session {
-    fn open(&mut self, _: &Conn) -> Verdict {
+    fn open(&mut self, _: &Conn) -> Accept {
         self.app.count_client();
-        Verdict::Accept
+        Accept::Yes
     }
 
     /// Carries out all requests that are complete. It stops early if the client does not read the

@@ -17,7 +17,7 @@ mod common;
 use common::{Failure, address, number, print_now, set};
 use lexopt::Arg::{Long, Short};
 use paceline::http::{Http, Request, Response};
-use paceline::net::{Filter, Inflow, Listen};
+use paceline::net::{Filter, FilterRead, Listen};
 use rustls::{ServerConfig, ServerConnection};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::PathBuf;
@@ -124,13 +124,13 @@ impl Tls {
     }
 
     /// What has been decrypted, and whether there may be more.
-    fn decrypt(&mut self, plain: &mut Vec<u8>) -> io::Result<Inflow> {
+    fn decrypt(&mut self, plain: &mut Vec<u8>) -> io::Result<FilterRead> {
         let failed = |error| io::Error::new(ErrorKind::InvalidData, error);
         let state = self.0.process_new_packets().map_err(failed)?;
         let from = plain.len();
         plain.resize(from + state.plaintext_bytes_to_read(), 0);
         self.0.reader().read_exact(&mut plain[from..])?;
-        Ok(if state.peer_has_closed() { Inflow::Ended } else { Inflow::Open })
+        Ok(if state.peer_has_closed() { FilterRead::Ended } else { FilterRead::Open })
     }
 
     /// What the peer is to be sent: records, answers of the handshake, alerts.
@@ -148,9 +148,9 @@ impl Filter for Tls {
         mut bytes: &[u8],
         plain: &mut Vec<u8>,
         wire: &mut Vec<u8>,
-    ) -> io::Result<Inflow> {
-        let mut inflow = Ok(Inflow::Open);
-        while !bytes.is_empty() && matches!(inflow, Ok(Inflow::Open)) {
+    ) -> io::Result<FilterRead> {
+        let mut inflow = Ok(FilterRead::Open);
+        while !bytes.is_empty() && matches!(inflow, Ok(FilterRead::Open)) {
             self.0.read_tls(&mut bytes)?;
             inflow = self.decrypt(plain);
         }

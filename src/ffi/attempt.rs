@@ -15,7 +15,7 @@ pub struct pace_attempt_t {
     _opaque: (),
 }
 
-/// A task of a worker pool. It is called for each attempt, by one thread at a time, unless its kind overlaps
+/// A task of a worker pool. It is called for each attempt, by one thread at a time, unless its task type overlaps
 /// retries. *outcome is PACE_EFAILED beforehand; set it to 0 for success, or to a number of your own. What it says by
 /// pace_attempt_fail(), pace_attempt_permanent() and pace_attempt_retry_after() counts if the outcome is
 /// not 0.
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn pace_attempt_task(
     })
 }
 
-/// The name of the task's kind. Static.
+/// The name of the task's task type. Static.
 ///
 /// Threads: the function's. In handlers: in this task's; it never waits.
 #[unsafe(no_mangle)]

@@ -20,8 +20,8 @@ use super::pool::PACE_FOREVER;
 use super::sized;
 use super::status::*;
 use crate::net::{
-    Address, Admission, Conn, ConnHandler, ConnId, Foreign, Patience, Reason, Timeout, Verdict,
-    Wrote,
+    Accept, Address, Admission, Conn, ConnHandler, ConnId, Foreign, Reason, Timeout, TimeoutAction,
+    WriteStatus,
 };
 use crate::pool::Shared;
 use core::cell::Cell;
@@ -66,26 +66,26 @@ pub const PACE_TIMEOUT_STALL: u32 = 3;
 pub const PACE_TIMEOUT_DEADLINE: u32 = 4;
 
 /// All of it is with the kernel.
-pub const PACE_WROTE_SENT: u32 = 0;
+pub const PACE_WRITE_STATUS_SENT: u32 = 0;
 /// Some waits in the queue. Inside a hook it always does: it is tried when the hook returns.
-pub const PACE_WROTE_QUEUED: u32 = 1;
+pub const PACE_WRITE_STATUS_QUEUED: u32 = 1;
 /// The same, and the queue is above its high mark: nothing is read from this connection before it has
 /// fallen to the low mark. Whoever can should write no more until the hook `writable`.
-pub const PACE_WROTE_ABOVE_HIGH_MARK: u32 = 2;
+pub const PACE_WRITE_STATUS_ABOVE_HIGH_MARK: u32 = 2;
 /// None of it: an answer of HTTP whose body is not sent (to HEAD, or with the status 204, 205 or 304).
 /// All that follows would be dropped, too, so there is nothing more to produce.
-pub const PACE_WROTE_UNWANTED: u32 = 3;
+pub const PACE_WRITE_STATUS_UNWANTED: u32 = 3;
 
 /// From the hook `open`: the connection is wanted.
-pub const PACE_VERDICT_ACCEPT: i32 = 0;
+pub const PACE_ACCEPT_YES: i32 = 0;
 /// From the hook `open`: it is not. It is sent what the hook has written, and closed.
-pub const PACE_VERDICT_REFUSE: i32 = 1;
+pub const PACE_ACCEPT_REFUSE: i32 = 1;
 
 /// From the hook `timeout`: close at once, with PACE_REASON_TIMED_OUT.
-pub const PACE_PATIENCE_CLOSE: i32 = 0;
+pub const PACE_TIMEOUT_ACTION_CLOSE: i32 = 0;
 /// From the hook `timeout`: go on; the time begins anew, but a deadline is unset. Also the answer of a
 /// hook that has called pace_conn_close() to send a last message.
-pub const PACE_PATIENCE_KEEP: i32 = 1;
+pub const PACE_TIMEOUT_ACTION_KEEP: i32 = 1;
 
 /// As many bytes hold the text of every address, with its NUL.
 pub const PACE_ADDRESS_SIZE: usize = 512;
@@ -124,7 +124,7 @@ pub struct pace_piece_t {
 }
 
 /// The hook `open`: the connection is there. Called once, before all others but `close`. Answers with
-/// a PACE_VERDICT_ number; any other counts as a failure of the hook. Without one all are wanted.
+/// a PACE_ACCEPT_ number; any other counts as a failure of the hook. Without one all are wanted.
 pub type pace_conn_open_fn =
     Option<unsafe extern "C" fn(user_data: *mut c_void, conn: *mut pace_conn_t) -> i32>;
 
@@ -133,7 +133,7 @@ pub type pace_conn_open_fn =
 /// reading goes on after a pause or after output has drained). It grows up to max_unconsumed. More
 /// than `size` counts as a failure of the hook.
 ///
-/// Nothing is read, and this is not called, while the output is above its high mark (PACE_WROTE_ABOVE_HIGH_MARK),
+/// Nothing is read, and this is not called, while the output is above its high mark (PACE_WRITE_STATUS_ABOVE_HIGH_MARK),
 /// after pace_conn_pause(), and after pace_conn_close().
 pub type pace_conn_data_fn = Option<
     unsafe extern "C" fn(
@@ -153,7 +153,7 @@ pub type pace_conn_fn =
 pub type pace_conn_written_fn =
     Option<unsafe extern "C" fn(user_data: *mut c_void, conn: *mut pace_conn_t, token: u64)>;
 
-/// The hook `timeout`: a time is over, PACE_TIMEOUT_. Answers with a PACE_PATIENCE_ number; any other
+/// The hook `timeout`: a time is over, PACE_TIMEOUT_. Answers with a PACE_TIMEOUT_ACTION_ number; any other
 /// counts as a failure of the hook. Without one the connection is closed.
 pub type pace_conn_timeout_fn =
     Option<unsafe extern "C" fn(user_data: *mut c_void, conn: *mut pace_conn_t, kind: u32) -> i32>;
@@ -226,7 +226,7 @@ pub unsafe extern "C" fn pace_conn_hooks_init(
     call(|| unsafe { sized::init(hooks, size, NO_HOOKS, "hooks") })
 }
 
-/// Writes, in order, without waiting. *wrote is PACE_WROTE_QUEUED or PACE_WROTE_ABOVE_HIGH_MARK;
+/// Writes, in order, without waiting. *wrote is PACE_WRITE_STATUS_QUEUED or PACE_WRITE_STATUS_ABOVE_HIGH_MARK;
 /// `wrote` may be NULL.
 ///
 /// PACE_ESTALE after pace_conn_close() or pace_conn_shutdown_write(), and if the peer is gone;
@@ -668,7 +668,7 @@ pub(super) unsafe fn write_owned(
     user_data: *mut c_void,
     drop: pace_drop_fn,
     wrote: *mut u32,
-    write: impl FnOnce(&mut Option<Lent>) -> crate::error::Result<Wrote>,
+    write: impl FnOnce(&mut Option<Lent>) -> crate::error::Result<WriteStatus>,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     let bytes = unsafe { boundary::bytes(bytes, size, 1, "bytes") }?;
@@ -736,12 +736,12 @@ pub(super) fn name(id: ConnId) -> pace_conn_id_t {
     pace_conn_id_t { id: id.to_bits().wrapping_add(1) }
 }
 
-pub(super) fn number_of(wrote: Wrote) -> u32 {
+pub(super) fn number_of(wrote: WriteStatus) -> u32 {
     match wrote {
-        Wrote::Sent => PACE_WROTE_SENT,
-        Wrote::Queued => PACE_WROTE_QUEUED,
-        Wrote::AboveHighMark => PACE_WROTE_ABOVE_HIGH_MARK,
-        Wrote::Unwanted => PACE_WROTE_UNWANTED,
+        WriteStatus::Sent => PACE_WRITE_STATUS_SENT,
+        WriteStatus::Queued => PACE_WRITE_STATUS_QUEUED,
+        WriteStatus::AboveHighMark => PACE_WRITE_STATUS_ABOVE_HIGH_MARK,
+        WriteStatus::Unwanted => PACE_WRITE_STATUS_UNWANTED,
     }
 }
 
@@ -911,16 +911,16 @@ fn fail(why: &'static str) -> ! {
 }
 
 impl ConnHandler for Handler {
-    fn open(&mut self, conn: &Conn) -> Verdict {
+    fn open(&mut self, conn: &Conn) -> Accept {
         let verdict = self.call(conn, |hooks, data, inside| match hooks.table.open {
             // SAFETY: as the header demands, a hook takes what came with it.
             Some(hook) => unsafe { hook(data, inside) },
-            None => PACE_VERDICT_ACCEPT,
+            None => PACE_ACCEPT_YES,
         });
-        match verdict.unwrap_or(PACE_VERDICT_REFUSE) {
-            PACE_VERDICT_ACCEPT => Verdict::Accept,
-            PACE_VERDICT_REFUSE => Verdict::Refuse(Vec::new()),
-            _ => fail("the answer of a hook is no PACE_VERDICT_ number"),
+        match verdict.unwrap_or(PACE_ACCEPT_REFUSE) {
+            PACE_ACCEPT_YES => Accept::Yes,
+            PACE_ACCEPT_REFUSE => Accept::Refuse(Vec::new()),
+            _ => fail("the answer of a hook is no PACE_ACCEPT_ number"),
         }
     }
 
@@ -951,16 +951,16 @@ impl ConnHandler for Handler {
         });
     }
 
-    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> Patience {
+    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> TimeoutAction {
         let patience = self.call(conn, |hooks, data, inside| match hooks.table.timeout {
             // SAFETY: as above.
             Some(hook) => unsafe { hook(data, inside, number_of_timeout(kind)) },
-            None => PACE_PATIENCE_CLOSE,
+            None => PACE_TIMEOUT_ACTION_CLOSE,
         });
-        match patience.unwrap_or(PACE_PATIENCE_CLOSE) {
-            PACE_PATIENCE_CLOSE => Patience::Close,
-            PACE_PATIENCE_KEEP => Patience::Keep,
-            _ => fail("the answer of a hook is no PACE_PATIENCE_ number"),
+        match patience.unwrap_or(PACE_TIMEOUT_ACTION_CLOSE) {
+            PACE_TIMEOUT_ACTION_CLOSE => TimeoutAction::Close,
+            PACE_TIMEOUT_ACTION_KEEP => TimeoutAction::Keep,
+            _ => fail("the answer of a hook is no PACE_TIMEOUT_ACTION_ number"),
         }
     }
 

@@ -9,7 +9,7 @@ use super::conn::{lend, pace_conn_t};
 use super::owner::{Owner, Registration, pair};
 use super::sized;
 use super::status::*;
-use crate::net::{Conn, Filter, Inflow, Listen};
+use crate::net::{Conn, Filter, FilterRead, Listen};
 use crate::pool::Shared;
 use core::ffi::c_void;
 use core::ptr;
@@ -17,9 +17,9 @@ use std::io;
 use std::sync::Arc;
 
 /// From `received`: plain bytes may still come.
-pub const PACE_INFLOW_OPEN: i32 = 0;
+pub const PACE_FILTER_READ_OPEN: i32 = 0;
 /// From `received`: the peer has said that it sends no more; the hook `finished` follows.
-pub const PACE_INFLOW_ENDED: i32 = 1;
+pub const PACE_FILTER_READ_ENDED: i32 = 1;
 
 /// Where a hook of a filter puts bytes: good for that call only, and on that thread.
 pub struct pace_sink_t {
@@ -39,7 +39,7 @@ pub type pace_filter_make_fn = Option<
 
 /// These bytes have come. What the hook `data` is to see goes to `plain`, and what the peer is to be
 /// answered to `wire` (a handshake, say). It takes all of them, and keeps what it cannot turn yet.
-/// Answers with a PACE_INFLOW_ number; any other, a negative errno as a rule, ends the connection with
+/// Answers with a PACE_FILTER_READ_ number; any other, a negative errno as a rule, ends the connection with
 /// PACE_REASON_FAILED, when what is in `plain` was shown and what is in `wire` was tried.
 pub type pace_filter_received_fn = Option<
     unsafe extern "C" fn(
@@ -67,7 +67,7 @@ pub type pace_filter_written_fn = Option<
 pub type pace_filter_finish_fn =
     Option<unsafe extern "C" fn(filter: *mut c_void, wire: *mut pace_sink_t)>;
 
-/// The socket has ended though `received` did not say PACE_INFLOW_ENDED. Answers 0 if peers may end like
+/// The socket has ended though `received` did not say PACE_FILTER_READ_ENDED. Answers 0 if peers may end like
 /// that; anything else, a negative errno as a rule, is a failure of the connection, and the hook
 /// `finished` is not called.
 pub type pace_filter_cut_off_fn = Option<unsafe extern "C" fn(filter: *mut c_void) -> i32>;
@@ -261,15 +261,15 @@ impl Filter for Turning {
         bytes: &[u8],
         plain: &mut Vec<u8>,
         wire: &mut Vec<u8>,
-    ) -> io::Result<Inflow> {
+    ) -> io::Result<FilterRead> {
         let (filter, plain, wire) = (self.filter()?, sink(plain), sink(wire));
         // SAFETY: as the header demands, the hook takes what `make` has left.
         let answer = unsafe {
             (self.table.received)(filter, bytes.as_ptr().cast(), bytes.len(), plain, wire)
         };
         match answer {
-            PACE_INFLOW_OPEN => Ok(Inflow::Open),
-            PACE_INFLOW_ENDED => Ok(Inflow::Ended),
+            PACE_FILTER_READ_OPEN => Ok(FilterRead::Open),
+            PACE_FILTER_READ_ENDED => Ok(FilterRead::Ended),
             other => Err(failure(other)),
         }
     }

@@ -116,7 +116,7 @@ pub struct pace_completion_t {
     pub size: usize,
     /// PACE_COMPLETE_ bits.
     pub flags: u32,
-    /// Out: a PACE_WROTE_ number, if something was written.
+    /// Out: a PACE_WRITE_STATUS_ number, if something was written.
     pub wrote: u32,
     /// Out: what has become of it. PACE_ESTALE: no such event is out, or, of bytes, the connection has
     /// ended. PACE_EFULL: there was no room for the bytes, none of which was taken. PACE_EINVAL: more

@@ -39,7 +39,7 @@ pub struct pace_outcome_t {
     pub time_ns: u64,
     /// The task's number, as in its report.
     pub id: u64,
-    /// The name of its kind.
+    /// The name of its task type.
     pub name: *const c_char,
     /// What went wrong last; empty if nothing did.
     pub message: *const c_char,

@@ -4,19 +4,19 @@
 use super::attempt::{Work, pace_attempt_fn};
 use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, nanos};
 use super::callback::pace_drop_fn;
-use super::kind::{open as open_kind, pace_kind_t};
 use super::owner::pair;
 use super::status::*;
+use super::task_type::{open as open_task_type, pace_task_type_t};
 use super::work_task::{Settings, options_of, pace_task_options_t};
 use super::workers::{open as open_workers, pace_workers_t};
 use crate::Pool;
-use crate::task::{Attempt, Missed, Periodic};
+use crate::task::{Attempt, MissedTick, Periodic};
 use core::ffi::c_void;
 
 /// Ticks that come while a run has not ended are skipped.
-pub const PACE_MISSED_SKIP: u32 = 0;
+pub const PACE_MISSED_TICK_SKIP: u32 = 0;
 /// However many there were, one run makes up for them, as soon as the one before has ended.
-pub const PACE_MISSED_COALESCE: u32 = 1;
+pub const PACE_MISSED_TICK_COALESCE: u32 = 1;
 
 /// A task that runs again and again.
 pub struct pace_periodic_t {
@@ -26,7 +26,7 @@ pub struct pace_periodic_t {
 
 /// Runs a task every `period_ns` (1 µs to 100 years), first after one period and the options' delay. Each
 /// run is a task of its own, with these options: its own attempts and limits. Runs never overlap.
-/// `missed` is PACE_MISSED_. `options` may be NULL. It ends with pace_periodic_free(), or when the worker
+/// `missed` is PACE_MISSED_TICK_. `options` may be NULL. It ends with pace_periodic_free(), or when the worker
 /// pool is shut down.
 ///
 /// PACE_EINVAL, PACE_EVERSION, PACE_ESHUTDOWN; PACE_EFULL when all max_handles of the pool are in use.
@@ -35,7 +35,7 @@ pub struct pace_periodic_t {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_workers_every(
     workers: *mut pace_workers_t,
-    kind: *const pace_kind_t,
+    task_type: *const pace_task_type_t,
     period_ns: u64,
     missed: u32,
     run: pace_attempt_fn,
@@ -48,20 +48,20 @@ pub unsafe extern "C" fn pace_workers_every(
         // SAFETY: as the header demands.
         let workers = unsafe { open_workers(workers) }?;
         // SAFETY: as the header demands.
-        let kind = unsafe { open_kind(kind) }?;
+        let task_type = unsafe { open_task_type(task_type) }?;
         // SAFETY: as the header demands.
         let options = unsafe { options_of(options) }?;
         let set = Settings::new(options.as_ref())?;
         // SAFETY: as the header demands.
         let to = unsafe { Out::new(periodic, "periodic") }?;
         let missed = match missed {
-            PACE_MISSED_SKIP => Missed::Skip,
-            PACE_MISSED_COALESCE => Missed::Coalesce,
-            other => return Err(Failure::invalid("missed", other, "0 or 1 (PACE_MISSED_)")),
+            PACE_MISSED_TICK_SKIP => MissedTick::Skip,
+            PACE_MISSED_TICK_COALESCE => MissedTick::Coalesce,
+            other => return Err(Failure::invalid("missed", other, "0 or 1 (PACE_MISSED_TICK_)")),
         };
         let work = Work::new(run, user_data, None)?;
         let (registration, owner) = pair(user_data, drop);
-        let task = kind.kind.task(move |attempt: &Attempt<'_>| match owner.enter() {
+        let task = task_type.task_type.task(move |attempt: &Attempt<'_>| match owner.enter() {
             Some(_) => work.run(attempt),
             None => Ok(()),
         });

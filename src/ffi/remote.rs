@@ -10,7 +10,7 @@ use crate::net::{ConnId, ConnRef};
 use core::ffi::{c_char, c_void};
 
 /// Writes, in order, without waiting: what the kernel takes is sent at once, the rest is queued.
-/// *wrote is a PACE_WROTE_ number; `wrote` may be NULL.
+/// *wrote is a PACE_WRITE_STATUS_ number; `wrote` may be NULL.
 ///
 /// PACE_ESTALE if the connection has ended, is to be closed, or its peer is gone; PACE_EFULL if the
 /// queue would exceed its maximum: none of it was taken. An answer whose request was not admitted, by

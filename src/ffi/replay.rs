@@ -16,7 +16,7 @@ use super::sized::{self, Room};
 use super::status::*;
 use super::subscription::{pattern_of, way};
 use super::supervisor::{
-    Care, PACE_FATE_DEAD_LETTER, Times, pace_restart_fn, pace_supervisor_t, teller,
+    Care, PACE_ON_EXHAUSTED_DEAD_LETTER, Times, pace_restart_fn, pace_supervisor_t, teller,
 };
 use crate::hub::history::{Query, Replay, ReplayBuilder, ReplayFrom, ReplayMailbox, ReplayStats};
 use crate::hub::{Intensity, Message, OnFailure, Pulled, Unsubscribed};
@@ -127,7 +127,7 @@ pub struct pace_replay_options_t {
     pub at: u64,
     /// How a message that the handler fails at is tried again; it gets no other until then. Default: not at all.
     pub retry: pace_retry_t,
-    /// What then becomes of it: PACE_FATE_. Default: it becomes a dead letter.
+    /// What then becomes of it: PACE_ON_EXHAUSTED_. Default: it becomes a dead letter.
     pub fate: u32,
     /// With within_ns: more restarts than so many, 0 to 100,000, or PACE_UNLIMITED32, in any such span
     /// suspend the replay: what comes stays in the history until the suspension ends. A handler is restarted when it
@@ -158,7 +158,7 @@ const DEFAULTS: pace_replay_options_t = pace_replay_options_t {
     from: PACE_REPLAY_BEGINNING,
     at: 0,
     retry: NO_RETRY,
-    fate: PACE_FATE_DEAD_LETTER,
+    fate: PACE_ON_EXHAUSTED_DEAD_LETTER,
     restarts: 0,
     within_ns: 0,
     supervisor: ptr::null(),

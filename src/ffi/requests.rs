@@ -12,7 +12,7 @@ use super::net_pull::{handler_of, pace_pulled_t};
 use super::pool::{open as open_pool, pace_pool_t};
 use super::status::*;
 use crate::http::{Body, Pulled, PulledRequest, Requests, Response, Upload};
-use crate::net::Wrote;
+use crate::net::WriteStatus;
 use crate::{Error, Pool};
 use core::cell::RefCell;
 use core::ffi::{c_char, c_void};
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A request of a route.
 pub const PACE_REQUEST_EVENT_REQUEST: u32 = 0;
-/// The output of a body that goes on pressed (PACE_WROTE_ABOVE_HIGH_MARK), and has fallen to the low
+/// The output of a body that goes on pressed (PACE_WRITE_STATUS_ABOVE_HIGH_MARK), and has fallen to the low
 /// mark: its next piece may be written.
 pub const PACE_REQUEST_EVENT_WRITABLE: u32 = 1;
 /// A part of the body of a streamed request, after pace_requests_read().
@@ -99,7 +99,7 @@ pub struct pace_answer_t {
     pub status: u32,
     /// PACE_ANSWER_ bits.
     pub flags: u32,
-    /// Out: a PACE_WROTE_ number, for pieces with PACE_ANSWER_MORE. PACE_WROTE_UNWANTED: the peer gets no
+    /// Out: a PACE_WRITE_STATUS_ number, for pieces with PACE_ANSWER_MORE. PACE_WRITE_STATUS_UNWANTED: the peer gets no
     /// body; end it with an answer without PACE_ANSWER_MORE.
     pub wrote: u32,
     /// Out: what has become of it. PACE_ESTALE: no such request is out, or its connection has ended.
@@ -624,7 +624,7 @@ fn proceed(
                 return Ok(going.body.finish()?);
             }
             place.put_back(number, Held::Body(going));
-            if wrote == Wrote::AboveHighMark {
+            if wrote == WriteStatus::AboveHighMark {
                 place.watch(number);
             }
             Ok(())

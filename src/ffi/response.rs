@@ -315,10 +315,10 @@ fn fail() -> ! {
 }
 
 /// Writes, in order, without waiting. What the peer does not take is queued; with
-/// PACE_WROTE_ABOVE_HIGH_MARK whoever can should write no more until the output has fallen
-/// (pace_body_on_writable()). PACE_WROTE_UNWANTED: the peer gets no body (an answer to HEAD, or with the
+/// PACE_WRITE_STATUS_ABOVE_HIGH_MARK whoever can should write no more until the output has fallen
+/// (pace_body_on_writable()). PACE_WRITE_STATUS_UNWANTED: the peer gets no body (an answer to HEAD, or with the
 /// status 204, 205 or 304), and the bytes were dropped. No mark paces such a body: finish it. To write no
-/// bytes tells this before the first ones are produced. *wrote is a PACE_WROTE_ number; `wrote` may be
+/// bytes tells this before the first ones are produced. *wrote is a PACE_WRITE_STATUS_ number; `wrote` may be
 /// NULL.
 ///
 /// PACE_EINVAL for more bytes than were announced, PACE_EFULL if the queue would exceed its maximum:

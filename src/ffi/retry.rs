@@ -5,7 +5,7 @@ use super::boundary::{Failure, Result, nanos};
 use super::pool::PACE_FOREVER;
 use crate::time::{Backoff, Jitter, Retry};
 
-/// For a kind: no retries. For a task: as its kind.
+/// For a task type: no retries. For a task: as its task type.
 pub const PACE_RETRY_DEFAULT: u32 = 0;
 /// No retries.
 pub const PACE_RETRY_NONE: u32 = 1;
@@ -18,7 +18,7 @@ pub const PACE_RETRY_LINEAR: u32 = 3;
 pub const PACE_RETRY_EXPONENTIAL: u32 = 4;
 /// Anything from first_ns to cap_ns after each failure.
 pub const PACE_RETRY_RANDOM: u32 = 5;
-/// What the kind's retry_delay says.
+/// What the task type's retry_delay says.
 pub const PACE_RETRY_CUSTOM: u32 = 6;
 
 /// As the shape has it: FULL for exponential delays, else NONE.

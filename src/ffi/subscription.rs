@@ -20,7 +20,7 @@ use super::retry::{NO_RETRY, pace_retry_t};
 use super::sized::{self, Room};
 use super::status::*;
 use super::supervisor::{
-    Care, PACE_FATE_DEAD_LETTER, Times, pace_restart_fn, pace_supervisor_t, teller,
+    Care, PACE_ON_EXHAUSTED_DEAD_LETTER, Times, pace_restart_fn, pace_supervisor_t, teller,
 };
 use crate::hub::{
     Balance, Execution, Overflow, Subscription, SubscriptionBuilder, SubscriptionStats,
@@ -107,7 +107,7 @@ pub struct pace_subscription_options_t {
     /// How a message that the handler fails at is tried again; a serial handler gets no other until then.
     /// For serial and concurrent execution. Default: not at all.
     pub retry: pace_retry_t,
-    /// What then becomes of it: PACE_FATE_. Default: it becomes a dead letter.
+    /// What then becomes of it: PACE_ON_EXHAUSTED_. Default: it becomes a dead letter.
     pub fate: u32,
     /// With within_ns: more restarts than so many, 0 to 100,000, or PACE_UNLIMITED32, in any such span
     /// suspend the subscription: what waits, and what comes, becomes dead letters until the suspension ends. A
@@ -178,7 +178,7 @@ pub(super) const DEFAULTS: pace_subscription_options_t = pace_subscription_optio
     unique: false,
     reserved: [0; 6],
     retry: NO_RETRY,
-    fate: PACE_FATE_DEAD_LETTER,
+    fate: PACE_ON_EXHAUSTED_DEAD_LETTER,
     restarts: 0,
     within_ns: 0,
     supervisor: ptr::null(),

@@ -13,9 +13,9 @@ use core::ffi::c_void;
 use std::sync::Arc;
 
 /// A message that its handler has failed at for good is kept among the hub's dead letters.
-pub const PACE_FATE_DEAD_LETTER: u32 = 0;
+pub const PACE_ON_EXHAUSTED_DEAD_LETTER: u32 = 0;
 /// It is dropped, and counted as failed.
-pub const PACE_FATE_DISCARD: u32 = 1;
+pub const PACE_ON_EXHAUSTED_DISCARD: u32 = 1;
 
 /// A failure restarts the handler that failed.
 pub const PACE_RESTART_ONE_FOR_ONE: u32 = 0;
@@ -151,9 +151,9 @@ const SECOND: u64 = 1_000_000_000;
 impl<'a> Care<'a> {
     pub(super) fn policy(&self) -> Result<OnFailure> {
         let policy = match self.fate {
-            PACE_FATE_DEAD_LETTER => OnFailure::dead_letter(),
-            PACE_FATE_DISCARD => OnFailure::discard(),
-            other => return Err(Failure::invalid("fate", other, "0 or 1 (PACE_FATE_)")),
+            PACE_ON_EXHAUSTED_DEAD_LETTER => OnFailure::dead_letter(),
+            PACE_ON_EXHAUSTED_DISCARD => OnFailure::discard(),
+            other => return Err(Failure::invalid("fate", other, "0 or 1 (PACE_ON_EXHAUSTED_)")),
         };
         Ok(match retry_of(self.retry, None)? {
             Some(retry) => policy.retry(retry),

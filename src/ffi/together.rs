@@ -14,7 +14,7 @@ use core::ffi::c_void;
 /// One of the messages that are published together.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct pace_together_t {
+pub struct pace_publish_item_t {
     /// What it is published with.
     pub key: *const pace_key_t,
     /// Its headers and priority. NULL: none, and normal.
@@ -39,9 +39,9 @@ pub struct pace_together_t {
 ///
 /// Threads: any. In handlers: yes; it waits only if a history on disk has no room.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_hub_publish_together(
+pub unsafe extern "C" fn pace_hub_publish_all(
     hub: *mut pace_hub_t,
-    messages: *const pace_together_t,
+    messages: *const pace_publish_item_t,
     count: usize,
     flags: u32,
     receipt: *mut pace_receipt_t,
@@ -73,6 +73,6 @@ pub unsafe extern "C" fn pace_hub_publish_together(
             let message = key.hub.message(&key.key).priority(priority);
             all.push(message.headers(headers).payload(payload));
         }
-        answer(room, hub.hub.publish_together(all))
+        answer(room, hub.hub.publish_all(all))
     })
 }

@@ -4,8 +4,8 @@
 use super::attempt::{Advice, fault, message_of};
 use super::boundary::{self, Failure, Out, TIMED_OUT, call, nanos};
 use super::callback::pace_task_t;
-use super::kind::{open as open_kind, pace_kind_t};
 use super::status::*;
+use super::task_type::{open as open_task_type, pace_task_type_t};
 use super::work_task::{
     Ids, Settings, number_of, options_of, pace_task_options_t, refused, submit,
 };
@@ -80,7 +80,7 @@ pub struct pace_attempt_end_t {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_workers_submit_pulled(
     workers: *mut pace_workers_t,
-    kind: *const pace_kind_t,
+    task_type: *const pace_task_type_t,
     token: u64,
     options: *const pace_task_options_t,
     task: *mut pace_task_t,
@@ -89,13 +89,13 @@ pub unsafe extern "C" fn pace_workers_submit_pulled(
         // SAFETY: as the header demands.
         let workers = unsafe { open(workers) }?;
         // SAFETY: as the header demands.
-        let kind = unsafe { open_kind(kind) }?;
+        let task_type = unsafe { open_task_type(task_type) }?;
         // SAFETY: as the header demands.
         let options = unsafe { options_of(options) }?;
         let set = Settings::new(options.as_ref())?;
         // SAFETY: as the header demands.
         let to = unsafe { Out::optional(task, "task") }?;
-        let by = || set.on(kind.kind.task_pulled(token)).submit().map_err(refused);
+        let by = || set.on(task_type.task_type.task_pulled(token)).submit().map_err(refused);
         to.set(submit(workers, !task.is_null(), by)?);
         Ok(())
     })
@@ -111,7 +111,7 @@ pub unsafe extern "C" fn pace_workers_submit_pulled(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_workers_submit_pulled_batch(
     workers: *mut pace_workers_t,
-    kind: *const pace_kind_t,
+    task_type: *const pace_task_type_t,
     tokens: *const u64,
     count: usize,
     options: *const pace_task_options_t,
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn pace_workers_submit_pulled_batch(
         // SAFETY: as the header demands.
         let workers = unsafe { open(workers) }?;
         // SAFETY: as the header demands.
-        let kind = unsafe { open_kind(kind) }?;
+        let task_type = unsafe { open_task_type(task_type) }?;
         // SAFETY: as the header demands.
         let options = unsafe { options_of(options) }?;
         let set = Settings::new(options.as_ref())?;
@@ -133,7 +133,8 @@ pub unsafe extern "C" fn pace_workers_submit_pulled_batch(
         // SAFETY: as the header demands.
         let accepted = unsafe { Out::new(accepted, "accepted") }?;
         let submit_next = |index: usize| {
-            let by = || set.on(kind.kind.task_pulled(tokens[index])).submit().map_err(refused);
+            let by =
+                || set.on(task_type.task_type.task_pulled(tokens[index])).submit().map_err(refused);
             submit(workers, ids.are_wanted(), by)
         };
         ids.fill(count, accepted, submit_next)

@@ -2,9 +2,9 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, Failure, Out, Result, call};
-use super::kind::{open as open_kind, pace_kind_t};
 use super::sized::{self, Room};
 use super::status::*;
+use super::task_type::{open as open_task_type, pace_task_type_t};
 use super::workers::{open, pace_workers_t};
 use crate::metrics::TextFormat;
 use crate::task::Health;
@@ -26,11 +26,11 @@ pub const PACE_METRICS_PROMETHEUS: u32 = 1;
 /// The text of OpenMetrics 1.0. Its media type is "application/openmetrics-text; version=1.0.0; charset=utf-8".
 pub const PACE_METRICS_OPENMETRICS: u32 = 3;
 
-/// What has happened to the tasks of one kind. Counts never fall, but for `running`. Set struct_size to
+/// What has happened to the tasks of one task type. Counts never fall, but for `running`. Set struct_size to
 /// sizeof the struct before the call, here and below.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct pace_kind_stats_t {
+pub struct pace_task_type_stats_t {
     /// In: sizeof the struct. Out: how many bytes were written.
     pub struct_size: u32,
     /// Zero.
@@ -116,23 +116,23 @@ pub struct pace_health_t {
     pub queued: u64,
 }
 
-/// What has happened to the tasks of a kind.
+/// What has happened to the tasks of a task type.
 ///
 /// PACE_EVERSION: struct_size was not set.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_kind_stats(
-    kind: *const pace_kind_t,
-    stats: *mut pace_kind_stats_t,
+pub unsafe extern "C" fn pace_task_type_stats(
+    task_type: *const pace_task_type_t,
+    stats: *mut pace_task_type_stats_t,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
-        let kind = unsafe { open_kind(kind) }?;
+        let task_type = unsafe { open_task_type(task_type) }?;
         // SAFETY: as the header demands.
         let room = unsafe { Room::new(stats, "stats") }?;
-        let stats = kind.kind.stats();
-        room.fill(pace_kind_stats_t {
+        let stats = task_type.task_type.stats();
+        room.fill(pace_task_type_stats_t {
             struct_size: 0,
             reserved: 0,
             submitted: stats.submitted,
@@ -327,9 +327,9 @@ pub(super) unsafe fn give(
 const TOO_SMALL: Failure = Failure::plain(PACE_EFULL, c"the text needs more bytes than size");
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
-unsafe impl sized::Sized for pace_kind_stats_t {
+unsafe impl sized::Sized for pace_task_type_stats_t {
     const FIRST: usize = 96;
-    const NAME: &'static str = "pace_kind_stats_t";
+    const NAME: &'static str = "pace_task_type_stats_t";
 }
 
 // SAFETY: as above.

@@ -6,17 +6,17 @@
 use super::attempt::{Work, pace_attempt_fn, pace_attempt_work_t};
 use super::boundary::{self, Failure, Out, Result, TIMED_OUT, call, nanos};
 use super::callback::{pace_drop_fn, pace_task_t};
-use super::kind::{PACE_FULL_DEFAULT, full_of, open as open_kind, pace_kind_t};
 use super::owner::pair;
 use super::pool::{PACE_DEFAULT, PACE_FOREVER};
 use super::retry::{pace_retry_t, retry_of};
 use super::sized::{self, Room};
 use super::stats::PACE_NONE;
 use super::status::*;
+use super::task_type::{PACE_OVERLOAD_DEFAULT, full_of, open as open_task_type, pace_task_type_t};
 use super::work::lane as priority;
 use super::workers::{open, pace_workers_t};
 use crate::Rejected;
-use crate::task::{Full, Known, Status, Task, TaskBuilder, TaskReport};
+use crate::task::{Known, OverloadPolicy, Status, TaskBuilder, TaskHandle, TaskReport};
 use core::cell::RefCell;
 use core::ffi::{c_char, c_void};
 use core::mem::{forget, offset_of};
@@ -41,18 +41,18 @@ pub const PACE_TASK_TIMED_OUT: u32 = 6;
 /// It had been taken in, and was dropped for the sake of others.
 pub const PACE_TASK_REJECTED: u32 = 7;
 
-/// What one task, or all of a batch, have in place of their kind's settings. Call
+/// What one task, or all of a batch, have in place of their task type's settings. Call
 /// pace_task_options_init(), and change what you like.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct pace_task_options_t {
     /// Set by pace_task_options_init().
     pub struct_size: u32,
-    /// PACE_LANE_. PACE_DEFAULT: the kind's.
+    /// PACE_LANE_. PACE_DEFAULT: the task type's.
     pub lane: u32,
-    /// PACE_RETRY_DEFAULT: the kind's.
+    /// PACE_RETRY_DEFAULT: the task type's.
     pub retry: pace_retry_t,
-    /// How long each attempt may take. 0: as the kind has it; PACE_FOREVER: no limit. So for the next two.
+    /// How long each attempt may take. 0: as the task type has it; PACE_FOREVER: no limit. So for the next two.
     pub timeout_ns: u64,
     /// How long it may wait for its first attempt.
     pub queue_timeout_ns: u64,
@@ -68,16 +68,16 @@ pub struct pace_task_options_t {
     pub keyed: bool,
     /// Zero.
     pub reserved: [u8; 7],
-    /// How long each attempt may take before it is asked to give up. 0: as the kind has it; PACE_FOREVER:
+    /// How long each attempt may take before it is asked to give up. 0: as the task type has it; PACE_FOREVER:
     /// no limit.
     pub soft_timeout_ns: u64,
-    /// How long an attempt whose time is over may take to return. 0: as the kind has it.
+    /// How long an attempt whose time is over may take to return. 0: as the task type has it.
     pub grace_ns: u64,
-    /// PACE_FULL_. Not for tasks without a function.
+    /// PACE_OVERLOAD_. Not for tasks without a function.
     pub full: u32,
     /// Zero.
     pub reserved2: u32,
-    /// For PACE_FULL_WAIT: for how long. PACE_FOREVER: as long as it takes.
+    /// For PACE_OVERLOAD_WAIT: for how long. PACE_FOREVER: as long as it takes.
     pub full_wait_ns: u64,
 }
 
@@ -91,7 +91,7 @@ pub struct pace_task_report_t {
     pub status: u32,
     /// The task's number, which no other task of this process has or had.
     pub id: u64,
-    /// The name of its kind. Static.
+    /// The name of its task type. Static.
     pub name: *const c_char,
     /// What went wrong last; NULL if it has completed. Good until this thread gets another report, or
     /// ends.
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn pace_task_options_init(
     call(|| unsafe { sized::init(options, size, DEFAULTS, "options") })
 }
 
-/// Submits a task of a kind. `options` may be NULL. `task` may be NULL: then the task has no id, and
+/// Submits a task of a task type. `options` may be NULL. `task` may be NULL: then the task has no id, and
 /// nobody learns its outcome but the statistics. An id is given back by pace_workers_wait() or
 /// pace_workers_detach(). From outside the pool's threads it waits while the lane is full; inside a handler
 /// it never waits.
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn pace_task_options_init(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_workers_submit(
     workers: *mut pace_workers_t,
-    kind: *const pace_kind_t,
+    task_type: *const pace_task_type_t,
     run: pace_attempt_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
@@ -150,21 +150,21 @@ pub unsafe extern "C" fn pace_workers_submit(
         // SAFETY: as the header demands.
         let workers = unsafe { open(workers) }?;
         // SAFETY: as the header demands.
-        let kind = unsafe { open_kind(kind) }?;
+        let task_type = unsafe { open_task_type(task_type) }?;
         // SAFETY: as the header demands.
         let options = unsafe { options_of(options) }?;
         let set = Settings::new(options.as_ref())?;
         // SAFETY: as the header demands.
         let to = unsafe { Out::optional(task, "task") }?;
         let work = Work::new(run, user_data, drop)?;
-        let submitted = submit(workers, !task.is_null(), || submit_one(kind, &set, work))?;
+        let submitted = submit(workers, !task.is_null(), || submit_one(task_type, &set, work))?;
         to.set(submitted);
         Ok(())
     })
 }
 
-/// Submits `count` tasks of a kind, in order, with the same options, up to 32 by one atomic step (one after
-/// the other if they have a key or a delay, if the oldest is to be dropped for them, or if the kind overlaps
+/// Submits `count` tasks of a task type, in order, with the same options, up to 32 by one atomic step (one after
+/// the other if they have a key or a delay, if the oldest is to be dropped for them, or if the task type overlaps
 /// retries). `tasks` is NULL or has room for
 /// `count` ids. *accepted says how many were taken, also for PACE_EFULL and PACE_ESHUTDOWN: of the others
 /// user_data is still the caller's.
@@ -176,7 +176,7 @@ pub unsafe extern "C" fn pace_workers_submit(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_workers_submit_batch(
     workers: *mut pace_workers_t,
-    kind: *const pace_kind_t,
+    task_type: *const pace_task_type_t,
     work: *const pace_attempt_work_t,
     count: usize,
     options: *const pace_task_options_t,
@@ -187,7 +187,7 @@ pub unsafe extern "C" fn pace_workers_submit_batch(
         // SAFETY: as the header demands.
         let workers = unsafe { open(workers) }?;
         // SAFETY: as the header demands.
-        let kind = unsafe { open_kind(kind) }?;
+        let task_type = unsafe { open_task_type(task_type) }?;
         // SAFETY: as the header demands.
         let options = unsafe { options_of(options) }?;
         let set = Settings::new(options.as_ref())?;
@@ -200,14 +200,14 @@ pub unsafe extern "C" fn pace_workers_submit_batch(
         let ids = unsafe { Ids::new(tasks) }?;
         // SAFETY: as the header demands.
         let accepted = unsafe { Out::new(accepted, "accepted") }?;
-        if !kind.kind.overlaps_retries() {
-            return submit_many(workers, kind, &set, work, &ids, accepted);
+        if !task_type.task_type.overlaps_retries() {
+            return submit_many(workers, task_type, &set, work, &ids, accepted);
         }
         // Each has attempts that share its work.
         let submit_next = |index: usize| {
             let one = work[index];
             let work = Work::new(one.run, one.user_data, one.drop)?;
-            submit(workers, ids.are_wanted(), || submit_one(kind, &set, work))
+            submit(workers, ids.are_wanted(), || submit_one(task_type, &set, work))
         };
         ids.fill(count, accepted, submit_next)
     })
@@ -268,7 +268,7 @@ pub unsafe extern "C" fn pace_workers_status(
         let workers = unsafe { open(workers) }?;
         // SAFETY: as the header demands.
         let to = unsafe { Out::new(status, "status") }?;
-        to.set(number_of(workers.tasks.with(key(task), Task::status)?));
+        to.set(number_of(workers.tasks.with(key(task), TaskHandle::status)?));
         Ok(())
     })
 }
@@ -291,7 +291,7 @@ pub unsafe extern "C" fn pace_workers_cancel(
         // SAFETY: as the header demands.
         let to = unsafe { Out::new(cancelled, "cancelled") }?;
         // Not under the id's lock: who hears of the end may ask for the task.
-        let known = workers.tasks.with(key(task), Task::known)?;
+        let known = workers.tasks.with(key(task), TaskHandle::known)?;
         to.set(known.is_some_and(Known::cancel));
         Ok(())
     })
@@ -314,7 +314,7 @@ pub unsafe extern "C" fn pace_workers_drop(
         let workers = unsafe { open(workers) }?;
         // SAFETY: as the header demands.
         let to = unsafe { Out::new(dropped, "dropped") }?;
-        let known = workers.tasks.with(key(task), Task::known)?;
+        let known = workers.tasks.with(key(task), TaskHandle::known)?;
         to.set(known.is_some_and(Known::reject));
         Ok(())
     })
@@ -379,7 +379,7 @@ pub(super) fn key(task: pace_task_t) -> u64 {
 pub(super) fn submit(
     workers: &pace_workers_t,
     named: bool,
-    by: impl FnOnce() -> Result<Task<()>>,
+    by: impl FnOnce() -> Result<TaskHandle<()>>,
 ) -> Result<pace_task_t> {
     if !named {
         drop(by()?);
@@ -389,11 +389,11 @@ pub(super) fn submit(
     Ok(pace_task_t { id: place.fill(by()?) ^ MARK })
 }
 
-fn submit_one(kind: &pace_kind_t, set: &Settings, work: Work) -> Result<Task<()>> {
+fn submit_one(task_type: &pace_task_type_t, set: &Settings, work: Work) -> Result<TaskHandle<()>> {
     let work = move |attempt: &crate::task::Attempt<'_>| work.run(attempt);
-    match kind.kind.overlaps_retries() {
-        false => set.on(kind.kind.task(work)).submit().map_err(refused),
-        true => set.on(kind.kind.task_concurrent(work)).submit().map_err(refused),
+    match task_type.task_type.overlaps_retries() {
+        false => set.on(task_type.task_type.task(work)).submit().map_err(refused),
+        true => set.on(task_type.task_type.task_concurrent(work)).submit().map_err(refused),
     }
 }
 
@@ -403,7 +403,7 @@ const CHUNK: usize = 32;
 /// Submits tasks together. None of them is without `run`.
 fn submit_many(
     workers: &pace_workers_t,
-    kind: &pace_kind_t,
+    task_type: &pace_task_type_t,
     set: &Settings,
     work: &[pace_attempt_work_t],
     ids: &Ids,
@@ -424,7 +424,7 @@ fn submit_many(
             .iter()
             .filter_map(Work::of)
             .map(|work| move |attempt: &crate::task::Attempt<'_>| work.run(attempt));
-        if let Err(rejected) = set.on(kind.kind.batch()).submit(closures, &mut tasks) {
+        if let Err(rejected) = set.on(task_type.task_type.batch()).submit(closures, &mut tasks) {
             result = Err(Failure::from(&rejected));
             // Refused work is the caller's: its `drop` must not run.
             rejected.into_inner().for_each(forget);
@@ -528,7 +528,7 @@ pub(super) struct Settings {
     key: Option<u64>,
     soft_timeout: u64,
     grace: u64,
-    full: Option<Full>,
+    full: Option<OverloadPolicy>,
 }
 
 impl Settings {
@@ -665,7 +665,7 @@ const DEFAULTS: pace_task_options_t = pace_task_options_t {
     reserved: [0; 7],
     soft_timeout_ns: 0,
     grace_ns: 0,
-    full: PACE_FULL_DEFAULT,
+    full: PACE_OVERLOAD_DEFAULT,
     reserved2: 0,
     full_wait_ns: 0,
 };

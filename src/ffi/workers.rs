@@ -3,10 +3,6 @@
 
 use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, callback, nanos};
 use super::callback::pace_drop_fn;
-use super::kind::{
-    PACE_FULL_DEFAULT, PACE_FULL_DROP_OLDEST, PACE_FULL_REJECT, PACE_FULL_RUN_HERE, PACE_FULL_WAIT,
-    full_of,
-};
 use super::middleware::{self, pace_middleware_t};
 use super::outcome_log::{observer, pace_outcome_log_t};
 use super::owner::{Registration, pair};
@@ -16,8 +12,12 @@ use super::settings::layers;
 use super::sized::{self, Room};
 use super::stats::PACE_NONE;
 use super::status::*;
+use super::task_type::{
+    PACE_OVERLOAD_DEFAULT, PACE_OVERLOAD_DROP_OLDEST, PACE_OVERLOAD_REJECT, PACE_OVERLOAD_RUN_HERE,
+    PACE_OVERLOAD_WAIT, full_of,
+};
 use crate::metrics::{Registry as MetricsRegistry, SystemFigures};
-use crate::task::{Full, Phases, Scaling, Task, WorkerPool, WorkerPoolBuilder};
+use crate::task::{OverloadPolicy, Phases, Scaling, TaskHandle, WorkerPool, WorkerPoolBuilder};
 use core::ffi::{c_char, c_void};
 use core::mem::offset_of;
 use core::ptr;
@@ -35,7 +35,7 @@ pub const PACE_ENDED_HOOK: u32 = 3;
 /// A worker pool over a pool, whose threads run its tasks beside everything else.
 pub struct pace_workers_t {
     pub(super) workers: WorkerPool,
-    pub(super) tasks: Registry<Task<()>>,
+    pub(super) tasks: Registry<TaskHandle<()>>,
     pub(super) registry: Option<MetricsRegistry>,
 }
 
@@ -45,7 +45,7 @@ pub struct pace_workers_t {
 pub struct pace_workers_config_t {
     /// Set by pace_workers_config_init().
     pub struct_size: u32,
-    /// How many tasks may wait for their keys, and how many for the rate of each kind, before others are
+    /// How many tasks may wait for their keys, and how many for the rate of each task type, before others are
     /// refused: 1 to 2^24. Default 65,536.
     pub max_waiting: u32,
     /// How many tasks may wait to be pulled before others are refused: 1 to 2^24. Default 2^20.
@@ -77,12 +77,12 @@ pub struct pace_workers_config_t {
     pub scaling_patience: u32,
     /// What figures of it are labelled with: UTF-8. NULL: "workers".
     pub name: *const c_char,
-    /// PACE_FULL_: what is done when a lane is full, unless a kind or a task says otherwise.
+    /// PACE_OVERLOAD_: what is done when a lane is full, unless a task type or a task says otherwise.
     pub full: u32,
-    /// How many tasks with PACE_FULL_DROP_OLDEST may wait, in all lanes together, before the oldest is
+    /// How many tasks with PACE_OVERLOAD_DROP_OLDEST may wait, in all lanes together, before the oldest is
     /// dropped: up to 2^24. 0 (default): the pool's lane_capacity.
     pub max_droppable: u32,
-    /// For PACE_FULL_WAIT: for how long. PACE_FOREVER: as long as it takes.
+    /// For PACE_OVERLOAD_WAIT: for how long. PACE_FOREVER: as long as it takes.
     pub full_wait_ns: u64,
     /// What runs around each attempt, the first outermost. NULL (default): nothing.
     pub middleware: *const pace_middleware_t,
@@ -116,7 +116,7 @@ pub struct pace_workers_report_t {
     pub failed_hooks: u32,
 }
 
-/// Called for each line of a shutdown's report: PACE_ENDED_, the name of the kind or hook, how many, and
+/// Called for each line of a shutdown's report: PACE_ENDED_, the name of the task type or hook, how many, and
 /// the thread (PACE_ENDED_STUCK only) or PACE_NONE. The name is good during the call.
 pub type pace_ended_fn = Option<
     unsafe extern "C" fn(
@@ -169,10 +169,10 @@ pub unsafe extern "C" fn pace_workers_config_load(
         }
         if let Some(full) = workers.full {
             (changed.full, changed.full_wait_ns) = match full {
-                Full::Reject => (PACE_FULL_REJECT, 0),
-                Full::Wait(_) => (PACE_FULL_WAIT, PACE_FOREVER),
-                Full::RunHere => (PACE_FULL_RUN_HERE, 0),
-                Full::DropOldest => (PACE_FULL_DROP_OLDEST, 0),
+                OverloadPolicy::Reject => (PACE_OVERLOAD_REJECT, 0),
+                OverloadPolicy::Wait(_) => (PACE_OVERLOAD_WAIT, PACE_FOREVER),
+                OverloadPolicy::RunHere => (PACE_OVERLOAD_RUN_HERE, 0),
+                OverloadPolicy::DropOldest => (PACE_OVERLOAD_DROP_OLDEST, 0),
             };
         }
         changed.max_droppable = workers.max_droppable.map_or(changed.max_droppable, |n| n as u32);
@@ -387,7 +387,7 @@ pub unsafe extern "C" fn pace_workers_shutdown(
 
 /// Frees a worker pool: ids of its tasks name nothing any more. It is not shut down by that: what was
 /// accepted goes on until the pool stops, unobserved; with the pool an attempt that was pulled and not completed
-/// has failed for good. Free its kinds before or after. NULL: nothing.
+/// has failed for good. Free its task types before or after. NULL: nothing.
 ///
 /// Threads: any, as long as no other uses the worker pool any more. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
@@ -432,7 +432,7 @@ const DEFAULTS: pace_workers_config_t = pace_workers_config_t {
     scaling_percentile: 95,
     scaling_patience: 10,
     name: ptr::null(),
-    full: PACE_FULL_DEFAULT,
+    full: PACE_OVERLOAD_DEFAULT,
     max_droppable: 0,
     full_wait_ns: 0,
     middleware: ptr::null(),

@@ -24,7 +24,7 @@ use super::routes::{Found, Route, WholeHandler};
 use super::server::HttpService;
 use super::stats::{Abort, Tally};
 use crate::net::output::End;
-use crate::net::{Conn, ConnHandler, Patience, Reason, Timeout, Verdict};
+use crate::net::{Accept, Conn, ConnHandler, Reason, Timeout, TimeoutAction};
 use core::cell::Cell;
 use core::ops::Deref;
 use std::io::ErrorKind;
@@ -197,7 +197,7 @@ impl ConnHandler for HttpConn {
         }
     }
 
-    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> Patience {
+    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> TimeoutAction {
         if let Stage::Upgraded(handler) = &mut self.talk.stage {
             return handler.timeout(conn, kind);
         }
@@ -689,7 +689,7 @@ impl Talk {
             return conn.abort();
         };
         conn.set_deadline(None);
-        if let Verdict::Refuse(message) = handler.open(conn) {
+        if let Accept::Refuse(message) = handler.open(conn) {
             // If there is no room for it, there is nothing better to be done.
             let _ = conn.write(&message);
             conn.close();
@@ -866,7 +866,7 @@ impl Talk {
 
     // --- times and ends --------------------------------------------------------------------------
 
-    fn timeout(&mut self, service: &Hook<'_>, conn: &Conn, kind: Timeout) -> Patience {
+    fn timeout(&mut self, service: &Hook<'_>, conn: &Conn, kind: Timeout) -> TimeoutAction {
         match kind {
             Timeout::Deadline => self.look_at_rate(service, conn),
             Timeout::Read | Timeout::Idle if self.partial => {
@@ -875,9 +875,9 @@ impl Talk {
             }
             // Nothing but empty lines.
             Timeout::Read => self.close(conn),
-            _ => return Patience::Close,
+            _ => return TimeoutAction::Close,
         }
-        Patience::Keep
+        TimeoutAction::Keep
     }
 
     /// Whether the body comes fast enough.

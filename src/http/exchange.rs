@@ -42,7 +42,7 @@ use super::response::{Asked, Offer};
 use super::server::HttpService;
 use crate::error::{Error, Result};
 use crate::net::ConnHandler;
-use crate::net::conn::{Wrote, refused};
+use crate::net::conn::{WriteStatus, refused};
 use crate::net::link::{Calls, Link};
 use crate::net::output::{Output, Unwritten, Wire};
 use crate::net::socket::SendEnd;
@@ -415,7 +415,7 @@ impl Exchange {
     /// [`Error::Stale`] if the request is answered already, or the connection gone; otherwise as
     /// [`ConnRef::write`](crate::net::ConnRef::write).
     #[inline]
-    pub(super) fn start(&self, pieces: Pieces<'_>) -> Result<Wrote, Box<Error>> {
+    pub(super) fn start(&self, pieces: Pieces<'_>) -> Result<WriteStatus, Box<Error>> {
         self.write_as(|output| {
             if self.started.load(Relaxed) {
                 return Err(Unwritten::Closed);
@@ -444,13 +444,13 @@ impl Exchange {
     }
 
     /// Writes more of an answer.
-    pub(super) fn write(&self, pieces: Pieces<'_>) -> Result<Wrote> {
+    pub(super) fn write(&self, pieces: Pieces<'_>) -> Result<WriteStatus> {
         self.write_as(|output| pieces.write(output)).map_err(|error| *error)
     }
 
     /// The error is in a box, since it is long, and what is answered well would be moved with its room.
     #[inline]
-    fn write_as<W>(&self, write: W) -> Result<Wrote, Box<Error>>
+    fn write_as<W>(&self, write: W) -> Result<WriteStatus, Box<Error>>
     where
         W: FnOnce(&mut Output<SendEnd>) -> Result<(), Unwritten>,
     {
@@ -458,13 +458,13 @@ impl Exchange {
         if self.is_inside() {
             let (written, pressed) = link.outlet.change(write);
             written.map_err(|unwritten| boxed(link, unwritten))?;
-            return Ok(if pressed { Wrote::AboveHighMark } else { Wrote::Queued });
+            return Ok(if pressed { WriteStatus::AboveHighMark } else { WriteStatus::Queued });
         }
         self.write_from_elsewhere(write)
     }
 
     #[inline(never)]
-    fn write_from_elsewhere<W>(&self, write: W) -> Result<Wrote, Box<Error>>
+    fn write_from_elsewhere<W>(&self, write: W) -> Result<WriteStatus, Box<Error>>
     where
         W: FnOnce(&mut Output<SendEnd>) -> Result<(), Unwritten>,
     {

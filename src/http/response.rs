@@ -5,7 +5,7 @@ use super::chunks::{is_text, is_token};
 use super::exchange::{Exchange, Outcome, Pieces};
 use super::head::{Head, Media, Refusal};
 use crate::error::{Error, Result};
-use crate::net::{ConnHandler, ConnRef, Wrote};
+use crate::net::{ConnHandler, ConnRef, WriteStatus};
 use core::cell::Cell;
 use core::fmt;
 use std::io::IoSlice;
@@ -637,7 +637,7 @@ fn start_as_said(
     lines: Lines,
     mut said: Box<Said>,
     body: Payload<'_>,
-) -> Result<Wrote, Box<Error>> {
+) -> Result<WriteStatus, Box<Error>> {
     said.fields.extend_from_slice(b"\r\n");
     let head = AnswerHead::new(lines);
     let [head, fields] = [head.open(), &said.fields].map(IoSlice::new);
@@ -753,8 +753,8 @@ pub struct Body {
 
 impl Body {
     /// Writes, in order, without waiting. What the peer does not take is queued; with
-    /// [`Wrote::AboveHighMark`] whoever can should write no more until the output has fallen
-    /// ([`on_writable`](Self::on_writable)). [`Wrote::Unwanted`]: the peer gets no body (an answer to HEAD,
+    /// [`WriteStatus::AboveHighMark`] whoever can should write no more until the output has fallen
+    /// ([`on_writable`](Self::on_writable)). [`WriteStatus::Unwanted`]: the peer gets no body (an answer to HEAD,
     /// or with the status 204, 205 or 304), and the bytes were dropped. No mark paces such a body:
     /// [`finish`](Self::finish) it. To write no bytes tells this before the first ones are produced.
     ///
@@ -762,7 +762,7 @@ impl Body {
     /// [`Error::Invalid`] for more bytes than were announced, [`Error::Full`] if the queue would exceed
     /// its maximum: then nothing of it was taken. [`Error::Stale`] if the connection has ended,
     /// [`Error::Forked`] in a forked child.
-    pub fn write(&mut self, bytes: &[u8]) -> Result<Wrote> {
+    pub fn write(&mut self, bytes: &[u8]) -> Result<WriteStatus> {
         let exchange = self.exchange.as_ref().expect("finishing a body consumes it");
         let piece = IoSlice::new(bytes);
         match &mut self.rest {
@@ -782,7 +782,7 @@ impl Body {
                 exchange.write(Pieces::Borrowed(&[line, piece, IoSlice::new(b"\r\n")]))
             }
             Framing::Close => exchange.write(Pieces::Borrowed(&[piece])),
-            Framing::None => Ok(Wrote::Unwanted),
+            Framing::None => Ok(WriteStatus::Unwanted),
         }
     }
 

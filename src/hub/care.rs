@@ -11,7 +11,7 @@ use super::mailbox::{Entry, Phase, Tried};
 use super::message::Stored;
 use super::notice::{Burst, Severity};
 use super::subscribe::{Subscriber, Subscription, SubscriptionBuilder};
-use super::supervise::{Intensity, OnFailure, Ruling, Supervisor, Trial, Verdict};
+use super::supervise::{Accept, Intensity, OnFailure, Ruling, Supervisor, Trial};
 use crate::error::{Error, Result};
 use crate::pool::contain;
 use crate::sync::atomic::AtomicU64;
@@ -238,7 +238,7 @@ impl Care {
         tried: &mut Tried,
         failure: &Failure,
         now: u64,
-    ) -> (Verdict, Option<u64>) {
+    ) -> (Accept, Option<u64>) {
         tried.attempts += 1;
         let trial = Trial {
             attempts: tried.attempts,
@@ -258,7 +258,7 @@ impl Care {
                 let count = self.restarted(Some(failure));
                 (verdict, Some(count))
             }
-            Ruling::Suspend | Ruling::Suspended => (Verdict::Suspend, None),
+            Ruling::Suspend | Ruling::Suspended => (Accept::Suspend, None),
         }
     }
 }
@@ -297,13 +297,13 @@ impl Care {
             });
         }
         match verdict {
-            Verdict::Retry(delay) => After::Retry(delay),
-            Verdict::Discard => After::Discard,
-            Verdict::DeadLetter | Verdict::Suspend => {
+            Accept::Retry(delay) => After::Retry(delay),
+            Accept::Discard => After::Discard,
+            Accept::DeadLetter | Accept::Suspend => {
                 let panicked = failure.is_panic();
                 let reason = if panicked { DeadReason::Panicked } else { DeadReason::Failed };
                 core.bury(who, stored, reason, Some(failure.message()), attempts);
-                if verdict == Verdict::Suspend { After::Suspend } else { After::Dead }
+                if verdict == Accept::Suspend { After::Suspend } else { After::Dead }
             }
         }
     }

@@ -58,6 +58,34 @@
 //! Handlers share the process. One that crashes it, or writes where it must not, takes all down; one that
 //! never returns keeps its thread of the pool until it does. A handler that panics or fails touches
 //! nobody else.
+//!
+//! # What it rests on
+//!
+//! 1. **A key knows who subscribes.** It is interned: all that is kept of it is one channel, which has those who
+//!    subscribe to it by name, and the channels of the patterns that match it, made anew when the set of patterns
+//!    has changed (`route.rs`). So publishing takes time with those who get the message, and goes from the key to
+//!    the one who alone subscribes inline in one step.
+//! 2. **A subscription has no slot of the pool.** The hub has a few services, which are slots, and one list of
+//!    mailboxes to be served (`ready.rs`), with a shelf for each service, so that neighbours in memory are not
+//!    served by two threads at once. A million idle subscriptions are only memory.
+//! 3. **A mailbox is a value under a lock** (`mailbox.rs`), held for a few steps, and never while code of the user
+//!    runs. Its run takes the handler out of it, so a serial handler cannot be on two threads.
+//! 4. **What is tried again stays in front.** A message that a serial handler failed at is held ahead of its
+//!    mailbox until its time has come, and nothing passes it; a timer brings it back, and no thread waits. A drain
+//!    of the pool, and the end of its last owner, waits for it if its time comes before the deadline.
+//! 5. **Restarts are counted as Erlang/OTP counts them** (`supervise.rs`): when a message is given up, and at every
+//!    panic. Past the intensity nothing is served; all mail of the subscription, or of its supervisor's, becomes
+//!    dead letters, which can be delivered again.
+//! 6. **A key of a group has one owner, and a fence** (`group.rs`). When the members change a key may move
+//!    (rendezvous hashing moves the fewest), and the new owner gets nothing of it before the old one has finished.
+//! 7. **An inbox is an entry in a table.** The hub subscribes once to all of them, inline (`request.rs`).
+//! 8. **The books balance**: what matched was delivered, has failed, is a dead letter, was dropped, rejected or
+//!    discarded, waits, or runs. A message is a dead letter before it is counted as one.
+//! 9. **Plain subscriptions read in place**, mailboxes that the host pulls among them. A message is appended once
+//!    to the channel's ring, and each of them reads it there through a cursor, many at a time. Whoever falls behind
+//!    by its capacity goes on its own, and comes back when its mailbox is empty: one that is slow holds up nobody
+//!    (`ring.rs`). Slots are written again when nobody reads them; what is `unsafe` about that is in `page.rs`.
+//!    What a ring needs while messages are in it, it has only then: most of a million channels are idle.
 
 mod care;
 mod dead;
@@ -109,7 +137,7 @@ pub use pull::Mailbox;
 pub use request::{Asked, PendingReply, RequestError};
 pub use stats::{HubAudit, SubscriptionStats};
 pub use subscribe::{Execution, Subscription, SubscriptionBuilder, Unsubscribe, Unsubscribed};
-pub use supervise::{Fate, Intensity, OnFailure, RestartStrategy, Supervisor};
+pub use supervise::{Intensity, OnExhausted, OnFailure, RestartStrategy, Supervisor};
 #[cfg(feature = "metrics")]
 pub use threshold::{Crossing, Threshold, Watch, WatchBuilder};
 pub use topic::{Codec, Json, Text, Topic};

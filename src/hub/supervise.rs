@@ -57,7 +57,7 @@ use std::sync::{Arc, PoisonError, Weak};
 /// What becomes of a message that a handler has failed at for good.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
-pub enum Fate {
+pub enum OnExhausted {
     /// It is kept among the hub's dead letters.
     #[default]
     DeadLetter,
@@ -70,18 +70,18 @@ pub enum Fate {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct OnFailure {
     retry: Retry,
-    fate: Fate,
+    fate: OnExhausted,
 }
 
 impl OnFailure {
     /// It becomes a dead letter.
     pub fn dead_letter() -> Self {
-        Self { retry: Retry::none(), fate: Fate::DeadLetter }
+        Self { retry: Retry::none(), fate: OnExhausted::DeadLetter }
     }
 
     /// It is dropped, and counted as failed.
     pub fn discard() -> Self {
-        Self { retry: Retry::none(), fate: Fate::Discard }
+        Self { retry: Retry::none(), fate: OnExhausted::Discard }
     }
 
     /// It is tried again before that. A serial handler gets no other message until then, so that the order
@@ -101,16 +101,16 @@ impl OnFailure {
     }
 
     /// What comes after a failed attempt. `seed` fixes the jitter of the delays.
-    pub(super) fn judge(&self, trial: &Trial, seed: u64) -> Verdict {
+    pub(super) fn judge(&self, trial: &Trial, seed: u64) -> Accept {
         let elapsed = Duration::from_nanos(trial.elapsed);
         let next = match trial.is_permanent {
             true => Err(GiveUp::Attempts),
             false => self.retry.next(trial.attempts, elapsed, trial.retry_after, seed),
         };
         match (next, self.fate) {
-            (Ok(delay), _) => Verdict::Retry(delay),
-            (Err(_), Fate::DeadLetter) => Verdict::DeadLetter,
-            (Err(_), Fate::Discard) => Verdict::Discard,
+            (Ok(delay), _) => Accept::Retry(delay),
+            (Err(_), OnExhausted::DeadLetter) => Accept::DeadLetter,
+            (Err(_), OnExhausted::Discard) => Accept::Discard,
         }
     }
 }
@@ -133,7 +133,7 @@ pub(super) struct Trial {
 /// What becomes of a message that was failed at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
-pub(super) enum Verdict {
+pub(super) enum Accept {
     /// It is delivered once more after this delay.
     Retry(Duration),
     DeadLetter,
@@ -555,7 +555,7 @@ mod tests {
         ) {
             let fate = if discards { OnFailure::discard() } else { OnFailure::dead_letter() };
             let policy = fate.retry(Retry::fixed(retries, Duration::from_millis(2)));
-            let end = if discards { Verdict::Discard } else { Verdict::DeadLetter };
+            let end = if discards { Accept::Discard } else { Accept::DeadLetter };
             let attempts = (retries + 1).min(permanent_at.unwrap_or(u32::MAX));
             for attempt in 1..=attempts {
                 let is_panic = panics[attempt as usize];
@@ -563,7 +563,7 @@ mod tests {
                 let trial = Trial { is_panic, is_permanent, ..trial(attempt) };
                 let verdict = policy.judge(&trial, 7);
                 let wanted = match attempt < attempts {
-                    true => Verdict::Retry(Duration::from_millis(2)),
+                    true => Accept::Retry(Duration::from_millis(2)),
                     false => end,
                 };
                 prop_assert_eq!(verdict, wanted);
@@ -603,10 +603,10 @@ mod tests {
     fn a_handler_that_asks_to_wait_is_waited_for() {
         let policy = OnFailure::dead_letter().retry(Retry::fixed(1, Duration::from_millis(2)));
         let asks = Trial { retry_after: Some(Duration::from_secs(3)), ..trial(1) };
-        assert_eq!(policy.judge(&asks, 0), Verdict::Retry(Duration::from_secs(3)));
+        assert_eq!(policy.judge(&asks, 0), Accept::Retry(Duration::from_secs(3)));
         let late = OnFailure::discard().retry(Retry::exponential(9).within(Duration::from_secs(1)));
         let over = Trial { elapsed: SECOND + 1, ..trial(1) };
-        assert_eq!(late.judge(&over, 0), Verdict::Discard);
+        assert_eq!(late.judge(&over, 0), Accept::Discard);
     }
 
     /// Goal: suspensions get longer while the handler is not sound, and as short as the first when it was sound for

@@ -127,7 +127,7 @@ impl Hub {
     /// let credits = hub.mailbox("credit", 1)?;
     /// let transfer = |amount: &str| {
     ///     let both = ["debit", "credit"].map(|key| hub.message(key).payload(amount));
-    ///     hub.publish_together(both)
+    ///     hub.publish_all(both)
     /// };
     /// assert_eq!(transfer("17")?.enqueued, 2);
     /// assert!(matches!(transfer("4"), Err(Error::MailboxFull { .. })));
@@ -139,7 +139,7 @@ impl Hub {
     /// [`Error::MailboxFull`]: that mailbox would refuse. [`Error::Full`]: a history has no room. [`Error::Invalid`] as
     /// [`publish`](Self::publish), for a key that a group subscribes to, a message of another hub, and
     /// more than 1024 messages. [`Error::ShutDown`], [`Error::Forked`]. Nobody got anything then.
-    pub fn publish_together<'a, K: ToKey>(
+    pub fn publish_all<'a, K: ToKey>(
         &self,
         messages: impl IntoIterator<Item = Publication<'a, K>>,
     ) -> Result<Receipt> {

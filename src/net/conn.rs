@@ -42,16 +42,16 @@ use std::sync::Arc;
 /// ```
 pub trait ConnHandler: Send + 'static {
     /// The connection is there. Called once, before all others but `close`.
-    fn open(&mut self, conn: &Conn) -> Verdict {
+    fn open(&mut self, conn: &Conn) -> Accept {
         let _ = conn;
-        Verdict::Accept
+        Accept::Yes
     }
 
     /// Bytes have arrived. Answers how many of them it has consumed, from the front: it should take
     /// all that it can. The rest is shown again, followed by more, when more has come (or when
     /// reading goes on after a pause or after output has drained). It grows up to `max_unconsumed`.
     ///
-    /// Nothing is read, and this is not called, while the output is above its high mark ([`Wrote::AboveHighMark`]),
+    /// Nothing is read, and this is not called, while the output is above its high mark ([`WriteStatus::AboveHighMark`]),
     /// after [`pause`](Conn::pause), and after [`close`](Conn::close).
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize;
 
@@ -77,9 +77,9 @@ pub trait ConnHandler: Send + 'static {
     }
 
     /// A time is over. Default: close at once.
-    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> Patience {
+    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> TimeoutAction {
         let _ = (conn, kind);
-        Patience::Close
+        TimeoutAction::Close
     }
 
     /// Another thread has called [`ConnRef::notify`], once or more since this was last called.
@@ -108,7 +108,7 @@ pub trait ConnHandler: Send + 'static {
 }
 
 impl ConnHandler for Box<dyn ConnHandler> {
-    fn open(&mut self, conn: &Conn) -> Verdict {
+    fn open(&mut self, conn: &Conn) -> Accept {
         (**self).open(conn)
     }
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
@@ -123,7 +123,7 @@ impl ConnHandler for Box<dyn ConnHandler> {
     fn written(&mut self, conn: &Conn, token: u64) {
         (**self).written(conn, token);
     }
-    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> Patience {
+    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> TimeoutAction {
         (**self).timeout(conn, kind)
     }
     fn notified(&mut self, conn: &Conn) {
@@ -142,16 +142,16 @@ impl ConnHandler for Box<dyn ConnHandler> {
 
 /// Whether a connection is wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Accept {
     /// It is.
-    Accept,
+    Yes,
     /// It is not: it is sent this and closed, with [`Reason::Refused`].
     Refuse(Vec<u8>),
 }
 
 /// What became of bytes that were written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wrote {
+pub enum WriteStatus {
     /// All of them are with the kernel.
     Sent,
     /// Some wait in the queue. Inside a hook they always do: they are tried when it returns.
@@ -182,7 +182,7 @@ pub enum Timeout {
 
 /// What to do when a time is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum TimeoutAction {
     /// Close at once, with [`Reason::TimedOut`].
     Close,
     /// Go on; the time begins anew, but a deadline is unset. Also the answer of a hook that has called
@@ -289,11 +289,11 @@ impl Conn {
     /// if the queue would exceed its maximum; then none of it was taken. [`Error::Forked`] in a child
     /// that the hook has forked.
     #[inline]
-    pub fn write(&self, bytes: &[u8]) -> Result<Wrote> {
+    pub fn write(&self, bytes: &[u8]) -> Result<WriteStatus> {
         self.touched.set(true);
         match self.link.reach()?.gather(bytes) {
-            Ok(false) => Ok(Wrote::Queued),
-            Ok(true) => Ok(Wrote::AboveHighMark),
+            Ok(false) => Ok(WriteStatus::Queued),
+            Ok(true) => Ok(WriteStatus::AboveHighMark),
             Err(unwritten) => Err(refused(&self.link, unwritten)),
         }
     }
@@ -302,19 +302,19 @@ impl Conn {
     ///
     /// # Errors
     /// As there.
-    pub fn write_vectored(&self, pieces: &[IoSlice<'_>]) -> Result<Wrote> {
+    pub fn write_vectored(&self, pieces: &[IoSlice<'_>]) -> Result<WriteStatus> {
         self.touched.set(true);
         let outlet = self.link.reach()?;
         let (written, pressed) = outlet.change(|output| output.gather_vectored(pieces));
         written.map_err(|unwritten| refused(&self.link, unwritten))?;
-        Ok(if pressed { Wrote::AboveHighMark } else { Wrote::Queued })
+        Ok(if pressed { WriteStatus::AboveHighMark } else { WriteStatus::Queued })
     }
 
     /// Writes without copying, for large buffers. It is tried at once, after what was gathered.
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn write_owned(&self, bytes: Vec<u8>) -> Result<Wrote> {
+    pub fn write_owned(&self, bytes: Vec<u8>) -> Result<WriteStatus> {
         self.touched.set(true);
         write(&self.link, None, |output| output.write_owned(bytes))
     }
@@ -322,7 +322,7 @@ impl Conn {
     /// The same of bytes of somebody else's. What is left in `bytes` is not needed any more, or, if this
     /// fails, was not taken.
     #[cfg(feature = "capi")]
-    pub(crate) fn write_foreign<F: Foreign>(&self, bytes: &mut Option<F>) -> Result<Wrote> {
+    pub(crate) fn write_foreign<F: Foreign>(&self, bytes: &mut Option<F>) -> Result<WriteStatus> {
         self.touched.set(true);
         write(&self.link, None, |output| output.write_foreign(bytes))
     }
@@ -332,7 +332,7 @@ impl Conn {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn write_tracked(&self, bytes: &[u8], token: u64) -> Result<Wrote> {
+    pub fn write_tracked(&self, bytes: &[u8], token: u64) -> Result<WriteStatus> {
         self.touched.set(true);
         write(&self.link, Some(token), |output| output.gather(bytes))
     }
@@ -460,7 +460,7 @@ impl ConnRef {
     /// finished, or the server drains.
     /// [`Error::Full`] if the queue would exceed its maximum; then none of it was taken.
     /// [`Error::Forked`] in a forked child.
-    pub fn write(&self, bytes: &[u8]) -> Result<Wrote> {
+    pub fn write(&self, bytes: &[u8]) -> Result<WriteStatus> {
         self.write_vectored(&[IoSlice::new(bytes)])
     }
 
@@ -468,7 +468,7 @@ impl ConnRef {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn write_vectored(&self, pieces: &[IoSlice<'_>]) -> Result<Wrote> {
+    pub fn write_vectored(&self, pieces: &[IoSlice<'_>]) -> Result<WriteStatus> {
         write(&self.link, None, |output| output.write_through(pieces))
     }
 
@@ -476,13 +476,13 @@ impl ConnRef {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn write_owned(&self, bytes: Vec<u8>) -> Result<Wrote> {
+    pub fn write_owned(&self, bytes: Vec<u8>) -> Result<WriteStatus> {
         write(&self.link, None, |output| output.write_owned(bytes))
     }
 
     /// As [`Conn::write_foreign`].
     #[cfg(feature = "capi")]
-    pub(crate) fn write_foreign<F: Foreign>(&self, bytes: &mut Option<F>) -> Result<Wrote> {
+    pub(crate) fn write_foreign<F: Foreign>(&self, bytes: &mut Option<F>) -> Result<WriteStatus> {
         write(&self.link, None, |output| output.write_foreign(bytes))
     }
 
@@ -490,7 +490,7 @@ impl ConnRef {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn write_tracked(&self, bytes: &[u8], token: u64) -> Result<Wrote> {
+    pub fn write_tracked(&self, bytes: &[u8], token: u64) -> Result<WriteStatus> {
         let pieces = [IoSlice::new(bytes)];
         write(&self.link, Some(token), |output| output.write_through(&pieces))
     }
@@ -605,7 +605,7 @@ pub(crate) fn write(
     link: &Link,
     token: Option<u64>,
     write: impl FnOnce(&mut Output<SendEnd>) -> Result<(), Unwritten>,
-) -> Result<Wrote> {
+) -> Result<WriteStatus> {
     let written = link.reach()?.write(token, write).map_err(|unwritten| {
         // Its own run is to see that, whoever has written.
         if link.outlet.lock().is_unturned() {
@@ -617,9 +617,9 @@ pub(crate) fn write(
         link.poke();
     }
     Ok(match written {
-        _ if written.pressed => Wrote::AboveHighMark,
-        _ if written.queued > 0 => Wrote::Queued,
-        _ => Wrote::Sent,
+        _ if written.pressed => WriteStatus::AboveHighMark,
+        _ if written.queued > 0 => WriteStatus::Queued,
+        _ => WriteStatus::Sent,
     })
 }
 
@@ -628,7 +628,7 @@ fn local(link: &Link) -> Option<Address> {
 }
 
 /// See [`Conn::admit`].
-fn admit(link: &Arc<Link>, write: impl FnOnce(&[u8]) -> Result<Wrote>) -> Option<Admission> {
+fn admit(link: &Arc<Link>, write: impl FnOnce(&[u8]) -> Result<WriteStatus>) -> Option<Admission> {
     if link.origin.begin_request() {
         link.begin_work();
         return Some(Admission { link: Arc::clone(link), answered: false });

@@ -22,8 +22,8 @@
 //!    written out in one piece, and takes the steps of the others as soon as it meets anything else.
 //! 4. `close` is called once for a handler: by [`Connection::end`], which takes the handler out.
 
-use super::conn::{Answer, Conn, ConnHandler, Patience, Reason, Timeout, Verdict};
-use super::filter::Inflow;
+use super::conn::{Accept, Answer, Conn, ConnHandler, Reason, Timeout, TimeoutAction};
+use super::filter::FilterRead;
 use super::input::{Input, ReadBuffer};
 use super::link::{Calls, Link};
 use super::output::{End, Output, State};
@@ -336,7 +336,7 @@ impl Connection {
         self.active = clock::now();
         // The first edge may have come before the phase: there may be input already.
         let verdict = self.handler_and_conn(|handler, conn| handler.open(conn));
-        if let Verdict::Refuse(message) = verdict {
+        if let Accept::Refuse(message) = verdict {
             self.refuse(&message);
         }
         if self.draining && !self.closing {
@@ -555,8 +555,8 @@ impl Connection {
             self.show_again()?;
         }
         match inflow {
-            Ok(Inflow::Open) => Ok(()),
-            Ok(Inflow::Ended) => self.peer_finished(),
+            Ok(FilterRead::Open) => Ok(()),
+            Ok(FilterRead::Ended) => self.peer_finished(),
             Err(error) => Err(self.failed(error.kind())),
         }
     }
@@ -747,7 +747,7 @@ impl Connection {
             return Err(Reason::TimedOut(kind));
         }
         let patience = self.handler_and_conn(|handler, conn| handler.timeout(conn, kind));
-        if patience == Patience::Close {
+        if patience == TimeoutAction::Close {
             return Err(Reason::TimedOut(kind));
         }
         let now = clock::now();

@@ -34,7 +34,7 @@ pub trait Filter: Send + 'static {
         bytes: &[u8],
         plain: &mut Vec<u8>,
         wire: &mut Vec<u8>,
-    ) -> io::Result<Inflow>;
+    ) -> io::Result<FilterRead>;
 
     /// These bytes were written. What is to leave goes to `wire`; bytes that cannot be turned yet it
     /// keeps, and gives them out in [`received`](Self::received). What it still keeps when the
@@ -50,7 +50,7 @@ pub trait Filter: Send + 'static {
         let _ = wire;
     }
 
-    /// The socket has ended though the filter did not say [`Inflow::Ended`].
+    /// The socket has ended though the filter did not say [`FilterRead::Ended`].
     ///
     /// # Errors
     /// If that is not how peers end: then the connection fails, and the handler is not told that its
@@ -62,7 +62,7 @@ pub trait Filter: Send + 'static {
 
 /// Whether plain bytes may still come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Inflow {
+pub enum FilterRead {
     /// They may.
     Open,
     /// The peer has said that it sends no more. The handler's `finished` follows.

@@ -38,7 +38,7 @@
 //! 7. What is foreign lies in the tail, behind an empty head when it is the first. It is dropped when the lock
 //!    is free, which may call code of the user: until then it is *spent*.
 
-use super::filter::{Filter, Inflow};
+use super::filter::{Filter, FilterRead};
 use super::limits::Marks;
 use crate::sys::clock;
 use core::cell::Cell;
@@ -472,8 +472,8 @@ impl<W: Wire> Output<W> {
         &mut self,
         bytes: &[u8],
         plain: &mut Vec<u8>,
-    ) -> io::Result<Inflow> {
-        let Some(filter) = self.filter() else { return Ok(Inflow::Open) };
+    ) -> io::Result<FilterRead> {
+        let Some(filter) = self.filter() else { return Ok(FilterRead::Open) };
         let mut answer = Vec::new();
         let inflow = filter.received(bytes, plain, &mut answer);
         if self.wire.is_some() && !self.finished {

@@ -47,7 +47,7 @@
 //! OUT and FULL; IDLE may come late, which matters to a drain alone, hence the barrier and the call.
 
 use super::address::ToAddress;
-use super::conn::{Admission, Answer, Conn, ConnHandler, ConnRef, Patience, Reason, Timeout};
+use super::conn::{Admission, Answer, Conn, ConnHandler, ConnRef, Reason, Timeout, TimeoutAction};
 use super::link::{Calls, Hosted};
 use super::server::Server;
 use super::settings::ServerBuilder;
@@ -63,7 +63,7 @@ use std::sync::{Arc, OnceLock};
 
 // --- what a host sees ------------------------------------------------------------------------------
 
-/// Kinds of events that a host wants besides [`ConnEventKind::Data`]. For others the connection does
+/// TaskTypes of events that a host wants besides [`ConnEventKind::Data`]. For others the connection does
 /// what the hooks of a [`ConnHandler`] do by default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Wanted(u32);
@@ -156,11 +156,11 @@ struct What {
     kind: ConnEventKind,
     bytes: Vec<u8>,
     consumed: usize,
-    verdict: Option<Verdict>,
+    verdict: Option<Accept>,
 }
 
 /// An answer that is more than "done".
-enum Verdict {
+enum Accept {
     Keep,
     Refuse(Vec<u8>),
     Fail,
@@ -207,19 +207,19 @@ impl ConnEvent {
 
     /// A connection whose time was over goes on; the time begins anew. For other kinds nothing.
     pub fn keep(&mut self) {
-        self.what.verdict = Some(Verdict::Keep);
+        self.what.verdict = Some(Accept::Keep);
     }
 
     /// What handles it has failed: the connection is closed at once, with [`Reason::Panicked`]. At its end,
     /// that is counted in [`ServerStats::panics_in_close`](super::ServerStats::panics_in_close).
     pub fn fail(&mut self) {
-        self.what.verdict = Some(Verdict::Fail);
+        self.what.verdict = Some(Accept::Fail);
     }
 
     /// A connection that was opened is not wanted: it is sent this and closed, with
     /// [`Reason::Refused`]. For other kinds nothing.
     pub fn refuse(&mut self, message: impl Into<Vec<u8>>) {
-        self.what.verdict = Some(Verdict::Refuse(message.into()));
+        self.what.verdict = Some(Accept::Refuse(message.into()));
     }
 }
 
@@ -607,12 +607,10 @@ impl Peer {
     fn answer(&self, what: &mut What, left: usize) -> Option<Answer> {
         let most = self.conn().link.origin.limits.max_unconsumed;
         match (what.kind, what.verdict.take()) {
-            (_, Some(Verdict::Fail)) => Some(Answer::End(Reason::Panicked)),
+            (_, Some(Accept::Fail)) => Some(Answer::End(Reason::Panicked)),
             (ConnEventKind::Data, _) if left > most => Some(Answer::End(Reason::Unconsumed)),
-            (ConnEventKind::Opened, Some(Verdict::Refuse(message))) => {
-                Some(Answer::Refuse(message))
-            }
-            (ConnEventKind::TimedOut(_), Some(Verdict::Keep)) => None,
+            (ConnEventKind::Opened, Some(Accept::Refuse(message))) => Some(Answer::Refuse(message)),
+            (ConnEventKind::TimedOut(_), Some(Accept::Keep)) => None,
             (ConnEventKind::TimedOut(kind), _) => Some(Answer::End(Reason::TimedOut(kind))),
             _ => None,
         }
@@ -648,9 +646,9 @@ impl Pulled {
 }
 
 impl ConnHandler for Pulled {
-    fn open(&mut self, conn: &Conn) -> super::Verdict {
+    fn open(&mut self, conn: &Conn) -> super::Accept {
         self.note(conn, Wanted::OPENED, |ledger| ledger.due.opened = true);
-        super::Verdict::Accept
+        super::Accept::Yes
     }
 
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
@@ -670,15 +668,15 @@ impl ConnHandler for Pulled {
         self.note(conn, Wanted::WRITTEN, |ledger| ledger.written.push_back(token));
     }
 
-    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> Patience {
-        let mut patience = Patience::Close;
+    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> TimeoutAction {
+        let mut patience = TimeoutAction::Close;
         // A second time that is over before the host has said anything to the first ends it; and for
         // a connection that could not be made there is nothing to be said.
         if kind != Timeout::Connect {
             self.note(conn, Wanted::TIMED_OUT, |ledger| {
                 if !core::mem::replace(&mut ledger.timing, true) {
                     ledger.timeout = Some(kind);
-                    patience = Patience::Keep;
+                    patience = TimeoutAction::Keep;
                 }
             });
         }

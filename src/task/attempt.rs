@@ -30,13 +30,13 @@ impl Attempt<'_> {
 
     /// The task's name.
     pub fn name(&self) -> &'static str {
-        self.head.kind().name()
+        self.head.task_type().name()
     }
 
     /// As C has it.
     #[cfg(feature = "capi")]
     pub(crate) fn c_name(&self) -> &'static core::ffi::CStr {
-        self.head.kind().c_name()
+        self.head.task_type().c_name()
     }
 
     /// The task's number, which no other task of this process has or had.
@@ -56,17 +56,17 @@ impl Attempt<'_> {
 
     /// Whether the soft time of this attempt is over.
     pub fn is_over_softly(&self) -> bool {
-        let kind = self.head.kind();
-        kind.has_other_limits(self.head) && {
+        let task_type = self.head.task_type();
+        task_type.has_other_limits(self.head) && {
             let soft = self.head.limits().soft;
-            let is_over = || kind.clock.now() >= self.head.began().saturating_add(soft);
+            let is_over = || task_type.clock.now() >= self.head.began().saturating_add(soft);
             soft != u64::MAX && (self.is_overtaken() || is_over())
         }
     }
 
     /// Whether another attempt has begun since, or is about to.
     fn is_overtaken(&self) -> bool {
-        self.head.kind().settings.overlap_retries && {
+        self.head.task_type().settings.overlap_retries && {
             // Acquire: the number of the attempt that runs.
             let _seen = self.head.look();
             self.head.noted() != self.number
@@ -88,14 +88,15 @@ impl Attempt<'_> {
         let limits = self.head.limits();
         let all = self.head.submitted().saturating_add(limits.overall);
         let deadline = self.head.attempt_deadline().min(all);
-        let left = || Duration::from_nanos(deadline.saturating_sub(self.head.kind().clock.now()));
+        let left =
+            || Duration::from_nanos(deadline.saturating_sub(self.head.task_type().clock.now()));
         (deadline != u64::MAX).then(left)
     }
 
     /// Says that the function still makes progress: the time of this attempt begins anew. Call it every
     /// now and then in a function that may take long, and give the time-out that one step may take.
     pub fn heartbeat(&self) {
-        let now = self.head.kind().clock.now();
+        let now = self.head.task_type().clock.now();
         if !self.is_overtaken() {
             self.head.renew(now);
         }

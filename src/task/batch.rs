@@ -7,12 +7,12 @@ use super::OPEN;
 use super::attempt::{Attempt, Outcome};
 use super::execute::Job;
 use super::gate::Gate;
-use super::handle::Task;
-use super::intake::{Full, patience};
-use super::kind::Kind;
+use super::handle::TaskHandle;
+use super::intake::{OverloadPolicy, patience};
 use super::record::{self, Holder};
 use super::stats::Event;
 use super::submit::{Pattern, TaskBuilder, refused};
+use super::task_type::TaskType;
 use crate::error::Rejected;
 use crate::pool::{Staged, is_inside};
 use core::fmt;
@@ -40,11 +40,11 @@ impl<I, F> fmt::Debug for Unsubmitted<I, F> {
 
 type Submitted<I, F> = Result<(), Rejected<Unsubmitted<I, F>>>;
 
-/// What a batch has in the place of a function: see [`Kind::batch`].
+/// What a batch has in the place of a function: see [`TaskType::batch`].
 #[derive(Debug)]
 pub struct Batch(());
 
-impl Kind {
+impl TaskType {
     /// Settings for the tasks of a batch, to be submitted together.
     ///
     /// ```
@@ -53,10 +53,10 @@ impl Kind {
     ///
     /// # fn main() -> paceline::Result<()> {
     /// let workers = WorkerPool::new(&Pool::new()?);
-    /// let kind = workers.kind("square").build()?;
+    /// let task_type = workers.task_type("square").build()?;
     /// let squares = (0..100u64).map(|number| move |_: &Attempt<'_>| number * number);
     /// let mut tasks = Vec::new();
-    /// let batch = kind.batch().lane(Lane::Low).retry(Retry::none());
+    /// let batch = task_type.batch().lane(Lane::Low).retry(Retry::none());
     /// batch.submit(squares, &mut tasks).expect("an open pool");
     /// assert_eq!(tasks.pop().expect("a hundred").wait()?.result.expect("a number"), 99 * 99);
     /// # Ok(()) }
@@ -68,15 +68,15 @@ impl Kind {
 
 impl TaskBuilder<'_, Batch> {
     /// Submits everything that `work` yields, with these settings, up to 32 tasks by one compare-exchange
-    /// (with a key, a delay or [`Full::DropOldest`] one after the other), and appends a handle for each that
+    /// (with a key, a delay or [`OverloadPolicy::DropOldest`] one after the other), and appends a handle for each that
     /// was taken to `tasks`. Any thread.
     ///
     /// # Errors
-    /// As [`Kind::submit_batch`].
+    /// As [`TaskType::submit_batch`].
     pub fn submit<I, F, R>(
         self,
         work: I,
-        tasks: &mut Vec<Task<R::Value>>,
+        tasks: &mut Vec<TaskHandle<R::Value>>,
     ) -> Result<(), Rejected<Unsubmitted<I::IntoIter, F>>>
     where
         I: IntoIterator<Item = F>,
@@ -91,7 +91,7 @@ impl TaskBuilder<'_, Batch> {
 fn submit<I, F, R>(
     pattern: &Pattern<'_>,
     mut rest: I,
-    tasks: &mut Vec<Task<R::Value>>,
+    tasks: &mut Vec<TaskHandle<R::Value>>,
 ) -> Submitted<I, F>
 where
     I: Iterator<Item = F>,
@@ -118,7 +118,7 @@ where
 fn one_by_one<I, F, R>(
     pattern: &Pattern<'_>,
     mut rest: I,
-    tasks: &mut Vec<Task<R::Value>>,
+    tasks: &mut Vec<TaskHandle<R::Value>>,
 ) -> Submitted<I, F>
 where
     I: Iterator<Item = F>,
@@ -159,14 +159,14 @@ where
     fn push(
         &mut self,
         mut closures: VecDeque<F>,
-        tasks: &mut Vec<Task<R::Value>>,
+        tasks: &mut Vec<TaskHandle<R::Value>>,
     ) -> Result<(), Rejected<VecDeque<F>>> {
-        let (kind, common) = (self.pattern.kind, &*self.pattern.common);
-        if kind.phase() != OPEN {
-            return Err(refused(kind, Rejected::ShutDown(closures)));
+        let (task_type, common) = (self.pattern.task_type, &*self.pattern.common);
+        if task_type.phase() != OPEN {
+            return Err(refused(task_type, Rejected::ShutDown(closures)));
         }
-        if kind.gate.as_ref().is_some_and(Gate::is_full) {
-            return Err(refused(kind, Rejected::Full(closures)));
+        if task_type.gate.as_ref().is_some_and(Gate::is_full) {
+            return Err(refused(task_type, Rejected::Full(closures)));
         }
         self.open(&mut closures);
         let pushed = self.push_staged(tasks);
@@ -176,29 +176,30 @@ where
         match pushed {
             Ok(()) if closures.is_empty() => Ok(()),
             // There are no records left.
-            Ok(()) => Err(refused(kind, Rejected::Full(closures))),
+            Ok(()) => Err(refused(task_type, Rejected::Full(closures))),
             Err(rejected) => {
                 let mut left = self.take_back();
                 left.append(&mut closures);
-                Err(refused(kind, rejected).map(|()| left))
+                Err(refused(task_type, rejected).map(|()| left))
             }
         }
     }
 
     /// Makes jobs of the closures, as long as there are records for them.
     fn open(&mut self, closures: &mut VecDeque<F>) {
-        let (pattern, kind) = (self.pattern, self.pattern.kind);
+        let (pattern, task_type) = (self.pattern, self.pattern.task_type);
         let now = pattern.stamp();
         let holders = &mut self.holders;
         let mut jobs = core::iter::from_fn(|| {
             let work = closures.pop_front()?;
             let (lane, limit) = (pattern.lane, pattern.attempt_limit);
-            let Some((runner, holder)) = record::open(kind, lane, limit, pattern.extras(), now)
+            let Some((runner, holder)) =
+                record::open(task_type, lane, limit, pattern.extras(), now)
             else {
                 closures.push_front(work);
                 return None;
             };
-            kind.stats.count(Event::Accepted);
+            task_type.stats.count(Event::Accepted);
             holders.push_back(holder);
             Some(Job::new(runner, work))
         });
@@ -206,43 +207,43 @@ where
     }
 
     /// Brings what is staged to its lane, or does what the policy says.
-    fn push_staged(&mut self, tasks: &mut Vec<Task<R::Value>>) -> Result<(), Rejected<()>> {
+    fn push_staged(&mut self, tasks: &mut Vec<TaskHandle<R::Value>>) -> Result<(), Rejected<()>> {
         let (lane, shared) = (self.pattern.lane, &self.pattern.common.shared);
         let inside = is_inside(shared);
         let staged = &mut self.staged;
         let mut pushed = shared.push_staged(lane, staged, inside);
         if let (Err(Rejected::Full(())), false) = (&pushed, inside) {
             pushed = match self.pattern.full {
-                Full::Wait(time) => {
+                OverloadPolicy::Wait(time) => {
                     let room = shared.lane_room(lane);
                     shared.retry_for_room_until(patience(time), room, (), |()| {
                         shared.push_staged(lane, staged, false)
                     })
                 }
-                Full::RunHere => {
+                OverloadPolicy::RunHere => {
                     staged.for_each(Job::run_here);
                     Ok(())
                 }
-                Full::Reject | Full::DropOldest => pushed,
+                OverloadPolicy::Reject | OverloadPolicy::DropOldest => pushed,
             };
         }
         if pushed.is_err() {
             shared.count_rejected(());
         }
         let taken = self.holders.len() - self.staged.len();
-        tasks.extend(self.holders.drain(..taken).map(Task::new));
+        tasks.extend(self.holders.drain(..taken).map(TaskHandle::new));
         pushed
     }
 
     /// The closures of those that were not taken.
     fn take_back(&mut self) -> VecDeque<F> {
-        let kind = self.pattern.kind;
+        let task_type = self.pattern.task_type;
         let closures = self.staged.by_ref().map(|job| {
             let mut first = false;
             let work = job.into_body(&mut first);
             // A shutdown may have found it, and cancelled it: then it stays in the books as that.
             if first {
-                kind.stats.take_back_accepted();
+                task_type.stats.take_back_accepted();
             }
             work
         });

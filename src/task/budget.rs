@@ -37,7 +37,7 @@ const TOKEN: u64 = 1_000_000_000;
 /// let workers = WorkerPool::new(&Pool::new()?);
 /// // When all calls fail, a tenth of them is tried again, and not three times as many are made.
 /// let call = workers
-///     .kind("call")
+///     .task_type("call")
 ///     .retry(Retry::fixed(3, Duration::from_millis(10)))
 ///     .retry_budget(RetryBudget::new(0.1))
 ///     .build()?;

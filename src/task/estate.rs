@@ -2,7 +2,7 @@
 //!
 //! # The problem
 //!
-//! A task counts no reference to its kind, nor to the guard and the lobby of its worker pool: that would be two
+//! A task counts no reference to its task type, nor to the guard and the lobby of its worker pool: that would be two
 //! locked instructions for each. They are referred to as if they lived for ever, by threads, timers, jobs and
 //! handles. So somebody must know when the last of these is gone.
 //!
@@ -10,7 +10,7 @@
 //!
 //! | who | gone, when |
 //! |---|---|
-//! | a worker pool, a kind, a builder, a periodic task; whoever submits, pulls or completes | the pool is: each has it |
+//! | a worker pool, a task type, a builder, a periodic task; whoever submits, pulls or completes | the pool is: each has it |
 //! | threads of the pool, timers, jobs in lanes | the pool is |
 //! | a task's handle | its record is free, or another's |
 //! | who looks at all records, or at one that may be another's by now: a *late reader* | it lets go of its [`Pin`] |
@@ -23,8 +23,8 @@
 //! # Invariants
 //!
 //! 1. A record of an estate in the limbo was let before it came there: no new task can be, as that takes a
-//!    worker pool or a kind. So a record that was found free, or another's, does not refer to it again.
-//! 2. Whoever is an end of a task touches its kind only while the record is let, unless it has the pool.
+//!    worker pool or a task_type. So a record that was found free, or another's, does not refer to it again.
+//! 2. Whoever is an end of a task touches its task type only while the record is let, unless it has the pool.
 //! 3. A sweep frees only while nobody has a `Pin`, and a late reader takes its `Pin` before it looks: what it
 //!    finds let then stays until it lets go, and what was freed before it does not find.
 //!
@@ -113,8 +113,8 @@ fn referred_to(estates: &[Vec<Lasting>]) -> Option<Vec<bool>> {
     let owner: HashMap<usize, usize> =
         owners.flat_map(|(at, kept)| kept.iter().map(move |one| (one.addr(), at))).collect();
     let mut used = vec![false; estates.len()];
-    for kind in record::kinds_referred_to() {
-        if let Some(&at) = owner.get(&kind) {
+    for task_type in record::task_types_referred_to() {
+        if let Some(&at) = owner.get(&task_type) {
             used[at] = true;
         }
     }

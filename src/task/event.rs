@@ -1,6 +1,6 @@
 //! A descriptor that tells of the ends of tasks.
 
-use super::handle::Task;
+use super::handle::TaskHandle;
 use crate::error::{Error, Result};
 use crate::sys::eventfd::EventFd;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -57,7 +57,7 @@ impl AsRawFd for TaskFd {
     }
 }
 
-impl<T: Send + 'static> Task<T> {
+impl<T: Send + 'static> TaskHandle<T> {
     /// Has `fd` tell of this task's end; at once, if it has ended. Each call counts as one.
     pub fn tell(&self, fd: &TaskFd) {
         let fd = fd.clone();

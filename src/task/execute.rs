@@ -14,7 +14,7 @@
 //! lies in a table between the two: see `pulled.rs`.
 
 use super::attempt::{Advice, Attempt, Fault, Outcome};
-use super::intake::{self, Full};
+use super::intake::{self, OverloadPolicy};
 use super::middleware::{around, caught};
 use super::record::{Head, Look, Runner};
 use super::report::Status;
@@ -140,18 +140,18 @@ where
     #[inline]
     fn run_on(mut self, worker: Option<usize>) {
         let head = self.head();
-        let kind = head.kind();
+        let task_type = head.task_type();
         // Of other limits it is not known here how short they are.
-        let other = kind.has_other_limits(head);
+        let other = task_type.has_other_limits(head);
         let limit = if other { 0 } else { head.attempt_limit() };
         let now = match worker {
-            Some(_) => kind.stamp_begin(limit),
-            None => kind.stamp(limit),
+            Some(_) => task_type.stamp_begin(limit),
+            None => task_type.stamp(limit),
         };
-        if !limits::may_begin(head, kind, now, other) {
+        if !limits::may_begin(head, task_type, now, other) {
             return self.not_begun();
         }
-        if let Some(gate) = &kind.gate {
+        if let Some(gate) = &task_type.gate {
             match gate.pass(head, self) {
                 Some(job) => self = job,
                 None => return pool::report(pool::Outcome::Cancelled),
@@ -162,14 +162,14 @@ where
             return self.discard::<T>(begun, Err(Fault::new("the pool has stopped")));
         }
         match worker {
-            Some(_) => kind.guard.watch(begun.due),
+            Some(_) => task_type.guard.watch(begun.due),
             None => limits::watch_alone(head, begun.due),
         }
         let attempt = Attempt::new(head, begun.number, worker.is_none());
         let mut call = || caught(|| self.body.call(&attempt).into_result());
-        let result = match kind.has_middleware {
+        let result = match task_type.has_middleware {
             false => call(),
-            true => around(kind, &attempt, call),
+            true => around(task_type, &attempt, call),
         };
         if B::OVERLAPS && self.is_overtaken(&begun) {
             return self.discard(begun, result);
@@ -195,10 +195,10 @@ where
         self,
         shared: &Shared,
         lane: Lane,
-        full: Full,
+        full: OverloadPolicy,
     ) -> Result<(), Rejected<Self>> {
         match B::PULLED {
-            true => self.head().kind().lobby.attempts.put(self),
+            true => self.head().task_type().lobby.attempts.put(self),
             false => intake::take_in(full, shared, lane, self),
         }
     }
@@ -206,7 +206,7 @@ where
     /// As [`post`](Self::post), and never waits.
     pub(super) fn try_post(self, shared: &Shared) -> Result<(), Rejected<Self>> {
         match B::PULLED {
-            true => self.head().kind().lobby.attempts.put(self),
+            true => self.head().task_type().lobby.attempts.put(self),
             false => {
                 let lane = self.head().lane();
                 shared.try_post(lane, self)
@@ -225,14 +225,14 @@ where
     #[inline]
     pub(super) fn begin(&mut self, now: u64, worker: Option<usize>, other: bool) -> Option<Begun> {
         let head = self.head();
-        let kind = head.kind();
+        let task_type = head.task_type();
         let number = head.note_begin(now, worker);
-        let (place, due) = limits::take_place(head, kind, worker, now, other);
+        let (place, due) = limits::take_place(head, task_type, worker, now, other);
         let seen = self.runner.begin()?;
         self.body.begun();
         // A shutdown that has not counted this task has entered its last phase by now.
         barrier_after_change();
-        let stops = kind.phase() == STOPPING;
+        let stops = task_type.phase() == STOPPING;
         // Whoever has overtaken it has the runner.
         let is_void = B::OVERLAPS && stops && !self.runner.claim(seen, || head.noted() == number);
         if stops && !is_void {
@@ -241,7 +241,7 @@ where
             head.note_unbegun(number);
             return None;
         }
-        if let (Some(waits), 1) = (kind.waits, number) {
+        if let (Some(waits), 1) = (task_type.waits, number) {
             waits.note(now.saturating_sub(head.submitted()));
         }
         let has_place = B::OVERLAPS && !B::PULLED && head.take_place();
@@ -257,14 +257,14 @@ where
     /// The attempt has returned, and has been overtaken.
     #[cold]
     pub(super) fn discard<V>(self, begun: Begun, result: Result<V, Fault>) {
-        let kind = self.head().kind();
+        let task_type = self.head().task_type();
         drop(begun.place);
         if begun.has_place
-            && let Some(gate) = &kind.gate
+            && let Some(gate) = &task_type.gate
         {
-            gate.give_back(kind);
+            gate.give_back(task_type);
         }
-        kind.stats.count(Event::Discarded);
+        task_type.stats.count(Event::Discarded);
         if result.is_err() {
             pool::report(pool::Outcome::Failed);
         }
@@ -277,9 +277,9 @@ where
     pub(super) fn follow(self) {
         let head = self.head();
         let number = head.attempts();
-        head.note_return(head.kind().clock.now());
+        head.note_return(head.task_type().clock.now());
         if B::PULLED
-            && let Some(gate) = &head.kind().gate
+            && let Some(gate) = &head.task_type().gate
         {
             gate.leave(head);
         }
@@ -303,13 +303,13 @@ where
     #[inline]
     pub(super) fn complete(self, begun: Begun, value: T) -> bool {
         let head = self.head();
-        let kind = head.kind();
+        let task_type = head.task_type();
         drop(begun.place);
-        head.note_return(kind.stamp_end(!core::mem::needs_drop::<B>()));
+        head.note_return(task_type.stamp_end(!core::mem::needs_drop::<B>()));
         leave_gate(head, begun.has_place);
         let first = self.runner.finish(Status::Completed as u32, Ok(value), None);
         if !first {
-            observe::tell_return(kind);
+            observe::tell_return(task_type);
         }
         first
     }
@@ -319,7 +319,7 @@ where
     pub(super) fn fail(self, begun: Begun, fault: Fault) -> Option<Status> {
         let head = self.head();
         drop(begun.place);
-        head.note_return(head.kind().stamp(u64::MAX));
+        head.note_return(head.task_type().stamp(u64::MAX));
         leave_gate(head, begun.has_place);
         if head.is_asked() {
             return self.end(Status::Cancelled, fault);
@@ -334,26 +334,26 @@ where
     }
 
     fn end(self, status: Status, fault: Fault) -> Option<Status> {
-        let kind = self.head().kind();
+        let task_type = self.head().task_type();
         observe::tell_failure(self.head(), status, &fault);
-        let told = kind.told;
+        let told = task_type.told;
         let message = told.then(|| fault.message().to_owned());
         let first = self.runner.finish(status as u32, Err(fault), message.as_deref());
         if !first {
-            observe::tell_return(kind);
+            observe::tell_return(task_type);
         }
         first.then_some(status)
     }
 
     fn try_again(self, number: u32, fault: &Fault, delay: Duration) -> Option<Status> {
         let head = self.head();
-        head.kind().stats.count(Event::Retried);
+        head.task_type().stats.count(Event::Retried);
         observe::tell_retry(head, number, fault.message(), delay);
         if delay.is_zero() {
             self.go_on();
             return Some(Status::Retrying);
         }
-        let Some(common) = head.kind().common() else { return Some(Status::Cancelled) };
+        let Some(common) = head.task_type().common() else { return Some(Status::Cancelled) };
         match self.sleep(&common.shared, delay) {
             Ok(()) => Some(Status::Retrying),
             // The pool stops, and the task ends with its job.
@@ -366,9 +366,9 @@ where
 
 #[inline]
 fn leave_gate(head: Head, has_place: bool) {
-    if let Some(gate) = &head.kind().gate {
+    if let Some(gate) = &head.task_type().gate {
         match has_place {
-            true => gate.give_back(head.kind()),
+            true => gate.give_back(head.task_type()),
             false => gate.leave(head),
         }
     }
@@ -376,8 +376,8 @@ fn leave_gate(head: Head, has_place: bool) {
 
 /// When there is to be another attempt. None: there is none.
 fn delay_after(head: Head, number: u32, fault: &Fault) -> Option<Duration> {
-    let kind = head.kind();
-    if kind.phase() == STOPPING {
+    let task_type = head.task_type();
+    if task_type.phase() == STOPPING {
         return None;
     }
     let after = match fault.advice() {
@@ -385,9 +385,9 @@ fn delay_after(head: Head, number: u32, fault: &Fault) -> Option<Duration> {
         Advice::After(delay) => Some(delay),
         Advice::Transient | Advice::Panicked => None,
     };
-    let now = kind.clock.now();
+    let now = task_type.clock.now();
     let elapsed = Duration::from_nanos(now.saturating_sub(head.submitted()));
-    let seed = kind.lobby.draw();
+    let seed = task_type.lobby.draw();
     // A function of the user's may choose the delay, and panic.
     let next = || head.with_retry(|retry| retry.next(number, elapsed, after, seed));
     let delay = contain(next)?.ok()?;
@@ -396,5 +396,5 @@ fn delay_after(head: Head, number: u32, fault: &Fault) -> Option<Duration> {
     if elapsed.saturating_add(delay) >= overall {
         return None;
     }
-    kind.affords_retry(now).then_some(delay)
+    task_type.affords_retry(now).then_some(delay)
 }

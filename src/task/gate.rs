@@ -34,8 +34,8 @@
 //! One thread at a time lets go; others only note that a place is free, and it looks again before it
 //! stops. So letting go does not recurse, though what is let go may end at once and free its place.
 
-use super::kind::KindInner;
 use super::record::{Head, Place};
+use super::task_type::TaskTypeInner;
 use super::waiting::{Parked, Waits};
 use crate::error::{Error, Result};
 use crate::pool::contain;
@@ -75,15 +75,15 @@ impl Gate {
 
     /// Lets a task begin now, or keeps its job until it may: then there is no answer.
     pub(super) fn pass<J: Waits + 'static>(&self, head: Head, job: J) -> Option<J> {
-        let kind = head.kind();
+        let task_type = head.task_type();
         let was_let_go = head.take_released();
         if was_let_go && self.line.places.is_some() && !head.take_place() {
             // The task has ended, and gave its place up. It does not begin.
             self.line.leave(false, true);
-            self.let_go(kind);
+            self.let_go(task_type);
             return Some(job);
         }
-        let token = || self.tokens.as_ref().is_none_or(|it| it.take(kind.clock.now()).is_ok());
+        let token = || self.tokens.as_ref().is_none_or(|it| it.take(task_type.clock.now()).is_ok());
         let starts = self.line.start(head.submitted(), was_let_go, token);
         if self.line.places.is_some() {
             head.set_place(starts);
@@ -92,15 +92,15 @@ impl Gate {
             return Some(job);
         }
         self.keep_waiting(head, job);
-        self.let_go(kind);
+        self.let_go(task_type);
         None
     }
 
     #[cold]
     fn keep_waiting<J: Waits + 'static>(&self, head: Head, job: J) {
-        let kind = head.kind();
+        let task_type = head.task_type();
         if self.line.places.is_some() && self.line.is_first_to_wait() {
-            self.arm(kind, MAX_DELAY);
+            self.arm(task_type, MAX_DELAY);
         }
         // One of two notices an end that comes now: who ends it, or this.
         if head.when_ended(|extras| extras.place = Place::Gate) {
@@ -114,14 +114,14 @@ impl Gate {
     #[inline]
     pub(super) fn leave(&self, head: Head) {
         if head.take_place() {
-            self.give_back(head.kind());
+            self.give_back(head.task_type());
         }
     }
 
     /// The same for a place that the attempt itself had.
-    pub(super) fn give_back(&self, kind: &'static KindInner) {
+    pub(super) fn give_back(&self, task_type: &'static TaskTypeInner) {
         self.line.leave(true, false);
-        self.let_go(kind);
+        self.let_go(task_type);
     }
 
     /// The job is dropped: what it had or was promised is another's.
@@ -129,16 +129,16 @@ impl Gate {
         let (had_place, was_let_go) = (head.take_place(), head.take_released());
         if had_place || was_let_go {
             self.line.leave(had_place, was_let_go);
-            self.let_go(head.kind());
+            self.let_go(head.task_type());
         }
     }
 
     /// Lets go who may.
     #[cold]
-    fn let_go(&self, kind: &'static KindInner) {
+    fn let_go(&self, task_type: &'static TaskTypeInner) {
         let permits = |promised| {
             let Some(tokens) = &self.tokens else { return Ok(()) };
-            let now = kind.clock.now();
+            let now = task_type.clock.now();
             match tokens.available(now) > promised {
                 true => Ok(()),
                 false => Err(Duration::from_nanos(tokens.next(now, promised) - now)),
@@ -149,20 +149,20 @@ impl Gate {
             let _panicked = contain(|| job.go());
         });
         if let Some(delay) = delay {
-            self.arm(kind, delay);
+            self.arm(task_type, delay);
         }
     }
 
-    fn arm(&self, kind: &'static KindInner, delay: Duration) {
-        let Some(common) = kind.common() else { return };
+    fn arm(&self, task_type: &'static TaskTypeInner, delay: Duration) {
+        let Some(common) = task_type.common() else { return };
         let shared = &common.shared;
-        let wake = Wake { kind: Some(kind) };
+        let wake = Wake { task_type: Some(task_type) };
         let Err((error, mut wake)) = shared.after_or_back(delay, wake, |_| ()) else { return };
         match error {
             // Every timer is in use. Going round through a lane wastes work, but not the tasks.
             Error::Full { .. } if delay < MAX_DELAY => drop(shared.try_post(Lane::Low, wake)),
             // Those who run come by, each when it is through.
-            Error::Full { .. } => wake.kind = None,
+            Error::Full { .. } => wake.task_type = None,
             _ => drop(wake),
         }
     }
@@ -184,23 +184,23 @@ impl Gate {
 /// Opens a gate when it runs.
 struct Wake {
     /// None: it has run.
-    kind: Option<&'static KindInner>,
+    task_type: Option<&'static TaskTypeInner>,
 }
 
 impl Run for Wake {
     fn run(mut self) {
-        if let Some(kind) = self.kind.take()
-            && let Some(gate) = &kind.gate
+        if let Some(task_type) = self.task_type.take()
+            && let Some(gate) = &task_type.gate
         {
             gate.line.lock().armed = false;
-            gate.let_go(kind);
+            gate.let_go(task_type);
         }
     }
 }
 
 impl Drop for Wake {
     fn drop(&mut self) {
-        if let Some(gate) = self.kind.and_then(|kind| kind.gate.as_ref()) {
+        if let Some(gate) = self.task_type.and_then(|task_type| task_type.gate.as_ref()) {
             gate.drop_all();
         }
     }

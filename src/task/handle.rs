@@ -1,4 +1,4 @@
-//! `Task<T>`: what the submitter holds.
+//! `TaskHandle<T>`: what the submitter holds.
 
 use super::limits;
 use super::record::{Head, Holder};
@@ -14,12 +14,12 @@ use core::time::Duration;
 
 /// A submitted task. It can be waited for by any thread, awaited, asked, and cancelled. Dropping it lets
 /// the task run on unobserved.
-#[must_use = "dropping a Task detaches it; use `post` for work that nobody waits for"]
-pub struct Task<T: Send + 'static> {
+#[must_use = "dropping a TaskHandle detaches it; use `post` for work that nobody waits for"]
+pub struct TaskHandle<T: Send + 'static> {
     holder: Holder<T>,
 }
 
-impl<T: Send + 'static> Task<T> {
+impl<T: Send + 'static> TaskHandle<T> {
     #[inline]
     pub(super) fn new(holder: Holder<T>) -> Self {
         Self { holder }
@@ -32,13 +32,13 @@ impl<T: Send + 'static> Task<T> {
 
     /// The task's name.
     pub fn name(&self) -> &'static str {
-        self.head().kind().name()
+        self.head().task_type().name()
     }
 
     /// As C has it.
     #[cfg(feature = "capi")]
     pub(crate) fn c_name(&self) -> &'static core::ffi::CStr {
-        self.head().kind().c_name()
+        self.head().task_type().c_name()
     }
 
     /// The task's number, which no other task of this process has or had.
@@ -61,7 +61,7 @@ impl<T: Send + 'static> Task<T> {
     /// too if it has ended. Any thread; O(1), never blocks.
     pub fn cancel(&self) -> bool {
         let head = self.head();
-        if head.kind().fork.is_child() {
+        if head.task_type().fork.is_child() {
             return false;
         }
         head.ask();
@@ -73,7 +73,7 @@ impl<T: Send + 'static> Task<T> {
     /// never blocks.
     pub fn reject(&self) -> bool {
         let head = self.head();
-        if head.kind().fork.is_child() {
+        if head.task_type().fork.is_child() {
             return false;
         }
         head.end_if(Status::Rejected, |seen| !record::is(seen, Status::Running))
@@ -82,7 +82,7 @@ impl<T: Send + 'static> Task<T> {
     /// What the task is known by without this. None in a child made by fork.
     pub(crate) fn known(&self) -> Option<Known> {
         let head = self.head();
-        (!head.kind().fork.is_child()).then(|| Known { head, seen: head.look() })
+        (!head.task_type().fork.is_child()).then(|| Known { head, seen: head.look() })
     }
 
     /// Waits until the task has ended.
@@ -115,7 +115,7 @@ impl<T: Send + 'static> Task<T> {
     /// Calls `callback` when the task has ended, on the thread that ends it; at once, here, if it has.
     /// It should be short. A panic in it is dropped. In a child made by fork it is never called.
     pub fn on_end(&self, callback: impl FnOnce(Status) + Send + 'static) {
-        if self.head().kind().fork.is_child() {
+        if self.head().task_type().fork.is_child() {
             return;
         }
         let ended = self.head().when_ended(|extras| extras.callbacks.push(Box::new(callback)));
@@ -148,11 +148,11 @@ impl<T: Send + 'static> Task<T> {
     /// Sleeps until the end, having told the pool whose thread this is.
     #[cold]
     pub(crate) fn block(&self, timeout: Option<Duration>) -> Result<bool> {
-        let kind = self.head().kind();
-        if kind.fork.is_child() {
+        let task_type = self.head().task_type();
+        if task_type.fork.is_child() {
             return Err(Error::Forked);
         }
-        let is_own = |own: &Shared| kind.is_in(own);
+        let is_own = |own: &Shared| task_type.is_in(own);
         // Inside a pool that stops, what has not begun never will; and whoever is to come across it
         // may be this very thread.
         if stops_around_us(is_own) && self.cancel() {
@@ -169,7 +169,7 @@ impl<T: Send + 'static> Task<T> {
         loop {
             let due = limits::enforce_asleep(head);
             let due = (due != u64::MAX)
-                .then(|| Duration::from_nanos(due.saturating_sub(head.kind().clock.now())));
+                .then(|| Duration::from_nanos(due.saturating_sub(head.task_type().clock.now())));
             let left = match (deadline.left(), due) {
                 (Some(left), Some(due)) => Some(left.min(due)),
                 (left, due) => left.or(due),
@@ -201,7 +201,7 @@ fn report<T>(head: Head, seen: record::Look, said: Option<Result<T, Fault>>) -> 
     let attempts = head.attempts();
     TaskReport {
         id: head.id(),
-        name: head.kind().name(),
+        name: head.task_type().name(),
         status,
         result: said.unwrap_or_else(|| unsaid(head, status)),
         queue_time: head.queue_time_of(attempts),
@@ -231,7 +231,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// As [`Task::cancel`].
+    /// As [`TaskHandle::cancel`].
     pub(crate) fn cancel(self) -> bool {
         loop {
             if self.end(Status::Cancelled) {
@@ -249,7 +249,7 @@ impl Known {
         }
     }
 
-    /// As [`Task::reject`].
+    /// As [`TaskHandle::reject`].
     #[cfg(feature = "capi")]
     pub(crate) fn reject(self) -> bool {
         self.end(Status::Rejected)
@@ -262,7 +262,7 @@ impl Known {
     }
 }
 
-impl<T: Send + 'static> Future for Task<T> {
+impl<T: Send + 'static> Future for TaskHandle<T> {
     type Output = Result<TaskReport<T>>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -271,7 +271,7 @@ impl<T: Send + 'static> Future for Task<T> {
             return Poll::Ready(Err(Error::Stale { what: "task report" }));
         }
         if !is_ended(seen) {
-            if self.head().kind().fork.is_child() {
+            if self.head().task_type().fork.is_child() {
                 return Poll::Ready(Err(Error::Forked));
             }
             let (mut old, mut first) = (None, true);
@@ -293,11 +293,11 @@ impl<T: Send + 'static> Future for Task<T> {
     }
 }
 
-impl<T: Send + 'static> Unpin for Task<T> {}
+impl<T: Send + 'static> Unpin for TaskHandle<T> {}
 
-impl<T: Send + 'static> fmt::Debug for Task<T> {
+impl<T: Send + 'static> fmt::Debug for TaskHandle<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Task")
+        f.debug_struct("TaskHandle")
             .field("name", &self.name())
             .field("id", &self.id())
             .field("status", &self.status())

@@ -47,7 +47,7 @@ use std::sync::PoisonError;
 /// of its name that run, because too many do ([`max_waiting`](super::WorkerPoolBuilder::max_waiting)), is given back whatever this says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub enum Full {
+pub enum OverloadPolicy {
     /// It is given back at once.
     Reject,
     /// Its submitter waits for room, for so long at most (`Duration::MAX`: as long as it takes), and
@@ -65,8 +65,8 @@ pub enum Full {
     DropOldest,
 }
 
-impl Default for Full {
-    /// [`Full::Wait`], as long as it takes.
+impl Default for OverloadPolicy {
+    /// [`OverloadPolicy::Wait`], as long as it takes.
     fn default() -> Self {
         Self::Wait(Duration::MAX)
     }
@@ -75,7 +75,7 @@ impl Default for Full {
 /// Brings a job to its lane, or does what the policy says.
 #[inline]
 pub(super) fn take_in<B, T>(
-    full: Full,
+    full: OverloadPolicy,
     shared: &Shared,
     lane: Lane,
     job: Job<B, T>,
@@ -84,23 +84,25 @@ where
     B: Body<Output: Outcome<Value = T>>,
     T: Send + 'static,
 {
-    if full == Full::DropOldest {
+    if full == OverloadPolicy::DropOldest {
         return enlist(shared, lane, job);
     }
     shared.post_or(lane, job, |job| match full {
-        Full::Wait(time) => shared.post_within(lane, job, patience(time)),
-        Full::RunHere => {
+        OverloadPolicy::Wait(time) => shared.post_within(lane, job, patience(time)),
+        OverloadPolicy::RunHere => {
             job.run_here();
             Ok(())
         }
-        Full::Reject | Full::DropOldest => Err(shared.count_rejected(Rejected::Full(job))),
+        OverloadPolicy::Reject | OverloadPolicy::DropOldest => {
+            Err(shared.count_rejected(Rejected::Full(job)))
+        }
     })
 }
 
 /// As [`take_in`], for what has no record.
 #[cold]
 pub(super) fn post_when_full<F>(
-    full: Full,
+    full: OverloadPolicy,
     shared: &Shared,
     lane: Lane,
     work: F,
@@ -109,12 +111,14 @@ where
     F: FnOnce() + Send + 'static,
 {
     match full {
-        Full::Wait(time) => shared.post_within(lane, work, patience(time)),
-        Full::RunHere => {
+        OverloadPolicy::Wait(time) => shared.post_within(lane, work, patience(time)),
+        OverloadPolicy::RunHere => {
             let _panicked = contain(work);
             Ok(())
         }
-        Full::Reject | Full::DropOldest => Err(shared.count_rejected(Rejected::Full(work))),
+        OverloadPolicy::Reject | OverloadPolicy::DropOldest => {
+            Err(shared.count_rejected(Rejected::Full(work)))
+        }
     }
 }
 
@@ -129,7 +133,7 @@ where
     B: Body<Output: Outcome<Value = T>>,
     T: Send + 'static,
 {
-    let lobby = job.head().kind().lobby;
+    let lobby = job.head().task_type().lobby;
     let post = || {
         let posted = shared.try_post(lane, Ticket { lobby, lane: Some(lane) });
         posted.map_err(|rejected| rejected.map(Ticket::forget))

@@ -31,10 +31,10 @@
 
 use super::estate::{Pin, pin};
 use super::execute::Begun;
-use super::kind::KindInner;
 use super::observe;
 use super::record::{self, Head, is};
 use super::report::Status;
+use super::task_type::TaskTypeInner;
 use super::{OPEN, STOPPING};
 use crate::pool::record::LATE;
 use crate::pool::{Shared, current};
@@ -45,18 +45,23 @@ use std::sync::Arc;
 
 const NEVER: u64 = u64::MAX;
 
-/// Whether a task may begin now. If not it has ended. `other`: as `KindInner::has_other_limits` says.
+/// Whether a task may begin now. If not it has ended. `other`: as `TaskTypeInner::has_other_limits` says.
 #[inline]
-pub(super) fn may_begin(head: Head, kind: &'static KindInner, now: u64, other: bool) -> bool {
-    if kind.phase() != OPEN && !may_begin_late(head, kind) {
+pub(super) fn may_begin(
+    head: Head,
+    task_type: &'static TaskTypeInner,
+    now: u64,
+    other: bool,
+) -> bool {
+    if task_type.phase() != OPEN && !may_begin_late(head, task_type) {
         return false;
     }
     !other || !end_if_waited_too_long(head, now)
 }
 
 #[cold]
-fn may_begin_late(head: Head, kind: &'static KindInner) -> bool {
-    if kind.phase() == STOPPING {
+fn may_begin_late(head: Head, task_type: &'static TaskTypeInner) -> bool {
+    if task_type.phase() == STOPPING {
         head.end_if(Status::Cancelled, |_| true);
     }
     !head.is_ended()
@@ -86,13 +91,13 @@ fn limits_of(head: Head, seen: record::Look) -> (u64, u64) {
 /// Ends a task whose time is over; marks an attempt whose time is. When the next of its limits is due:
 /// NEVER if there is none. The caller is an end of the task.
 pub(super) fn enforce(head: Head) -> u64 {
-    enforce_seen(head, head.look(), head.kind().clock.now())
+    enforce_seen(head, head.look(), head.task_type().clock.now())
 }
 
 /// The same for who sleeps until the task's end: when to look again. Of an attempt that has not begun
 /// nobody knows when its time will be over, and nobody else may be there to look then.
 pub(super) fn enforce_asleep(head: Head) -> u64 {
-    let (seen, now) = (head.look(), head.kind().clock.now());
+    let (seen, now) = (head.look(), head.task_type().clock.now());
     let due = enforce_seen(head, seen, now);
     match head.attempt_limit() {
         limit if limit != NEVER && !is(seen, Status::Running) => {
@@ -140,7 +145,7 @@ fn enforce_seen(head: Head, seen: record::Look, now: u64) -> u64 {
 /// The same for an attempt on a thread that has no place, where the guard does not see it.
 pub(super) fn watch_alone(head: Head, due: u64) {
     if due != NEVER
-        && let Some(common) = head.kind().common()
+        && let Some(common) = head.task_type().common()
     {
         look_at(&common.shared, head.id(), due);
     }
@@ -153,7 +158,7 @@ pub(super) fn arm_own(head: Head) {
     if limit == NEVER {
         return;
     }
-    let Some(common) = head.kind().common() else { return };
+    let Some(common) = head.task_type().common() else { return };
     look_at(&common.shared, head.id(), head.deadline_from_start(limit));
 }
 
@@ -166,7 +171,7 @@ fn look_at(shared: &Arc<Shared>, id: u64, at: u64) {
             if !seen.is_live() {
                 return;
             }
-            let due = enforce_seen(head, seen, head.kind().clock.now());
+            let due = enforce_seen(head, seen, head.task_type().clock.now());
             if due != NEVER
                 && let Some((shared, _)) = current()
             {
@@ -201,14 +206,14 @@ impl Watch {
         if !seen.is_live() || !seen.is_same_attempt(self.begun) {
             return None;
         }
-        let at = enforce_seen(head, seen, head.kind().clock.now());
+        let at = enforce_seen(head, seen, head.task_type().clock.now());
         (at != NEVER).then_some(Self { at, ..self })
     }
 }
 
 // --- the guard --------------------------------------------------------------------------------------
 
-/// Looks after what runs. It lasts as long as the kinds that refer to it.
+/// Looks after what runs. It lasts as long as the task types that refer to it.
 pub(crate) struct Guard {
     /// When its timer is due; NEVER: it is not armed.
     due: CachePadded<AtomicU64>,
@@ -233,7 +238,7 @@ impl Drop for Watched {
 #[inline]
 pub(super) fn take_place(
     head: Head,
-    kind: &'static KindInner,
+    task_type: &'static TaskTypeInner,
     worker: Option<usize>,
     now: u64,
     other: bool,
@@ -243,7 +248,7 @@ pub(super) fn take_place(
         true => attempt.min(head.overall_deadline()),
         false => attempt,
     };
-    let place = worker.and_then(|worker| kind.guard.places.get(worker)).map(|place| &**place);
+    let place = worker.and_then(|worker| task_type.guard.places.get(worker)).map(|place| &**place);
     if let Some(place) = place {
         // Release: the guard sees the attempt that it is about.
         place.store(head.id() + 1, Release);
@@ -259,13 +264,13 @@ impl Guard {
         }
     }
 
-    /// How many functions of tasks of this kind run now.
-    pub(super) fn running(&self, kind: &'static KindInner) -> u64 {
+    /// How many functions of tasks of this task type run now.
+    pub(super) fn running(&self, task_type: &'static TaskTypeInner) -> u64 {
         let pin = pin();
         let running = self.places.iter().filter(|place| {
             let id = place.load(Acquire).checked_sub(1);
             let task = id.and_then(|id| record::find(&pin, id));
-            task.is_some_and(|(head, _)| core::ptr::eq(head.kind(), kind))
+            task.is_some_and(|(head, _)| core::ptr::eq(head.task_type(), task_type))
         });
         running.count() as u64
     }
@@ -325,7 +330,7 @@ fn look(place: &AtomicU64) -> u64 {
     let pin = pin();
     let Some((head, seen)) = record::find(&pin, id) else { return NEVER };
     match seen.is_live() && place.load(Acquire) == id + 1 {
-        true => enforce_seen(head, seen, head.kind().clock.now()),
+        true => enforce_seen(head, seen, head.task_type().clock.now()),
         false => NEVER,
     }
 }
@@ -336,7 +341,7 @@ fn is_stuck(head: Head, seen: record::Look, worker: usize) -> bool {
         return true;
     }
     // `LATE` is the next attempt's too until that has begun.
-    match head.kind().settings.overlap_retries {
+    match head.task_type().settings.overlap_retries {
         true if head.worker() != Some(worker) => true,
         true => seen.has(LATE) && is(seen, Status::Running),
         false => seen.has(LATE),

@@ -51,25 +51,29 @@ fn collect(collector: &mut Collector, workers: &str, stats: &WorkerStats) {
     let in_flight = stats.in_flight as f64;
     let labels = [("workers", workers)];
     collector.gauge("paceline_task_in_flight", "Tasks that have not ended", &labels, in_flight);
-    for kind in &stats.kinds {
-        let labels = [("workers", workers), ("kind", kind.name.as_str())];
+    for task_type in &stats.task_types {
+        let labels = [("workers", workers), ("task_type", task_type.name.as_str())];
         let mut counter = |name: &str, help: &str, count: u64| {
             collector.counter(name, help, &labels, count as f64);
         };
-        counter("paceline_task_submitted", "Tasks that were handed in", kind.submitted);
-        counter("paceline_task_accepted", "Tasks that were taken", kind.accepted);
-        counter("paceline_task_rejected", "Tasks that were given back", kind.rejected);
-        counter("paceline_task_completed", "Tasks that have their value", kind.completed);
-        counter("paceline_task_failed", "Tasks whose last attempt failed", kind.failed);
-        counter("paceline_task_cancelled", "Tasks that were cancelled", kind.cancelled);
-        counter("paceline_task_timed_out", "Tasks whose time was over", kind.timed_out);
-        counter("paceline_task_dropped", "Tasks dropped for the sake of others", kind.dropped);
-        counter("paceline_task_retried", "Attempts that were followed by another", kind.retried);
+        counter("paceline_task_submitted", "Tasks that were handed in", task_type.submitted);
+        counter("paceline_task_accepted", "Tasks that were taken", task_type.accepted);
+        counter("paceline_task_rejected", "Tasks that were given back", task_type.rejected);
+        counter("paceline_task_completed", "Tasks that have their value", task_type.completed);
+        counter("paceline_task_failed", "Tasks whose last attempt failed", task_type.failed);
+        counter("paceline_task_cancelled", "Tasks that were cancelled", task_type.cancelled);
+        counter("paceline_task_timed_out", "Tasks whose time was over", task_type.timed_out);
+        counter("paceline_task_dropped", "Tasks dropped for the sake of others", task_type.dropped);
+        counter(
+            "paceline_task_retried",
+            "Attempts that were followed by another",
+            task_type.retried,
+        );
         let help = "Outcomes of attempts that a retry had overtaken";
-        counter("paceline_task_discarded", help, kind.discarded);
+        counter("paceline_task_discarded", help, task_type.discarded);
         let help = "Attempts whose functions run now";
-        collector.gauge("paceline_task_running", help, &labels, kind.running as f64);
+        collector.gauge("paceline_task_running", help, &labels, task_type.running as f64);
         let help = "Tasks that wait for their rate, or because as many run as may";
-        collector.gauge("paceline_task_waiting", help, &labels, kind.waiting as f64);
+        collector.gauge("paceline_task_waiting", help, &labels, task_type.waiting as f64);
     }
 }

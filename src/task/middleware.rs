@@ -6,8 +6,8 @@
 //! ```
 
 use super::attempt::{Attempt, Fault};
-use super::kind::KindInner;
 use super::observe::tell_middleware;
+use super::task_type::TaskTypeInner;
 use crate::contain::Contained;
 use crate::pool::{contain, discard, message_of};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -60,30 +60,30 @@ pub trait Middleware: Send + Sync {
 /// Runs `work`, and what is around it.
 #[cold]
 pub(super) fn around<T>(
-    kind: &'static KindInner,
+    task_type: &'static TaskTypeInner,
     attempt: &Attempt<'_>,
     work: impl FnOnce() -> Result<T, Fault>,
 ) -> Result<T, Fault> {
-    let Some(common) = kind.common() else { return work() };
-    through(kind, &common.middleware, attempt, work)
+    let Some(common) = task_type.common() else { return work() };
+    through(task_type, &common.middleware, attempt, work)
 }
 
 fn through<T>(
-    kind: &'static KindInner,
+    task_type: &'static TaskTypeInner,
     layers: &[Contained<Arc<dyn Middleware>>],
     attempt: &Attempt<'_>,
     work: impl FnOnce() -> Result<T, Fault>,
 ) -> Result<T, Fault> {
     let Some((outer, inner)) = layers.split_first() else { return work() };
     caught(|| outer.before(attempt))?;
-    let result = through(kind, inner, attempt, work);
+    let result = through(task_type, inner, attempt, work);
     if let Err(fault) = &result
         && contain(|| outer.on_error(attempt, fault)).is_none()
     {
-        tell_middleware(kind, "on_error");
+        tell_middleware(task_type, "on_error");
     }
     if contain(|| outer.after(attempt)).is_none() {
-        tell_middleware(kind, "after");
+        tell_middleware(task_type, "after");
     }
     result
 }

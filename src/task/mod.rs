@@ -12,7 +12,7 @@
 //!
 //! | file | idea |
 //! |---|---|
-//! | `kind.rs` | a name with its settings and its counters |
+//! | `task_type.rs` | a name with its settings and its counters |
 //! | `submit.rs` | ways in |
 //! | `batch.rs` | many at once |
 //! | `intake.rs` | what is done when a lane is full |
@@ -40,7 +40,7 @@
 //!
 //! 1. A task ends once: with one status, told once to each who asked.
 //! 2. A task that was cancelled before it began never begins.
-//! 3. Two attempts of one task never overlap, unless its kind says so: then one that has outlived its time
+//! 3. Two attempts of one task never overlap, unless its task type says so: then one that has outlived its time
 //!    may run beside the next, and what it comes to is discarded and counted.
 //! 4. Whoever waits for a task with a deadline hears of its end at the deadline, whatever its function
 //!    does; if a time-out of one attempt is what it has, and another might follow, after a grace in which
@@ -48,6 +48,41 @@
 //!    reported as stuck until it returns.
 //! 5. Conservation: submitted = accepted + rejected; accepted = completed + failed + cancelled + timed
 //!    out + dropped + in flight, and in flight is counted.
+//!
+//! # What it rests on
+//!
+//! 1. **One word settles a task's end.** Its function, a cancel, a limit in time and a shutdown may each want to
+//!    end it; one compare-exchange does, and whoever made it counts and tells (`record.rs`). The word carries a
+//!    generation and the number of the attempt, so what is late for one touches neither the next attempt nor the
+//!    next tenant.
+//! 2. **Records are recycled; task types are freed when their pool is gone and no record refers to them** (`estate.rs`).
+//!    So a task counts no references. A few free records lie with each thread, and pass between threads 64 at a
+//!    time.
+//! 3. **The closure travels.** It is by value in the lane's slot, with its thread, or where it waits (its record, a
+//!    key's list): one place at a time, so two attempts cannot overlap, and a retry holds no thread. A task that
+//!    waits for its time is its record alone: the closure lies where its value will, and a wheel of the worker pool
+//!    links the records (`sleepers.rs`).
+//! 4. **A limit in time arms no timer.** Whoever would begin the task looks, whoever waits for it looks, and what
+//!    runs, at most one task for each thread, is looked after by one guard. A callback or a future that waits for a
+//!    limited task has a timer, as no thread sleeps for it.
+//! 5. **A function that does not listen cannot be ended.** Its waiter hears TIMED_OUT at the deadline (of an
+//!    attempt that another might follow, after its `grace`, since none begins beside it); its thread is in
+//!    `WorkerStats::stuck` until it returns, and that much capacity is lost. A task type that overlaps its retries has
+//!    the next attempt begin all the same: by one change of the word the right to go on passes to it, and the one
+//!    that returns later finds that out, and touches nothing (`overlap.rs`).
+//! 6. **Only who agreed is dropped.** A submitter says what happens when a lane is full. What may be dropped for
+//!    others lies in a list beside its lane, with tickets in the lane (`intake.rs`): so the oldest can be taken
+//!    out, while the lane keeps its order and whoever has another policy stays.
+//! 7. **Who may not begin yet has left its lane.** A task whose name runs as often as it may, or has started as
+//!    often, waits in its name's line (`gate.rs`) without a thread, and with its place by age: so tasks of other
+//!    names are not behind it.
+//! 8. **Attempts may be data.** A task without a function waits in a queue of its own, in the order of lanes, until
+//!    a host pulls it: then its attempt begins, and is out until any thread completes it (`pulled.rs`). A host that
+//!    is gone without a word is found out by a lease, if its name has one. All else is as for other tasks. This is
+//!    how languages with an interpreter's lock run tasks: in batches, on their own threads.
+//! 9. **Times are exact when it matters.** A thread that asks for the time more than 64 times within a tick of the
+//!    kernel's, for limits of a second or more or for none, gets an answer that may be a tick old for most of them.
+//!    Such long limits end up to 10 ms late rather than early.
 
 mod attempt;
 mod batch;
@@ -60,7 +95,6 @@ mod handle;
 mod health;
 mod intake;
 mod keyed;
-mod kind;
 mod limits;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -76,6 +110,7 @@ mod shutdown;
 mod sleepers;
 mod stats;
 mod submit;
+mod task_type;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod waiting;
@@ -87,20 +122,20 @@ pub use budget::RetryBudget;
 pub use event::TaskFd;
 #[cfg(feature = "capi")]
 pub(crate) use handle::Known;
-pub use handle::Task;
+pub use handle::TaskHandle;
 pub use health::{Health, HealthReport};
-pub use intake::Full;
-pub use kind::{Kind, KindBuilder};
+pub use intake::OverloadPolicy;
 pub use middleware::Middleware;
 pub use observe::{EndRecord, Observer, StuckRecord};
 pub use overlap::Concurrent;
-pub use periodic::{Missed, Periodic};
+pub use periodic::{MissedTick, Periodic};
 pub use pulled::{AttemptId, Pulled, TaskEvent};
 pub use report::{Status, TaskReport};
 pub use scaling::Scaling;
 pub use shutdown::{Phases, ShutdownReport};
-pub use stats::{KindSnapshot, StuckTask, TaskAudit, WorkerStats};
+pub use stats::{StuckTask, TaskAudit, TaskTypeSnapshot, WorkerStats};
 pub use submit::TaskBuilder;
+pub use task_type::{TaskType, TaskTypeBuilder};
 
 use crate::contain::Contained;
 use crate::error::{Error, Result};
@@ -110,9 +145,9 @@ use crate::sync::atomic::Ordering::Acquire;
 use crate::sys::futex::Futex;
 use core::fmt;
 use estate::Estate;
-use kind::Kinds;
 use std::borrow::Cow;
 use std::sync::{Arc, Weak};
+use task_type::TaskTypes;
 
 /// A worker pool over a [`Pool`], whose threads run its tasks beside everything else. Clones are the
 /// same worker pool. What it has of its own, some 6 KB and what is known of its names, is the pool's, and is
@@ -175,11 +210,11 @@ pub(crate) struct Common {
     estate: Arc<Estate>,
     pub(crate) guard: &'static limits::Guard,
     lobby: &'static waiting::Lobby,
-    /// What is done when a lane is full, unless a kind says otherwise.
-    full: Full,
+    /// What is done when a lane is full, unless a task type says otherwise.
+    full: OverloadPolicy,
     pub(crate) scaler: Option<Arc<scaling::Scaler>>,
     hooks: shutdown::Hooks,
-    kinds: Kinds,
+    task_types: TaskTypes,
     phase: AtomicU32,
     /// Changes when something has ended that a shutdown may wait for.
     changed: Futex,
@@ -205,7 +240,7 @@ pub struct WorkerPoolBuilder {
     observers: Vec<Arc<dyn Observer>>,
     middleware: Vec<Arc<dyn Middleware>>,
     max_waiting: usize,
-    full: Full,
+    full: OverloadPolicy,
     max_droppable: Option<usize>,
     max_pulled: usize,
     seed: Option<u64>,
@@ -230,21 +265,21 @@ impl WorkerPoolBuilder {
         self
     }
 
-    /// What is done with a task for which its lane has no room. Default: [`Full::Wait`], as long as it
+    /// What is done with a task for which its lane has no room. Default: [`OverloadPolicy::Wait`], as long as it
     /// takes.
-    pub fn full(mut self, full: Full) -> Self {
+    pub fn full(mut self, full: OverloadPolicy) -> Self {
         self.full = full;
         self
     }
 
-    /// How many tasks with [`Full::DropOldest`] may wait, in all lanes together, before the oldest is
+    /// How many tasks with [`OverloadPolicy::DropOldest`] may wait, in all lanes together, before the oldest is
     /// dropped. 1 to 2^24; default: the pool's `lane_capacity`.
     pub fn max_droppable(mut self, tasks: usize) -> Self {
         self.max_droppable = Some(tasks);
         self
     }
 
-    /// How many tasks of [`Kind::task_pulled`] may wait to be pulled before others are refused as `Full`.
+    /// How many tasks of [`TaskType::task_pulled`] may wait to be pulled before others are refused as `Full`.
     /// 1 to 2^24; default 2^20.
     pub fn max_pulled(mut self, tasks: usize) -> Self {
         self.max_pulled = tasks;
@@ -286,7 +321,7 @@ impl WorkerPoolBuilder {
     }
 
     /// Puts the figures of this worker pool into a registry, with the label `workers` = `name`, for as
-    /// long as it lives: the counts of each kind, and how long tasks wait and run. What threads do is
+    /// long as it lives: the counts of each task type, and how long tasks wait and run. What threads do is
     /// [`Pool::attach_metrics`]'s.
     #[cfg(feature = "metrics")]
     pub fn metrics(mut self, registry: &crate::metrics::Registry, name: &str) -> Self {
@@ -353,7 +388,7 @@ impl WorkerPoolBuilder {
             lobby: estate.keep(lobby),
             estate,
             hooks: shutdown::Hooks::default(),
-            kinds: Kinds::default(),
+            task_types: TaskTypes::default(),
             phase: AtomicU32::new(OPEN),
             changed: Futex::new(0),
         });
@@ -381,7 +416,7 @@ impl WorkerPool {
             observers: Vec::new(),
             middleware: Vec::new(),
             max_waiting: DEFAULT_MAX_WAITING,
-            full: Full::default(),
+            full: OverloadPolicy::default(),
             max_droppable: None,
             max_pulled: DEFAULT_MAX_PULLED,
             seed: None,
@@ -397,19 +432,19 @@ impl WorkerPool {
     }
 
     /// Settings for the tasks of one name. Give each name its settings before its first task.
-    pub fn kind<'a>(&'a self, name: &'a str) -> KindBuilder<'a> {
-        KindBuilder::new(self, name)
+    pub fn task_type<'a>(&'a self, name: &'a str) -> TaskTypeBuilder<'a> {
+        TaskTypeBuilder::new(self, name)
     }
 
-    /// A task, to be submitted. If no kind has this name one with default settings is made. Looking the
-    /// name up takes a lock: a [`Kind`] that is kept does not.
+    /// A task, to be submitted. If no task type has this name one with default settings is made. Looking the
+    /// name up takes a lock: a [`TaskType`] that is kept does not.
     pub fn task<F, R>(&self, name: &str, work: F) -> TaskBuilder<'_, F>
     where
         F: FnMut(&Attempt<'_>) -> R + Send + 'static,
         R: Outcome,
     {
-        let kind = self.common.kinds.find_or_make(name, &self.common);
-        TaskBuilder::new(kind, Cow::Borrowed(&self.common), work)
+        let task_type = self.common.task_types.find_or_make(name, &self.common);
+        TaskBuilder::new(task_type, Cow::Borrowed(&self.common), work)
     }
 }
 

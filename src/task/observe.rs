@@ -1,9 +1,9 @@
 //! What is told to those who count and log.
 
 use super::attempt::Fault;
-use super::kind::KindInner;
 use super::record::Head;
 use super::report::Status;
+use super::task_type::TaskTypeInner;
 use crate::log::{Component, Level, Record};
 use crate::pool::{contain, seat_here};
 use core::time::Duration;
@@ -59,10 +59,10 @@ pub trait Observer: Send + Sync {
 }
 
 fn each(head: Head, tell: impl Fn(&dyn Observer)) {
-    if !head.kind().told {
+    if !head.task_type().told {
         return;
     }
-    let Some(common) = head.kind().common() else { return };
+    let Some(common) = head.task_type().common() else { return };
     for observer in &common.observers {
         let _panicked = contain(|| tell(&***observer));
     }
@@ -72,7 +72,7 @@ fn each(head: Head, tell: impl Fn(&dyn Observer)) {
 pub(super) fn tell_end(head: Head, status: Status, message: Option<&str>) {
     let end = EndRecord {
         id: head.id(),
-        name: head.kind().name(),
+        name: head.task_type().name(),
         status,
         message,
         queue_time: head.queue_time(),
@@ -85,7 +85,7 @@ pub(super) fn tell_end(head: Head, status: Status, message: Option<&str>) {
 
 #[cold]
 pub(super) fn tell_retry(head: Head, attempt: u32, message: &str, delay: Duration) {
-    log(head.kind(), Level::Debug, "task.retried", |record| {
+    log(head.task_type(), Level::Debug, "task.retried", |record| {
         record
             .with("id", head.id())
             .with("attempt", attempt)
@@ -93,20 +93,20 @@ pub(super) fn tell_retry(head: Head, attempt: u32, message: &str, delay: Duratio
             .say(message);
     });
     each(head, |observer| {
-        observer.on_retry(head.kind().name(), head.id(), attempt, message, delay);
+        observer.on_retry(head.task_type().name(), head.id(), attempt, message, delay);
     });
 }
 
 #[cold]
 pub(super) fn tell_stuck(head: Head) {
-    let elapsed = head.kind().clock.now().saturating_sub(head.began());
+    let elapsed = head.task_type().clock.now().saturating_sub(head.began());
     let stuck = StuckRecord {
         id: head.id(),
-        name: head.kind().name(),
+        name: head.task_type().name(),
         worker: head.worker(),
         elapsed: Duration::from_nanos(elapsed),
     };
-    log(head.kind(), Level::Warn, "task.stuck", |record| {
+    log(head.task_type(), Level::Warn, "task.stuck", |record| {
         record.with("id", stuck.id).with("elapsed_ns", elapsed);
         if let Some(worker) = stuck.worker {
             record.with("thread", worker);
@@ -118,8 +118,8 @@ pub(super) fn tell_stuck(head: Head) {
 
 /// The attempt of a task that had ended before has come back, and with it its thread.
 #[cold]
-pub(super) fn tell_return(kind: &'static KindInner) {
-    log(kind, Level::Info, "task.returned", |record| {
+pub(super) fn tell_return(task_type: &'static TaskTypeInner) {
+    log(task_type, Level::Info, "task.returned", |record| {
         if let Some(thread) = seat_here() {
             record.with("thread", thread);
         }
@@ -136,31 +136,31 @@ pub(super) fn tell_failure(head: Head, status: Status, fault: &Fault) {
         (_, Status::Cancelled) => (Level::Debug, "task.cancelled"),
         _ => (Level::Debug, "task.failed"),
     };
-    log(head.kind(), level, event, |record| {
+    log(head.task_type(), level, event, |record| {
         record.with("id", head.id()).with("attempts", head.attempts()).say(fault.message());
     });
 }
 
 /// A middleware has panicked where nobody hears of it.
 #[cold]
-pub(super) fn tell_middleware(kind: &'static KindInner, hook: &'static str) {
-    log(kind, Level::Error, "middleware.panicked", |record| {
+pub(super) fn tell_middleware(task_type: &'static TaskTypeInner, hook: &'static str) {
+    log(task_type, Level::Error, "middleware.panicked", |record| {
         record.with("hook", hook).say("a middleware has panicked");
     });
 }
 
-/// By the log, with the name of the kind. Tasks outlive their worker pool, which is not heard of any more then.
+/// By the log, with the name of the task_type. Tasks outlive their worker pool, which is not heard of any more then.
 fn log(
-    kind: &'static KindInner,
+    task_type: &'static TaskTypeInner,
     level: Level,
     event: &'static str,
     fill: impl FnOnce(&mut Record),
 ) {
-    if let Some(common) = kind.common() {
+    if let Some(common) = task_type.common() {
         // None is told of a middleware.
-        let heard = kind.told && event != "middleware.panicked";
+        let heard = task_type.told && event != "middleware.panicked";
         common.shared.log.tell_unless(heard, Component::Task, level, event, |record| {
-            record.with("name", kind.name());
+            record.with("name", task_type.name());
             fill(record);
         });
     }

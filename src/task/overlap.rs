@@ -21,11 +21,11 @@
 
 use super::attempt::{Attempt, Fault, Outcome};
 use super::execute::{Body, Job};
-use super::handle::Task;
-use super::kind::Kind;
+use super::handle::TaskHandle;
 use super::pulled::Pulled;
 use super::record::{Extras, Head, Look};
 use super::submit::{self, TaskBuilder};
+use super::task_type::TaskType;
 use super::waiting::Hold;
 use crate::error::Rejected;
 use crate::pool::contain;
@@ -33,7 +33,7 @@ use crate::sync::Mutex;
 use core::fmt;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
-/// A function that several threads may call at once: see [`Kind::task_concurrent`].
+/// A function that several threads may call at once: see [`TaskType::task_concurrent`].
 pub struct Concurrent<F>(F);
 
 impl<F> fmt::Debug for Concurrent<F> {
@@ -165,9 +165,9 @@ impl<W: SharedBody> Again for Line<W> {
     }
 }
 
-impl Kind {
+impl TaskType {
     /// A task whose function may be called by several threads at once, to be submitted. It is as one of
-    /// [`task`](Self::task), but if the kind [overlaps its retries](super::KindBuilder::overlap_retries)
+    /// [`task`](Self::task), but if the task type [overlaps its retries](super::TaskTypeBuilder::overlap_retries)
     /// an attempt whose time is over does not hold up the next one. Allocates.
     pub fn task_concurrent<F, R>(&self, work: F) -> TaskBuilder<'_, Concurrent<F>>
     where
@@ -187,7 +187,7 @@ where
     ///
     /// # Errors
     /// As for other tasks: [`Rejected`] gives the closure back.
-    pub fn submit(self) -> Result<Task<R::Value>, Rejected<F>> {
+    pub fn submit(self) -> Result<TaskHandle<R::Value>, Rejected<F>> {
         if !self.overlaps() {
             return submit::hand_in(self.with(|Concurrent(work), _| work));
         }

@@ -9,7 +9,7 @@
 //! | OWING | the same | counts as missed |
 //!
 //! ```text
-//!             tick: submit             tick, with Missed::Coalesce
+//!             tick: submit             tick, with MissedTick::Coalesce
 //!   IDLE ──────────────────► BUSY ──────────────────────────────► OWING
 //!     ▲                       │ ▲                                   │
 //!     └── the run's closure ──┘ └── the run's closure is dropped: ──┘
@@ -43,7 +43,7 @@ const OWING: u32 = 2;
 
 /// What becomes of the ticks that come while a run has not ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Missed {
+pub enum MissedTick {
     /// Nothing: the next run is at the next tick.
     Skip,
     /// However many there were, one run makes up for them, as soon as the one before has ended.
@@ -126,7 +126,7 @@ impl fmt::Debug for Periodic {
 struct Source<F> {
     beat: Arc<Beat>,
     pattern: Pattern<'static>,
-    missed: Missed,
+    missed: MissedTick,
     work: Mutex<Option<F>>,
 }
 
@@ -190,7 +190,7 @@ where
             return Flow::Wait;
         }
         self.beat.missed.fetch_add(1, Relaxed);
-        if self.missed == Missed::Coalesce {
+        if self.missed == MissedTick::Coalesce {
             let owes = self.beat.state.compare_exchange(BUSY, OWING, AcqRel, Relaxed);
             // The run has just ended.
             if owes == Err(IDLE)
@@ -248,7 +248,7 @@ where
 
     fn is_over(&self) -> bool {
         // Acquire: pairs with the Release in the drop of `Periodic`.
-        self.beat.ended.load(Acquire) || self.pattern.kind.phase() != OPEN
+        self.beat.ended.load(Acquire) || self.pattern.task_type.phase() != OPEN
     }
 }
 
@@ -264,7 +264,7 @@ where
     /// # Errors
     /// [`Error::Invalid`] for a period or a delay out of range, [`Error::Full`] when all `max_handles` of
     /// the pool are in use, [`Error::ShutDown`], [`Error::Forked`].
-    pub fn every(self, period: Duration, missed: Missed) -> Result<Periodic> {
+    pub fn every(self, period: Duration, missed: MissedTick) -> Result<Periodic> {
         let (pattern, work) = self.into_pattern();
         let mut pattern = pattern.into_owned();
         // Of the first run only.
@@ -273,7 +273,7 @@ where
             let allowed = "up to 100 years";
             return Err(Error::invalid("delay", format!("{delay:?}"), allowed));
         }
-        if pattern.kind.phase() != OPEN {
+        if pattern.task_type.phase() != OPEN {
             return Err(Error::ShutDown);
         }
         let shared = Arc::clone(&pattern.common.shared);

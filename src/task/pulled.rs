@@ -59,13 +59,13 @@
 
 use super::attempt::{Attempt, Fault, Outcome};
 use super::execute::{Begun, Body, Job};
-use super::handle::Task;
-use super::kind::Kind;
+use super::handle::TaskHandle;
 use super::limits::Watch;
 use super::record::Head;
 use super::report::Status;
 use super::sleepers::LOOK;
 use super::submit::TaskBuilder;
+use super::task_type::TaskType;
 use super::{WorkerPool, limits};
 use crate::error::{Error, Rejected, Result};
 use crate::pool::{Deadline, Key, NEVER, Shared, Timer, contain, current};
@@ -164,13 +164,13 @@ where
 
     fn begin(mut self: Box<Self>) -> Option<(Box<dyn Pull>, Begun)> {
         let head = self.head();
-        let kind = head.kind();
-        let other = kind.has_other_limits(head);
-        let now = kind.stamp(head.attempt_limit());
-        if !limits::may_begin(head, kind, now, other) {
+        let task_type = head.task_type();
+        let other = task_type.has_other_limits(head);
+        let now = task_type.stamp(head.attempt_limit());
+        if !limits::may_begin(head, task_type, now, other) {
             return None;
         }
-        if let Some(gate) = &kind.gate {
+        if let Some(gate) = &task_type.gate {
             self = Box::new(gate.pass(head, *self)?);
         }
         let begun = Job::begin(&mut *self, now, None, other)?;
@@ -280,9 +280,9 @@ struct Lease {
 
 impl Lease {
     fn of(head: Head) -> Option<Self> {
-        let kind = head.kind();
-        let time = kind.settings.limits.lease;
-        (time != u64::MAX).then(|| Self { time, heard: kind.clock.now(), timer: None })
+        let task_type = head.task_type();
+        let time = task_type.settings.limits.lease;
+        (time != u64::MAX).then(|| Self { time, heard: task_type.clock.now(), timer: None })
     }
 
     fn due(&self) -> u64 {
@@ -577,7 +577,7 @@ impl Attempts {
             return;
         };
         let due = lease.due();
-        if head.kind().clock.now() < due {
+        if head.task_type().clock.now() < due {
             drop(table);
             return self.arm_lease(shared, id, due);
         }
@@ -696,7 +696,7 @@ impl Attempts {
         let open = open.as_mut().ok_or(STALE)?;
         let head = open.job.task();
         if let Some(lease) = &mut open.lease {
-            lease.heard = head.kind().clock.now();
+            lease.heard = head.task_type().clock.now();
         }
         Attempt::new(head, open.begun.number, false).heartbeat();
         Ok(())
@@ -740,11 +740,15 @@ impl Keeper {
 /// The task of that token has ended.
 pub(super) fn tell_end(head: Head, token: u64, status: Status) {
     // Its attempt may be out, with a host that never comes back.
-    if let Some(gate) = &head.kind().gate {
+    if let Some(gate) = &head.task_type().gate {
         gate.leave(head);
     }
     if matches!(status, Status::Cancelled | Status::TimedOut | Status::Rejected) {
-        head.kind().lobby.attempts.desk.tell(TaskEvent::End { token, task: head.id(), status });
+        head.task_type().lobby.attempts.desk.tell(TaskEvent::End {
+            token,
+            task: head.id(),
+            status,
+        });
     }
 }
 
@@ -757,7 +761,7 @@ pub(super) fn refusal<F>(error: &Error, work: F) -> Rejected<F> {
     }
 }
 
-impl Kind {
+impl TaskType {
     /// A task without a function, to be submitted: each of its attempts comes out of
     /// [`WorkerPool::pull`], with `token`, and is completed by [`WorkerPool::complete`].
     pub fn task_pulled(&self, token: u64) -> TaskBuilder<'_, Pulled> {
@@ -773,10 +777,10 @@ impl WorkerPool {
         }
     }
 
-    /// Waits for up to `time` for attempts of tasks that were submitted by [`Kind::task_pulled`], begins up
+    /// Waits for up to `time` for attempts of tasks that were submitted by [`TaskType::task_pulled`], begins up
     /// to `most` of them (at least 1), and appends them to `events`; says how many events there are. They are
     /// taken in the order of lanes. 0: the time ran out. If a host may be gone without a word, give its tasks a
-    /// [`lease`](super::KindBuilder::lease). An attempt that is out when the worker pool and its pool
+    /// [`lease`](super::TaskTypeBuilder::lease). An attempt that is out when the worker pool and its pool
     /// are gone has failed for good.
     ///
     /// Any thread but the pool's own, unless `time` is zero.
@@ -803,7 +807,7 @@ impl WorkerPool {
     ///
     /// # Errors
     /// [`Error::Stale`] if the attempt was completed already, or its task has ended meanwhile, or a retry has
-    /// overtaken it ([`overlap_retries`](super::KindBuilder::overlap_retries)); [`Error::Forked`].
+    /// overtaken it ([`overlap_retries`](super::TaskTypeBuilder::overlap_retries)); [`Error::Forked`].
     pub fn complete(
         &self,
         attempt: AttemptId,
@@ -841,7 +845,7 @@ impl WorkerPool {
     }
 }
 
-impl Task<()> {
+impl TaskHandle<()> {
     /// Has the host told of the end that pulls the attempts.
     pub(super) fn tell_host(&self) {
         if !self.head().when_ended(|_| ()) {

@@ -1,14 +1,14 @@
 //! What a task's record holds, and the one reference to it that the rest of this module uses.
 //!
 //! The word, and every race about a task's end, are in [`crate::pool::record`]. Records are never
-//! freed, and a kind is there as long as a record refers to it (`estate.rs`), so a task counts no
+//! freed, and a task type is there as long as a record refers to it (`estate.rs`), so a task counts no
 //! references; and what is late is turned away by the generation in the word.
 
 use super::attempt::Fault;
 use super::estate::Pin;
-use super::kind::{KindInner, Limits};
 use super::overlap::Again;
 use super::report::Status;
+use super::task_type::{Limits, TaskTypeInner};
 use super::{observe, pulled, waiting};
 use crate::pool::contain;
 pub(super) use crate::pool::record::Seen as Look;
@@ -82,7 +82,7 @@ thread_local! {
 /// The tenant's part of a record. Times are nanoseconds of the pool's clock.
 #[derive(Default)]
 pub(crate) struct TaskMeta {
-    kind: StaticRef<KindInner>,
+    task_type: StaticRef<TaskTypeInner>,
     submitted: AtomicU64,
     /// Of the attempt that runs, or of the last one.
     began: AtomicU64,
@@ -112,7 +112,7 @@ type Apart = Mutex<BTreeMap<usize, Box<Extras>>>;
 /// What few tasks have.
 #[derive(Default)]
 pub(super) struct Extras {
-    /// In place of the kind's.
+    /// In place of the task type's.
     pub(super) retry: Option<Retry>,
     pub(super) limits: Option<Limits>,
     /// Who is told of the end.
@@ -137,7 +137,7 @@ pub(super) enum Place {
 pub(super) type Callback = Box<dyn FnOnce(Status) + Send>;
 
 impl Meta for TaskMeta {
-    type Owner = &'static KindInner;
+    type Owner = &'static TaskTypeInner;
     type Seldom = Seldom;
 
     #[inline]
@@ -151,17 +151,17 @@ impl Meta for TaskMeta {
     }
 
     #[inline]
-    fn owner(&self) -> &'static KindInner {
-        self.kind.get().expect("a record that is let has a kind")
+    fn owner(&self) -> &'static TaskTypeInner {
+        self.task_type.get().expect("a record that is let has a task type")
     }
 
     #[inline]
-    fn is_told(owner: &'static KindInner) -> bool {
+    fn is_told(owner: &'static TaskTypeInner) -> bool {
         owner.told
     }
 
     #[inline]
-    fn count(owner: &'static KindInner, status: u32) {
+    fn count(owner: &'static TaskTypeInner, status: u32) {
         owner.ended(Status::from_bits(status));
     }
 
@@ -197,7 +197,7 @@ impl Meta for TaskMeta {
     }
 
     #[inline]
-    fn is_forked(owner: &'static KindInner) -> bool {
+    fn is_forked(owner: &'static TaskTypeInner) -> bool {
         owner.fork.is_child()
     }
 }
@@ -216,15 +216,15 @@ impl TaskMeta {
     }
 }
 
-/// A task under way. Whoever has one is an end of the task, or is ending it, or has a `Pin` of its kind and looks at
+/// A task under way. Whoever has one is an end of the task, or is ending it, or has a `Pin` of its task type and looks at
 /// what was seen there, which may be over.
 #[derive(Clone, Copy)]
 pub(crate) struct Head(pub(super) &'static Record);
 
-/// A new task of `kind`. None: there are too many.
+/// A new task of `task_type`. None: there are too many.
 #[inline(always)]
 pub(super) fn open<T: Send + 'static>(
-    kind: &'static KindInner,
+    task_type: &'static TaskTypeInner,
     lane: Lane,
     attempt_limit: u64,
     extras: Option<Box<Extras>>,
@@ -232,7 +232,7 @@ pub(super) fn open<T: Send + 'static>(
 ) -> Option<(Runner<T>, Holder<T>)> {
     let record = RecordTable::<TaskMeta>::take()?;
     let meta = &record.meta;
-    meta.kind.set(kind);
+    meta.task_type.set(task_type);
     meta.submitted.store(now, Relaxed);
     meta.run_time.store(0, Relaxed);
     meta.attempt_limit.store(attempt_limit, Relaxed);
@@ -246,22 +246,23 @@ pub(super) fn open<T: Send + 'static>(
     Some(record.publish())
 }
 
-/// Every task whose kind passes `of` and that has not ended, as it was seen. The `Pin` is held as long as
+/// Every task whose task type passes `of` and that has not ended, as it was seen. The `Pin` is held as long as
 /// they are looked at.
 pub(super) fn live<'a>(
     _pin: &'a Pin,
-    of: impl Fn(&'static KindInner) -> bool + 'a,
+    of: impl Fn(&'static TaskTypeInner) -> bool + 'a,
 ) -> impl Iterator<Item = (Head, Seen)> + 'a {
     table().all().filter_map(move |record| {
         let seen = record.look();
-        (seen.is_live() && record.meta.kind.get().is_some_and(&of)).then_some((Head(record), seen))
+        (seen.is_live() && record.meta.task_type.get().is_some_and(&of))
+            .then_some((Head(record), seen))
     })
 }
 
-/// Where the kinds are that records refer to.
-pub(super) fn kinds_referred_to() -> impl Iterator<Item = usize> {
-    // The look has Acquire: who freed a record is through with the kind that it had.
-    table().all().filter(|record| record.look().is_let()).map(|record| record.meta.kind.addr())
+/// Where the task types are that records refer to.
+pub(super) fn task_types_referred_to() -> impl Iterator<Item = usize> {
+    // The look has Acquire: who freed a record is through with the task type that it had.
+    table().all().filter(|record| record.look().is_let()).map(|record| record.meta.task_type.addr())
 }
 
 /// The task with this number, as it was seen. The `Pin` is held as long as it is looked at.
@@ -274,7 +275,7 @@ pub(super) fn find(_pin: &Pin, id: u64) -> Option<(Head, Seen)> {
 
 impl Head {
     #[inline]
-    pub(super) fn kind(self) -> &'static KindInner {
+    pub(super) fn task_type(self) -> &'static TaskTypeInner {
         self.0.meta.owner()
     }
 
@@ -378,11 +379,11 @@ impl Head {
         self.0.meta.flags.load(Relaxed) & EXTRAS != 0
     }
 
-    /// The task's own limits in the queue and in all, or its kind's.
+    /// The task's own limits in the queue and in all, or its task type's.
     pub(super) fn limits(self) -> Limits {
         let own =
             self.has_extras().then(|| self.0.meta.with_extras(|extras| extras.as_ref()?.limits));
-        let limits = own.flatten().unwrap_or(self.kind().settings.limits);
+        let limits = own.flatten().unwrap_or(self.task_type().settings.limits);
         Limits { attempt: self.0.meta.attempt_limit.load(Relaxed), ..limits }
     }
 
@@ -410,17 +411,17 @@ impl Head {
         self.0.meta.flags.fetch_and(!RELEASED, Relaxed) & RELEASED != 0
     }
 
-    /// Calls `f` with the task's own retry policy, or its kind's.
+    /// Calls `f` with the task's own retry policy, or its task type's.
     pub(super) fn with_retry<R>(self, f: impl FnOnce(&Retry) -> R) -> R {
         let own = self.has_extras().then(|| {
             self.0.meta.with_extras(|extras| extras.as_ref().and_then(|own| own.retry.clone()))
         });
-        f(own.flatten().as_ref().unwrap_or(&self.kind().settings.retry))
+        f(own.flatten().as_ref().unwrap_or(&self.task_type().settings.retry))
     }
 
     /// What overtakes its attempts, if they may overlap and it has not ended.
     pub(super) fn again(self) -> Option<Arc<dyn Again>> {
-        if !self.kind().settings.overlap_retries || !self.has_extras() {
+        if !self.task_type().settings.overlap_retries || !self.has_extras() {
             return None;
         }
         self.0.meta.with_extras(|extras| extras.as_ref()?.again.as_ref()?.upgrade())
@@ -512,7 +513,7 @@ impl Head {
 
     /// For an end that is not an attempt's: the times until now.
     fn note_end(self, before: Status) {
-        let now = self.kind().clock.now();
+        let now = self.task_type().clock.now();
         let meta = &self.0.meta;
         match before {
             _ if self.attempts() == 0 => self.note_queue_time(now),
@@ -530,7 +531,7 @@ impl Head {
     #[cold]
     pub(super) fn until_noted(self) {
         let mut wait = SpinWait::new();
-        while self.look().is_unnoted() && !self.kind().fork.is_child() {
+        while self.look().is_unnoted() && !self.task_type().fork.is_child() {
             if !wait.spin() {
                 // That thread has lost its processor, to this one perhaps, which may have the higher priority.
                 std::thread::sleep(Duration::from_micros(50));
@@ -608,7 +609,7 @@ impl Head {
 
     fn notify(self) {
         if let Some(parcel) = self.0.unpark() {
-            self.kind().lobby.sleepers.drop_taken(self, parcel);
+            self.task_type().lobby.sleepers.drop_taken(self, parcel);
         }
         if !self.has_extras() {
             return;
@@ -736,11 +737,11 @@ mod tests {
     fn what_was_about_to_begin_has_no_attempt() {
         let pool = Pool::builder().threads(1).build().unwrap();
         let workers = WorkerPool::new(&pool);
-        let kind = workers.kind("late").build().unwrap();
+        let task_type = workers.task_type("late").build().unwrap();
         for revoked in [false, true] {
-            let clock = &kind.inner().clock;
+            let clock = &task_type.inner().clock;
             let submitted = clock.now().saturating_sub(SECOND.as_nanos() as u64);
-            let opened = open::<()>(kind.inner(), Lane::Normal, u64::MAX, None, submitted);
+            let opened = open::<()>(task_type.inner(), Lane::Normal, u64::MAX, None, submitted);
             let (runner, holder) = opened.unwrap();
             let head = Head(holder.record());
             let number = head.note_begin(clock.now(), Some(0));

@@ -107,14 +107,18 @@ impl Served for Common {
     }
 
     fn cancelled(&self) -> u64 {
-        self.kinds.all().into_iter().map(|kind| kind.stats.get(Event::Cancelled)).sum()
+        self.task_types
+            .all()
+            .into_iter()
+            .map(|task_type| task_type.stats.get(Event::Cancelled))
+            .sum()
     }
 
     fn out(&self) -> u64 {
         let is_out = |&(head, seen): &(Head, record::Look)| {
             record::is(seen, Status::Running) && head.worker().is_none()
         };
-        record::live(&pin(), |kind| kind.is_of(self)).filter(is_out).count() as u64
+        record::live(&pin(), |task_type| task_type.is_of(self)).filter(is_out).count() as u64
     }
 
     /// The lanes refuse what comes.
@@ -135,7 +139,7 @@ impl Common {
         // Against *begin an attempt, then look at the phase* in whoever runs one: what it runs was counted
         // before.
         store_load_barrier();
-        self.kinds.all().into_iter().map(|kind| kind.stats.under_way()).sum()
+        self.task_types.all().into_iter().map(|task_type| task_type.stats.under_way()).sum()
     }
 
     /// Waits until `done`. False: the time ran out.
@@ -212,7 +216,7 @@ impl WorkerPool {
         let stop = Deadline::after(Some(phases.stop));
         common.wait_until(stop, || common.under_way() == 0);
         common.lobby.attempts.end();
-        let name = |head: Head| (head.kind().name().to_owned(), head.worker());
+        let name = |head: Head| (head.task_type().name().to_owned(), head.worker());
         let stuck = self.left(&pin()).map(|(head, _)| name(head)).collect();
         let report = ShutdownReport {
             requested: false,
@@ -235,7 +239,11 @@ impl WorkerPool {
     }
 
     fn completed(&self) -> Vec<(String, u64)> {
-        self.stats().kinds.into_iter().map(|kind| (kind.name, kind.completed)).collect()
+        self.stats()
+            .task_types
+            .into_iter()
+            .map(|task_type| (task_type.name, task_type.completed))
+            .collect()
     }
 
     fn completed_since(&self, before: &[(String, u64)]) -> Vec<(String, u64)> {
@@ -248,14 +256,14 @@ impl WorkerPool {
         since.filter(|(_, count)| *count > 0).collect()
     }
 
-    /// Tells all kinds. Those to come look at the worker pool's own phase.
+    /// Tells all task types. Those to come look at the worker pool's own phase.
     fn enter(&self, phase: u32) {
         self.common.phase.fetch_max(phase, AcqRel);
-        self.common.kinds.all().into_iter().for_each(|kind| kind.enter(phase));
+        self.common.task_types.all().into_iter().for_each(|task_type| task_type.enter(phase));
     }
 
     fn left<'a>(&'a self, pin: &'a Pin) -> impl Iterator<Item = (Head, record::Look)> + 'a {
-        record::live(pin, |kind| kind.is_of(&self.common))
+        record::live(pin, |task_type| task_type.is_of(&self.common))
     }
 
     /// What waits ends here.
@@ -264,7 +272,7 @@ impl WorkerPool {
         for (head, seen) in self.left(&pin()) {
             let may =
                 |now: record::Look| now.is_same_task(seen) && !record::is(now, Status::Running);
-            let name = head.kind().name();
+            let name = head.task_type().name();
             if head.end_if(Status::Cancelled, may) {
                 cancelled.push(name.to_owned());
             }

@@ -342,7 +342,7 @@ impl Sleepers {
         let left = self.left.fetch_add(1, Relaxed);
         let _panicked = contain(|| drop(parcel));
         if (was_last || left.is_multiple_of(SWEEP_AFTER))
-            && let Some(common) = head.kind().common()
+            && let Some(common) = head.task_type().common()
         {
             self.sweep(&common.shared);
         }

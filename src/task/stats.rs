@@ -4,9 +4,9 @@
 //! share the last one. A snapshot sums the shards.
 
 use super::estate::pin;
-use super::kind::{Kind, KindInner};
 use super::record;
 use super::report::Status;
+use super::task_type::{TaskType, TaskTypeInner};
 use super::{Common, WorkerPool};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -35,17 +35,17 @@ type Shard = CachePadded<[AtomicU64; EVENTS]>;
 
 /// What has happened to the tasks of one name.
 #[derive(Debug)]
-pub(crate) struct KindStats {
+pub(crate) struct TaskTypeStats {
     shards: [OnceLock<Box<Shard>>; SEATS + 1],
 }
 
-impl Default for KindStats {
+impl Default for TaskTypeStats {
     fn default() -> Self {
         Self { shards: core::array::from_fn(|_| OnceLock::new()) }
     }
 }
 
-impl KindStats {
+impl TaskTypeStats {
     #[inline]
     pub(super) fn count(&self, event: Event) {
         let seat = seat();
@@ -87,7 +87,7 @@ impl KindStats {
         });
     }
 
-    /// Accepted and not ended, by the counters: a busy kind seems to have too many rather than too few.
+    /// Accepted and not ended, by the counters: a busy task type seems to have too many rather than too few.
     pub(super) fn under_way(&self) -> u64 {
         use Event::{Accepted, Cancelled, Completed, Dropped, Failed, TimedOut};
         let ends = [Completed, Failed, Cancelled, TimedOut, Dropped];
@@ -100,7 +100,7 @@ impl KindStats {
 /// and `waiting`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct KindSnapshot {
+pub struct TaskTypeSnapshot {
     /// The name.
     pub name: String,
     /// Tasks that were handed in.
@@ -133,22 +133,22 @@ pub struct KindSnapshot {
     pub max_running: Option<u32>,
 }
 
-impl Kind {
+impl TaskType {
     /// What has happened to the tasks of this name. Any thread.
-    pub fn stats(&self) -> KindSnapshot {
+    pub fn stats(&self) -> TaskTypeSnapshot {
         snapshot(self.inner())
     }
 }
 
-fn snapshot(kind: &'static KindInner) -> KindSnapshot {
-    let get = |event| kind.stats.get(event);
+fn snapshot(task_type: &'static TaskTypeInner) -> TaskTypeSnapshot {
+    let get = |event| task_type.stats.get(event);
     // What has ended is read first.
     let (completed, failed) = (get(Event::Completed), get(Event::Failed));
     let (cancelled, timed_out, dropped) =
         (get(Event::Cancelled), get(Event::TimedOut), get(Event::Dropped));
     let (accepted, rejected) = (get(Event::Accepted), get(Event::Rejected));
-    KindSnapshot {
-        name: kind.name().to_owned(),
+    TaskTypeSnapshot {
+        name: task_type.name().to_owned(),
         submitted: accepted + rejected,
         accepted,
         rejected,
@@ -160,10 +160,10 @@ fn snapshot(kind: &'static KindInner) -> KindSnapshot {
         retried: get(Event::Retried),
         retries_refused: get(Event::RetryRefused),
         discarded: get(Event::Discarded),
-        running: kind.guard.running(kind)
-            + kind.lobby.attempts.out(|head| core::ptr::eq(head.kind(), kind)),
-        waiting: kind.gate.as_ref().map_or(0, |gate| gate.waiting() as u64),
-        max_running: kind.settings.max_running,
+        running: task_type.guard.running(task_type)
+            + task_type.lobby.attempts.out(|head| core::ptr::eq(head.task_type(), task_type)),
+        waiting: task_type.gate.as_ref().map_or(0, |gate| gate.waiting() as u64),
+        max_running: task_type.settings.max_running,
     }
 }
 
@@ -172,7 +172,7 @@ fn snapshot(kind: &'static KindInner) -> KindSnapshot {
 #[non_exhaustive]
 pub struct WorkerStats {
     /// One entry for each name, in their order.
-    pub kinds: Vec<KindSnapshot>,
+    pub task_types: Vec<TaskTypeSnapshot>,
     /// Tasks that have not ended.
     pub in_flight: usize,
     /// Threads inside functions whose time is over: capacity that is lost until these return.
@@ -229,19 +229,19 @@ impl TaskAudit {
 
 pub(super) fn stats_of(common: &Arc<Common>) -> WorkerStats {
     let in_flight = in_flight(common);
-    let kinds = common.kinds.all().into_iter().map(snapshot).collect();
+    let task_types = common.task_types.all().into_iter().map(snapshot).collect();
     let pin = pin();
     let stuck = common.guard.stuck(&pin).into_iter().map(|(head, worker)| StuckTask {
-        name: head.kind().name(),
+        name: head.task_type().name(),
         id: head.id(),
         worker,
     });
-    WorkerStats { kinds, in_flight, stuck: stuck.collect() }
+    WorkerStats { task_types, in_flight, stuck: stuck.collect() }
 }
 
 /// Counted: the records of this worker pool whose tasks have not ended.
 fn in_flight(common: &Arc<Common>) -> usize {
-    record::live(&pin(), |kind| kind.is_of(common)).count()
+    record::live(&pin(), |task_type| task_type.is_of(common)).count()
 }
 
 impl WorkerPool {
@@ -255,15 +255,15 @@ impl WorkerPool {
     pub fn audit(&self) -> TaskAudit {
         let stats = self.stats();
         let mut audit = TaskAudit { in_flight: stats.in_flight as u64, ..TaskAudit::default() };
-        for kind in stats.kinds {
-            audit.submitted += kind.submitted;
-            audit.accepted += kind.accepted;
-            audit.rejected += kind.rejected;
-            audit.completed += kind.completed;
-            audit.failed += kind.failed;
-            audit.cancelled += kind.cancelled;
-            audit.timed_out += kind.timed_out;
-            audit.dropped += kind.dropped;
+        for task_type in stats.task_types {
+            audit.submitted += task_type.submitted;
+            audit.accepted += task_type.accepted;
+            audit.rejected += task_type.rejected;
+            audit.completed += task_type.completed;
+            audit.failed += task_type.failed;
+            audit.cancelled += task_type.cancelled;
+            audit.timed_out += task_type.timed_out;
+            audit.dropped += task_type.dropped;
         }
         audit
     }

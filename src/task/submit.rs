@@ -3,13 +3,13 @@
 use super::attempt::{Attempt, Outcome};
 use super::execute::{Body, Job};
 use super::gate::Gate;
-use super::handle::Task;
-use super::intake::Full;
-use super::kind::{KindInner, Limits, nanos};
+use super::handle::TaskHandle;
+use super::intake::OverloadPolicy;
 use super::overlap::Overlapping;
 use super::pulled::{self, Pulled};
 use super::record::{self, Extras, Holder};
 use super::stats::Event;
+use super::task_type::{Limits, TaskTypeInner, nanos};
 use super::waiting::Special;
 use super::{Common, OPEN};
 use crate::error::Rejected;
@@ -24,28 +24,32 @@ use std::sync::Arc;
 /// A task that is not submitted yet.
 #[must_use = "a task does nothing until `submit`"]
 pub struct TaskBuilder<'a, F> {
-    kind: &'static KindInner,
+    task_type: &'static TaskTypeInner,
     common: Cow<'a, Arc<Common>>,
     lane: Lane,
     attempt_limit: u64,
     extras: Option<Box<Extras>>,
     key: Option<u64>,
     delay: Duration,
-    full: Full,
+    full: OverloadPolicy,
     work: F,
 }
 
 impl<'a, F> TaskBuilder<'a, F> {
     #[inline]
-    pub(super) fn new(kind: &'static KindInner, common: Cow<'a, Arc<Common>>, work: F) -> Self {
-        let (lane, attempt_limit) = (kind.settings.lane, kind.settings.limits.attempt);
-        let (extras, key, delay, full) = (None, None, Duration::ZERO, kind.full);
-        Self { kind, common, lane, attempt_limit, extras, key, delay, full, work }
+    pub(super) fn new(
+        task_type: &'static TaskTypeInner,
+        common: Cow<'a, Arc<Common>>,
+        work: F,
+    ) -> Self {
+        let (lane, attempt_limit) = (task_type.settings.lane, task_type.settings.limits.attempt);
+        let (extras, key, delay, full) = (None, None, Duration::ZERO, task_type.full);
+        Self { task_type, common, lane, attempt_limit, extras, key, delay, full, work }
     }
 
-    /// Whether attempts of its kind may overlap.
+    /// Whether attempts of its task type may overlap.
     pub(super) fn overlaps(&self) -> bool {
-        self.kind.settings.overlap_retries
+        self.task_type.settings.overlap_retries
     }
 
     /// The same task with another body.
@@ -53,56 +57,57 @@ impl<'a, F> TaskBuilder<'a, F> {
         self,
         body: impl FnOnce(F, &mut Option<Box<Extras>>) -> G,
     ) -> TaskBuilder<'a, G> {
-        let Self { kind, common, lane, attempt_limit, mut extras, key, delay, full, work } = self;
+        let Self { task_type, common, lane, attempt_limit, mut extras, key, delay, full, work } =
+            self;
         let work = body(work, &mut extras);
-        TaskBuilder { kind, common, lane, attempt_limit, extras, key, delay, full, work }
+        TaskBuilder { task_type, common, lane, attempt_limit, extras, key, delay, full, work }
     }
 
     fn limits(&mut self) -> &mut Limits {
-        let limits = self.kind.settings.limits;
+        let limits = self.task_type.settings.limits;
         self.extras.get_or_insert_default().limits.get_or_insert(limits)
     }
 
-    /// Where it queues. Default: as its kind.
+    /// Where it queues. Default: as its task_type.
     #[inline]
     pub fn lane(mut self, lane: Lane) -> Self {
         self.lane = lane;
         self
     }
 
-    /// How failed attempts are followed by others. Default: as its kind. Allocates.
+    /// How failed attempts are followed by others. Default: as its task_type. Allocates.
     pub fn retry(mut self, retry: Retry) -> Self {
         self.extras.get_or_insert_default().retry = Some(retry);
         self
     }
 
-    /// How long each attempt may take. Zero is over at once. Default: as its kind.
+    /// How long each attempt may take. Zero is over at once. Default: as its task_type.
     #[inline]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.attempt_limit = nanos(limit);
         self
     }
 
-    /// How long it may wait for its first attempt. Default: as its kind. Allocates.
+    /// How long it may wait for its first attempt. Default: as its task_type. Allocates.
     pub fn queue_timeout(mut self, limit: Duration) -> Self {
         self.limits().queue = nanos(limit);
         self
     }
 
-    /// How long it may take in all, from now to its end. Default: as its kind. Allocates.
+    /// How long it may take in all, from now to its end. Default: as its task_type. Allocates.
     pub fn deadline(mut self, limit: Duration) -> Self {
         self.limits().overall = nanos(limit);
         self
     }
 
-    /// How long each attempt may take before its token says so. Default: as its kind. Allocates.
+    /// How long each attempt may take before its token says so. Default: as its task_type. Allocates.
     pub fn soft_timeout(mut self, limit: Duration) -> Self {
         self.limits().soft = nanos(limit);
         self
     }
 
     /// How long an attempt whose time is over, and that another might follow, may take to return before
-    /// the task ends as TIMED_OUT. Default: as its kind. Allocates.
+    /// the task ends as TIMED_OUT. Default: as its task_type. Allocates.
     pub fn grace(mut self, time: Duration) -> Self {
         self.limits().grace = nanos(time);
         self
@@ -128,9 +133,9 @@ impl<'a, F> TaskBuilder<'a, F> {
 }
 
 impl<F> TaskBuilder<'_, F> {
-    /// What is done if its lane has no room; not for those that are pulled. Default: as its kind.
+    /// What is done if its lane has no room; not for those that are pulled. Default: as its task_type.
     #[inline]
-    pub fn full(mut self, full: Full) -> Self {
+    pub fn full(mut self, full: OverloadPolicy) -> Self {
         self.full = full;
         self
     }
@@ -141,7 +146,7 @@ where
     F: FnMut(&Attempt<'_>) -> R + Send + 'static,
     R: Outcome,
 {
-    /// Submits it. Any thread. While the lane is full [`Full`] says what happens: unless set, this waits
+    /// Submits it. Any thread. While the lane is full [`OverloadPolicy`] says what happens: unless set, this waits
     /// outside the pool's threads, and never inside a handler or task. With at most 40 bytes of captures, and a value of at
     /// most 24 bytes, it allocates nothing once warm.
     ///
@@ -150,7 +155,7 @@ where
     /// handles are under way, or too many wait for their keys or their rate), `ShutDown` when the worker
     /// pool or its pool is, `Forked`.
     #[inline]
-    pub fn submit(self) -> Result<Task<R::Value>, Rejected<F>> {
+    pub fn submit(self) -> Result<TaskHandle<R::Value>, Rejected<F>> {
         hand_in(self)
     }
 }
@@ -162,9 +167,9 @@ impl TaskBuilder<'_, Pulled> {
     /// # Errors
     /// [`Rejected::Full`] when [`max_pulled`](super::WorkerPoolBuilder::max_pulled) tasks wait to be
     /// pulled (or too many for their keys, their rate or their time), `ShutDown`, `Forked`.
-    pub fn submit(mut self) -> Result<Task<()>, Rejected<Pulled>> {
-        if let Err(error) = self.kind.lobby.attempts.open(&self.common.shared) {
-            return Err(refused(self.kind, pulled::refusal(&error, self.work)));
+    pub fn submit(mut self) -> Result<TaskHandle<()>, Rejected<Pulled>> {
+        if let Err(error) = self.task_type.lobby.attempts.open(&self.common.shared) {
+            return Err(refused(self.task_type, pulled::refusal(&error, self.work)));
         }
         self.extras.get_or_insert_default().token = Some(self.work.token);
         let task = match self.overlaps() {
@@ -178,15 +183,16 @@ impl TaskBuilder<'_, Pulled> {
 }
 
 #[inline]
-pub(super) fn hand_in<B>(task: TaskBuilder<'_, B>) -> Result<Task<Value<B>>, Rejected<B>>
+pub(super) fn hand_in<B>(task: TaskBuilder<'_, B>) -> Result<TaskHandle<Value<B>>, Rejected<B>>
 where
     B: Body<Output: Outcome>,
 {
-    let TaskBuilder { kind, common, lane, attempt_limit, extras, key, delay, full, work } = task;
+    let TaskBuilder { task_type, common, lane, attempt_limit, extras, key, delay, full, work } =
+        task;
     if key.is_none() && delay.is_zero() {
-        return submit(kind, &common, lane, attempt_limit, extras, full, work);
+        return submit(task_type, &common, lane, attempt_limit, extras, full, work);
     }
-    let plan = Plan { kind, common: &common, lane, attempt_limit, extras, key, delay, full };
+    let plan = Plan { task_type, common: &common, lane, attempt_limit, extras, key, delay, full };
     plan.submit(work)
 }
 
@@ -195,50 +201,50 @@ pub(super) type Value<B> = <<B as Body>::Output as Outcome>::Value;
 
 #[inline]
 pub(super) fn submit<B>(
-    kind: &'static KindInner,
+    task_type: &'static TaskTypeInner,
     common: &Common,
     lane: Lane,
     attempt_limit: u64,
     extras: Option<Box<Extras>>,
-    full: Full,
+    full: OverloadPolicy,
     work: B,
-) -> Result<Task<Value<B>>, Rejected<B>>
+) -> Result<TaskHandle<Value<B>>, Rejected<B>>
 where
     B: Body<Output: Outcome>,
 {
-    if kind.phase() != OPEN {
-        return Err(refused(kind, Rejected::ShutDown(work)));
+    if task_type.phase() != OPEN {
+        return Err(refused(task_type, Rejected::ShutDown(work)));
     }
-    if kind.gate.as_ref().is_some_and(Gate::is_full) {
-        return Err(refused(kind, Rejected::Full(work)));
+    if task_type.gate.as_ref().is_some_and(Gate::is_full) {
+        return Err(refused(task_type, Rejected::Full(work)));
     }
     let own = extras.as_ref().and_then(|extras| extras.limits);
-    let limits = own.as_ref().unwrap_or(&kind.settings.limits);
-    let now = kind.stamp(limits.queue.min(limits.overall));
-    let opened = record::open::<Value<B>>(kind, lane, attempt_limit, extras, now);
+    let limits = own.as_ref().unwrap_or(&task_type.settings.limits);
+    let now = task_type.stamp(limits.queue.min(limits.overall));
+    let opened = record::open::<Value<B>>(task_type, lane, attempt_limit, extras, now);
     let Some((runner, holder)) = opened else {
-        return Err(refused(kind, Rejected::Full(work)));
+        return Err(refused(task_type, Rejected::Full(work)));
     };
-    kind.stats.count(Event::Accepted);
+    task_type.stats.count(Event::Accepted);
     let posted = Job::new(runner, work).post(&common.shared, lane, full);
     common.note_submission(posted.is_ok());
-    answer(kind, holder, posted)
+    answer(task_type, holder, posted)
 }
 
 /// What the submitter gets once its job was taken in, or was not.
 #[inline]
 fn answer<B, T: Send + 'static>(
-    kind: &'static KindInner,
+    task_type: &'static TaskTypeInner,
     holder: Holder<T>,
     taken: Result<(), Rejected<Job<B, T>>>,
-) -> Result<Task<T>, Rejected<B>> {
-    let Err(rejected) = taken else { return Ok(Task::new(holder)) };
+) -> Result<TaskHandle<T>, Rejected<B>> {
+    let Err(rejected) = taken else { return Ok(TaskHandle::new(holder)) };
     let mut first = false;
     let rejected = rejected.map(|job| job.into_body(&mut first));
     // A shutdown may have found it, and cancelled it: then it stays in the books as that.
     if first {
-        kind.stats.take_back_accepted();
-        kind.stats.count(Event::Rejected);
+        task_type.stats.take_back_accepted();
+        task_type.stats.count(Event::Rejected);
     }
     drop(holder);
     Err(rejected)
@@ -246,54 +252,54 @@ fn answer<B, T: Send + 'static>(
 
 /// What a task is to be that may have to wait before it gets to its lane.
 struct Plan<'a> {
-    kind: &'static KindInner,
+    task_type: &'static TaskTypeInner,
     common: &'a Arc<Common>,
     lane: Lane,
     attempt_limit: u64,
     extras: Option<Box<Extras>>,
     key: Option<u64>,
     delay: Duration,
-    full: Full,
+    full: OverloadPolicy,
 }
 
 impl Plan<'_> {
-    fn submit<B>(self, work: B) -> Result<Task<Value<B>>, Rejected<B>>
+    fn submit<B>(self, work: B) -> Result<TaskHandle<Value<B>>, Rejected<B>>
     where
         B: Body<Output: Outcome>,
     {
-        let Self { kind, common, lane, attempt_limit, extras, key, delay, full } = self;
-        if kind.phase() != OPEN {
-            return Err(refused(kind, Rejected::ShutDown(work)));
+        let Self { task_type, common, lane, attempt_limit, extras, key, delay, full } = self;
+        if task_type.phase() != OPEN {
+            return Err(refused(task_type, Rejected::ShutDown(work)));
         }
-        if kind.gate.as_ref().is_some_and(Gate::is_full) {
-            return Err(refused(kind, Rejected::Full(work)));
+        if task_type.gate.as_ref().is_some_and(Gate::is_full) {
+            return Err(refused(task_type, Rejected::Full(work)));
         }
-        let due = kind.clock.now().saturating_add(nanos(delay));
-        let opened = record::open::<Value<B>>(kind, lane, attempt_limit, extras, due);
+        let due = task_type.clock.now().saturating_add(nanos(delay));
+        let opened = record::open::<Value<B>>(task_type, lane, attempt_limit, extras, due);
         let Some((runner, holder)) = opened else {
-            return Err(refused(kind, Rejected::Full(work)));
+            return Err(refused(task_type, Rejected::Full(work)));
         };
-        kind.stats.count(Event::Accepted);
+        task_type.stats.count(Event::Accepted);
         if key.is_none() {
             let taken = Job::new(runner, work).come_in(&common.shared, delay, full);
             common.note_submission(taken.is_ok());
-            return answer(kind, holder, taken);
+            return answer(task_type, holder, taken);
         }
         let taken = Job::new(runner, Special::new(work, key)).come_in(&common.shared, delay, full);
         common.note_submission(taken.is_ok());
-        answer(kind, holder, taken).map_err(|rejected| rejected.map(Special::into_work))
+        answer(task_type, holder, taken).map_err(|rejected| rejected.map(Special::into_work))
     }
 }
 
 #[cold]
-pub(super) fn refused<F>(kind: &KindInner, rejected: Rejected<F>) -> Rejected<F> {
-    kind.stats.count(Event::Rejected);
+pub(super) fn refused<F>(task_type: &TaskTypeInner, rejected: Rejected<F>) -> Rejected<F> {
+    task_type.stats.count(Event::Rejected);
     rejected
 }
 
 /// What many tasks have in common: runs of a periodic one, or those of a batch.
 pub(super) struct Pattern<'a> {
-    pub(super) kind: &'static KindInner,
+    pub(super) task_type: &'static TaskTypeInner,
     pub(super) common: Cow<'a, Arc<Common>>,
     pub(super) lane: Lane,
     pub(super) attempt_limit: u64,
@@ -301,7 +307,7 @@ pub(super) struct Pattern<'a> {
     limits: Option<Limits>,
     key: Option<u64>,
     pub(super) delay: Duration,
-    pub(super) full: Full,
+    pub(super) full: OverloadPolicy,
 }
 
 impl Pattern<'_> {
@@ -316,22 +322,22 @@ impl Pattern<'_> {
 
     /// When a task's time begins that is submitted now.
     pub(super) fn stamp(&self) -> u64 {
-        let limits = self.limits.as_ref().unwrap_or(&self.kind.settings.limits);
-        self.kind.stamp(limits.queue.min(limits.overall))
+        let limits = self.limits.as_ref().unwrap_or(&self.task_type.settings.limits);
+        self.task_type.stamp(limits.queue.min(limits.overall))
     }
 
     /// Whether they go to their lane at once, and drop nobody.
     pub(super) fn is_direct(&self) -> bool {
-        self.key.is_none() && self.delay.is_zero() && self.full != Full::DropOldest
+        self.key.is_none() && self.delay.is_zero() && self.full != OverloadPolicy::DropOldest
     }
 
-    pub(super) fn submit<F, R>(&self, work: F) -> Result<Task<R::Value>, Rejected<F>>
+    pub(super) fn submit<F, R>(&self, work: F) -> Result<TaskHandle<R::Value>, Rejected<F>>
     where
         F: FnMut(&Attempt<'_>) -> R + Send + 'static,
         R: Outcome,
     {
         let plan = Plan {
-            kind: self.kind,
+            task_type: self.task_type,
             common: &self.common,
             lane: self.lane,
             attempt_limit: self.attempt_limit,
@@ -345,25 +351,25 @@ impl Pattern<'_> {
 
     /// Without what it borrows.
     pub(super) fn into_owned(self) -> Pattern<'static> {
-        let Self { kind, common, lane, attempt_limit, retry, limits, key, delay, full } = self;
+        let Self { task_type, common, lane, attempt_limit, retry, limits, key, delay, full } = self;
         let common = Cow::Owned(common.into_owned());
-        Pattern { kind, common, lane, attempt_limit, retry, limits, key, delay, full }
+        Pattern { task_type, common, lane, attempt_limit, retry, limits, key, delay, full }
     }
 }
 
 impl<'a, F> TaskBuilder<'a, F> {
     /// What each task is to be, and what it has in the place of a function.
     pub(super) fn into_pattern(self) -> (Pattern<'a>, F) {
-        let Self { kind, common, lane, attempt_limit, extras, key, delay, full, work } = self;
+        let Self { task_type, common, lane, attempt_limit, extras, key, delay, full, work } = self;
         let (retry, limits) = extras.map_or((None, None), |own| (own.retry, own.limits));
-        (Pattern { kind, common, lane, attempt_limit, retry, limits, key, delay, full }, work)
+        (Pattern { task_type, common, lane, attempt_limit, retry, limits, key, delay, full }, work)
     }
 }
 
 impl<F> fmt::Debug for TaskBuilder<'_, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TaskBuilder")
-            .field("name", &self.kind.name())
+            .field("name", &self.task_type.name())
             .field("lane", &self.lane)
             .finish_non_exhaustive()
     }

@@ -23,12 +23,12 @@
 
 use super::attempt::{Attempt, Outcome};
 use super::execute::{Body, Job};
-use super::intake::{Full, Lists};
+use super::intake::{Lists, OverloadPolicy};
 use super::keyed::{Entered, Keys};
-use super::kind::KindInner;
 use super::pulled::Attempts;
 use super::record::{Head, Place, Record, TaskMeta};
 use super::sleepers::Sleepers;
+use super::task_type::TaskTypeInner;
 use crate::error::{Error, Rejected};
 use crate::pool::record::Parks;
 use crate::pool::{Shared, contain};
@@ -55,7 +55,7 @@ pub(super) trait Waits: Send {
     fn take_turn(self: Box<Self>, hold: Hold) -> Result<(), Hold>;
 }
 
-/// What the waiting tasks of a worker pool share. It lasts as long as the kinds that refer to it.
+/// What the waiting tasks of a worker pool share. It lasts as long as the task types that refer to it.
 pub(crate) struct Lobby {
     pub(super) keys: Keys<Parked>,
     /// Tasks that may be dropped for others.
@@ -137,24 +137,24 @@ pub(super) struct Turn {
 /// The right to run a task of a key.
 pub(super) struct Hold {
     key: u64,
-    /// Any kind of the worker pool. None: it has been passed on.
-    kind: Option<&'static KindInner>,
+    /// Any task type of the worker pool. None: it has been passed on.
+    task_type: Option<&'static TaskTypeInner>,
 }
 
 impl Hold {
-    fn new(kind: &'static KindInner, key: u64) -> Self {
-        Self { key, kind: Some(kind) }
+    fn new(task_type: &'static TaskTypeInner, key: u64) -> Self {
+        Self { key, task_type: Some(task_type) }
     }
 }
 
 impl Drop for Hold {
     /// Hands the key over. A loop and no recursion: a queue of tasks that were cancelled may be long.
     fn drop(&mut self) {
-        let Some(kind) = self.kind.take() else { return };
-        while let Some(next) = kind.lobby.keys.leave(self.key) {
-            match next.take_turn(Hold::new(kind, self.key)) {
+        let Some(task_type) = self.task_type.take() else { return };
+        while let Some(next) = task_type.lobby.keys.leave(self.key) {
+            match next.take_turn(Hold::new(task_type, self.key)) {
                 Ok(()) => return,
-                Err(mut hold) => hold.kind = None,
+                Err(mut hold) => hold.task_type = None,
             }
         }
     }
@@ -225,7 +225,7 @@ where
         self,
         shared: &Arc<Shared>,
         delay: Duration,
-        full: Full,
+        full: OverloadPolicy,
     ) -> Result<(), Rejected<Self>> {
         if !delay.is_zero() {
             return self.sleep(shared, delay).map_err(|(error, job)| match error {
@@ -248,12 +248,12 @@ where
     fn enter(mut self) -> Entered<Self> {
         let turn = self.body().turn().filter(|turn| turn.hold.is_none());
         let Some(key) = turn.and_then(|turn| turn.key) else { return Entered::Goes(self) };
-        let kind = self.head().kind();
-        let mut entered = kind.lobby.keys.enter(key, self, |job| Box::new(job) as Parked);
+        let task_type = self.head().task_type();
+        let mut entered = task_type.lobby.keys.enter(key, self, |job| Box::new(job) as Parked);
         if let Entered::Goes(job) = &mut entered
             && let Some(turn) = job.body().turn()
         {
-            turn.hold = Some(Hold::new(kind, key));
+            turn.hold = Some(Hold::new(task_type, key));
         }
         entered
     }
@@ -272,7 +272,7 @@ where
     }
 
     fn go_to_lane(self) -> Result<(), Self> {
-        let Some(common) = self.head().kind().common() else { return Err(self) };
+        let Some(common) = self.head().task_type().common() else { return Err(self) };
         match self.try_post(&common.shared) {
             Ok(()) => Ok(()),
             Err(Rejected::Full(job)) => job.try_later(),
@@ -281,13 +281,13 @@ where
     }
 
     fn try_later(self) -> Result<(), Self> {
-        let Some(common) = self.head().kind().common() else { return Err(self) };
+        let Some(common) = self.head().task_type().common() else { return Err(self) };
         self.sleep(&common.shared, LANE_WAIT).map_err(|(_, job)| job)
     }
 
     /// Waits for its time.
     pub(super) fn sleep(self, shared: &Arc<Shared>, delay: Duration) -> Result<(), (Error, Self)> {
-        let sleepers = &self.head().kind().lobby.sleepers;
+        let sleepers = &self.head().task_type().lobby.sleepers;
         let put = sleepers.put(shared, delay, Sleeping(self));
         put.map_err(|(error, Sleeping(job))| (error, job))
     }
@@ -295,9 +295,9 @@ where
 
 /// Takes the job of a task that has ended out of where it waits, if it is there still.
 pub(super) fn take_out(head: Head, place: Place) {
-    let kind = head.kind();
+    let task_type = head.task_type();
     let _panicked = contain(|| match place {
         Place::Elsewhere => {}
-        Place::Gate => drop(kind.gate.as_ref().and_then(|gate| gate.take_out(head))),
+        Place::Gate => drop(task_type.gate.as_ref().and_then(|gate| gate.take_out(head))),
     });
 }

@@ -55,7 +55,7 @@ static int32_t open_session(void *data, pace_conn_t *conn) {
     OK(pace_conn_set_user_data(conn, session));
     atomic_store(&last_id, session->id.id);
     atomic_fetch_add(&sessions, 1);
-    return PACE_VERDICT_ACCEPT;
+    return PACE_ACCEPT_YES;
 }
 
 /* Lines: answers each with its length, consumes no part of one. */
@@ -69,7 +69,7 @@ static size_t count_lines(void *data, pace_conn_t *conn, const void *bytes, size
         int length = snprintf(answer, sizeof answer, "%d\n", (int)(feed - line));
         uint32_t wrote = 99;
         OK(pace_conn_write(conn, answer, (size_t)length, &wrote));
-        CHECK(wrote == PACE_WROTE_QUEUED);
+        CHECK(wrote == PACE_WRITE_STATUS_QUEUED);
         line = feed + 1;
     }
     session->bytes += (size_t)(line - text);
@@ -181,7 +181,7 @@ static void answers_of_hooks(void) {
     hooks.open = give_verdict;
     hooks.close = remember;
     start(&hooks);
-    verdict = PACE_VERDICT_REFUSE;
+    verdict = PACE_ACCEPT_REFUSE;
     int client = dial(address);
     expect_text(client, "no\n");
     expect_end(client);
@@ -189,7 +189,7 @@ static void answers_of_hooks(void) {
     verdict = 7;
     expect_reset_at(address);
     until_told(PACE_REASON_PANICKED);
-    verdict = PACE_VERDICT_ACCEPT, fails = true;
+    verdict = PACE_ACCEPT_YES, fails = true;
     expect_reset_at(address);
     until_told(PACE_REASON_PANICKED);
     fails = false, appetite = 3;
@@ -248,7 +248,7 @@ static atomic_int timeouts, last_kind;
 static int32_t be_patient(void *data, pace_conn_t *conn, uint32_t kind) {
     (void)data, (void)conn;
     atomic_store(&last_kind, (int)kind);
-    return atomic_fetch_add(&timeouts, 1) == 0 ? patience : PACE_PATIENCE_CLOSE;
+    return atomic_fetch_add(&timeouts, 1) == 0 ? patience : PACE_TIMEOUT_ACTION_CLOSE;
 }
 
 static int32_t set_deadline(void *data, pace_conn_t *conn) {
@@ -256,13 +256,13 @@ static int32_t set_deadline(void *data, pace_conn_t *conn) {
     OK(pace_conn_set_deadline(conn, SECOND));
     OK(pace_conn_set_deadline(conn, PACE_FOREVER));
     OK(pace_conn_set_deadline(conn, 5 * MILLI));
-    return PACE_VERDICT_ACCEPT;
+    return PACE_ACCEPT_YES;
 }
 
 static void one_timeout(pace_listener_options_t listener, pace_conn_open_fn open, const char *text,
                         uint32_t kind) {
-    for (patience = PACE_PATIENCE_CLOSE; patience <= PACE_PATIENCE_KEEP + 1; patience++) {
-        const bool is_kept = patience == PACE_PATIENCE_KEEP && kind != PACE_TIMEOUT_DEADLINE;
+    for (patience = PACE_TIMEOUT_ACTION_CLOSE; patience <= PACE_TIMEOUT_ACTION_KEEP + 1; patience++) {
+        const bool is_kept = patience == PACE_TIMEOUT_ACTION_KEEP && kind != PACE_TIMEOUT_DEADLINE;
         pace_conn_hooks_t hooks = hooks_with(eat);
         hooks.open = open;
         hooks.timeout = be_patient;
@@ -271,13 +271,13 @@ static void one_timeout(pace_listener_options_t listener, pace_conn_open_fn open
         start_with(listener, &hooks);
         int client = dial(address);
         send_text(client, text);
-        if (patience == PACE_PATIENCE_KEEP && !is_kept) {
+        if (patience == PACE_TIMEOUT_ACTION_KEEP && !is_kept) {
             UNTIL(atomic_load(&timeouts) == 1);
             close(client);
             UNTIL(atomic_load(&told) == 1);
             atomic_store(&told, 0);
         } else {
-            const bool is_answer = patience <= PACE_PATIENCE_KEEP;
+            const bool is_answer = patience <= PACE_TIMEOUT_ACTION_KEEP;
             until_told(is_answer ? PACE_REASON_TIMED_OUT : PACE_REASON_PANICKED);
             CHECK(!is_answer || atomic_load(&last_detail) == (int)kind);
             close(client);
@@ -376,7 +376,7 @@ static size_t write_big(void *data, pace_conn_t *conn, const void *bytes, size_t
     (void)data, (void)bytes;
     OK(pace_conn_write(conn, big, BIG / 2, &wrote));
     OK(pace_conn_write_tracked(conn, big + BIG / 2, BIG / 2, 5, &wrote));
-    CHECK(wrote == PACE_WROTE_ABOVE_HIGH_MARK);
+    CHECK(wrote == PACE_WRITE_STATUS_ABOVE_HIGH_MARK);
     OK(pace_conn_queued(conn, &queued));
     CHECK(queued > 1000000);
     SAYS(PACE_EFULL, pace_conn_write(conn, big, BIG, &wrote));
@@ -444,7 +444,7 @@ static size_t write_lent(void *data, pace_conn_t *conn, const void *bytes, size_
     CHECK(atomic_load(&given_back) == 1);
     OK(pace_conn_write_owned(conn, big + 3, 3, NULL, NULL, NULL));
     OK(pace_conn_write_owned(conn, one, LENT, one, give_back, &wrote));
-    CHECK(wrote == PACE_WROTE_ABOVE_HIGH_MARK);
+    CHECK(wrote == PACE_WRITE_STATUS_ABOVE_HIGH_MARK);
     OK(pace_conn_write(conn, big + 6 + LENT, 3, NULL));
     OK(pace_conn_write_owned(conn, two, LENT, two, give_back, NULL));
     SAYS(PACE_EFULL, pace_conn_write_owned(conn, more, LENT, more, give_back, &wrote));
@@ -506,7 +506,7 @@ static int32_t tell_id(void *data, pace_conn_t *conn) {
     (void)data;
     OK(pace_conn_id(conn, &id));
     atomic_store(&last_id, id.id);
-    return PACE_VERDICT_ACCEPT;
+    return PACE_ACCEPT_YES;
 }
 
 static pace_conn_id_t connected(int *client) {
@@ -559,7 +559,7 @@ static void by_name(void) {
     start(&hooks);
     pace_conn_id_t id = connected(&client);
     OK(pace_server_conn_write(server, id, "abc", 3, &wrote));
-    CHECK(wrote == PACE_WROTE_SENT);
+    CHECK(wrote == PACE_WRITE_STATUS_SENT);
     atomic_store(&told, 0);
     OK(pace_server_conn_write_tracked(server, id, "d", 1, 9, NULL));
     UNTIL(atomic_load(&told) == 9);
@@ -570,7 +570,7 @@ static void by_name(void) {
     CHECK(lent != NULL);
     atomic_store(&given_back, 0);
     OK(pace_server_conn_write_owned(server, id, memcpy(lent, "lent\n", 5), 5, lent, give_back, &wrote));
-    CHECK(wrote == PACE_WROTE_SENT && atomic_load(&given_back) == 1);
+    CHECK(wrote == PACE_WRITE_STATUS_SENT && atomic_load(&given_back) == 1);
     expect_text(client, "lent\n");
     OK(pace_server_conn_notify(server, id));
     expect_text(client, "noticed\n");
@@ -726,7 +726,7 @@ static int32_t greet(void *data, pace_conn_t *conn) {
     OK(pace_conn_is_outgoing(conn, &is_outgoing));
     CHECK(is_outgoing);
     OK(pace_conn_write(conn, "\nhello\n", 7, NULL));
-    return PACE_VERDICT_ACCEPT;
+    return PACE_ACCEPT_YES;
 }
 
 static size_t hear(void *data, pace_conn_t *conn, const void *bytes, size_t size) {

@@ -48,12 +48,12 @@ static int32_t received(void *filter, const void *bytes, size_t size, pace_sink_
         text++, size--;
     }
     for (size_t i = 0; i < size; i++) {
-        if (text[i] == '.') return PACE_INFLOW_ENDED;
+        if (text[i] == '.') return PACE_FILTER_READ_ENDED;
         if (text[i] == '#') return -EBADMSG;
         if (text[i] == '$') return 77;
         turn(plain, &text[i], 1, -1);
     }
-    return PACE_INFLOW_OPEN;
+    return PACE_FILTER_READ_OPEN;
 }
 
 static int32_t written(void *filter, const void *bytes, size_t size, pace_sink_t *wire) {
@@ -110,7 +110,7 @@ static int32_t say_early(void *data, pace_conn_t *conn) {
     (void)data;
     atomic_fetch_add(&opened, 1);
     OK(pace_conn_write(conn, "early ", 6, NULL));
-    return PACE_VERDICT_ACCEPT;
+    return PACE_ACCEPT_YES;
 }
 
 static size_t echo(void *data, pace_conn_t *conn, const void *bytes, size_t size) {
@@ -388,7 +388,7 @@ static int32_t receive_strangely(void *filter, const void *bytes, size_t size, p
     for (int i = 0; i < 100 && what_it_does == 3; i++) OK(pace_sink_append(wire, much, sizeof much));
     for (int i = 0; i < 20 && what_it_does == 4; i++) OK(pace_sink_append(plain, much, sizeof much));
     if (what_it_does == 5) return INT32_MIN;
-    return what_it_does == 6 ? PACE_INFLOW_ENDED : PACE_INFLOW_OPEN;
+    return what_it_does == 6 ? PACE_FILTER_READ_ENDED : PACE_FILTER_READ_OPEN;
 }
 
 static int32_t write_strangely(void *filter, const void *bytes, size_t size, pace_sink_t *wire) {

@@ -72,7 +72,7 @@ static void counts_without_end(void) {
     pace_publication_t publication;
     pace_field_t field = {{"n", 1}, {"v", 1}};
     pace_message_t message = {0};
-    pace_together_t together = {0};
+    pace_publish_item_t together = {0};
     pace_mailbox_t *mailbox;
     pace_reply_t row;
     size_t count;
@@ -92,7 +92,7 @@ static void counts_without_end(void) {
         SAYS(PACE_EINVAL,
              pace_key_request_async(t.key, &publication, "x", 1, 0, on_reply, &t, drop_it, NULL));
         SAYS(PACE_EINVAL, pace_key_request_pulled(t.key, &publication, "x", 1, 0, t.replies, 1, NULL));
-        SAYS(PACE_EINVAL, pace_hub_publish_together(t.hub, &together, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+        SAYS(PACE_EINVAL, pace_hub_publish_all(t.hub, &together, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
         message.key.text = "a";
         message.key.size = 1;
         message.headers = &field;
@@ -107,13 +107,13 @@ static void counts_without_end(void) {
         SAYS(PACE_EINVAL, pace_key_request_pulled(t.key, NULL, "x", size, 0, t.replies, 1, NULL));
         together.bytes = "x";
         together.size = size;
-        SAYS(PACE_EINVAL, pace_hub_publish_together(t.hub, &together, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+        SAYS(PACE_EINVAL, pace_hub_publish_all(t.hub, &together, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
         SAYS(PACE_EINVAL,
-             pace_hub_publish_together(t.hub, &together, counts[i], PACE_PUBLISH_NO_RECEIPT, NULL));
+             pace_hub_publish_all(t.hub, &together, counts[i], PACE_PUBLISH_NO_RECEIPT, NULL));
     }
     together.size = 0;
     together.key = NULL;
-    SAYS(PACE_EINVAL, pace_hub_publish_together(t.hub, &together, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EINVAL, pace_hub_publish_all(t.hub, &together, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     /* No more is written than there is. */
     OK(pace_key_request_pulled(t.key, NULL, NULL, 0, 1, t.replies, 1, NULL));
     OK(pace_replies_pull(t.replies, &row, SIZE_MAX, PACE_FOREVER, &count));
@@ -127,7 +127,7 @@ static void structs_of_another_size(void) {
     things_t t;
     pace_replay_options_t options;
     pace_publication_t publication;
-    pace_together_t together = {0};
+    pace_publish_item_t together = {0};
     pace_replay_stats_t stats = {0};
     pace_replay_t *replay = NULL;
     const uint32_t sizes[] = {0, 1, 4, 8};
@@ -140,8 +140,7 @@ static void structs_of_another_size(void) {
         options.struct_size = publication.struct_size = stats.struct_size = sizes[i];
         SAYS(PACE_EVERSION,
              pace_hub_replay_supervised(t.hub, "a", &options, quick, &t, drop_it, &replay));
-        SAYS(PACE_EVERSION,
-             pace_hub_publish_together(t.hub, &together, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+        SAYS(PACE_EVERSION, pace_hub_publish_all(t.hub, &together, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
         SAYS(PACE_EVERSION, pace_key_request_pulled(t.key, &publication, "x", 1, 0, t.replies, 1, NULL));
     }
     CHECK(replay == NULL && atomic_load(&t.counts.drops) == 0);

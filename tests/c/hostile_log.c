@@ -227,18 +227,18 @@ static void succeeds(void *data, pace_attempt_t *attempt, int32_t *outcome) {
 static void work(pace_pool_t *pool, pace_outcome_log_t *log, inner_t *inner) {
     pace_workers_config_t config;
     pace_workers_t *workers = NULL;
-    pace_kind_t *kind = NULL;
+    pace_task_type_t *kind = NULL;
     pace_task_t task;
     OK(pace_workers_config_init(&config, sizeof config));
     config.outcome_log = log;
     OK(pace_workers_new(pool, &config, &workers));
-    OK(pace_kind_new(workers, "work", NULL, &kind));
+    OK(pace_task_type_new(workers, "work", NULL, &kind));
     if (inner != NULL) atomic_store(&inner->outcomes, log);
     for (int i = 0; i < 10; i++) {
         OK(pace_workers_submit(workers, kind, succeeds, NULL, NULL, NULL, &task));
         OK(pace_workers_wait(workers, task, PACE_FOREVER, NULL));
     }
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     OK(pace_workers_shutdown(workers, PACE_FOREVER, 0, 0, NULL, NULL, NULL));
     pace_workers_free(workers);
 }

@@ -707,7 +707,7 @@ static void supervised_together(pace_pool_t *pool) {
     OK(pace_hub_new(pool, NULL, &hub));
     how.supervisor = supervisor;
     how.on_restart = restarted;
-    how.fate = PACE_FATE_DISCARD;
+    how.fate = PACE_ON_EXHAUSTED_DISCARD;
     how.within_ns = SECOND;
     SAYS(PACE_EINVAL, pace_hub_subscribe(hub, "a", &how, try_to, NULL, NULL, NULL));
     how.within_ns = 0;
@@ -992,34 +992,34 @@ static void together(pace_pool_t *pool) {
     OK(pace_publication_init(&with, sizeof with));
     with.headers = &field;
     with.header_count = 1;
-    pace_together_t both[3] = {
+    pace_publish_item_t both[3] = {
         {debit, &with, "17", 2}, {credit, NULL, "17", 2}, {credit, NULL, NULL, 0}};
-    OK(pace_hub_publish_together(hub, both, 2, 0, &told));
+    OK(pace_hub_publish_all(hub, both, 2, 0, &told));
     CHECK(told.matched == 2 && told.enqueued == 2 && told.sequence == 2);
-    SAYS(PACE_EFULL, pace_hub_publish_together(hub, both, 3, 0, &told)); /* one place, and two for it */
+    SAYS(PACE_EFULL, pace_hub_publish_all(hub, both, 3, 0, &told)); /* one place, and two for it */
     TELLS("the mailbox of subscription");
-    OK(pace_hub_publish_together(hub, both, 2, PACE_PUBLISH_NO_RECEIPT, NULL));
-    SAYS(PACE_EFULL, pace_hub_publish_together(hub, both, 2, PACE_PUBLISH_NO_RECEIPT, NULL));
+    OK(pace_hub_publish_all(hub, both, 2, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EFULL, pace_hub_publish_all(hub, both, 2, PACE_PUBLISH_NO_RECEIPT, NULL));
     OK(pace_mailbox_pull(debits, messages, 4, 0, &count));
     CHECK(count == 2 && is(messages[0].headers[0].value, "17") && messages[1].lost_before == 0);
     OK(pace_mailbox_pull(credits, messages, 4, 0, &count));
     CHECK(count == 2 && messages[1].size == 2 && is(messages[1].key, "credit.eu"));
-    OK(pace_hub_publish_together(hub, NULL, 0, 0, &told));
+    OK(pace_hub_publish_all(hub, NULL, 0, 0, &told));
     CHECK(told.matched == 0);
     both[0].key = foreign;
-    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, 2, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EINVAL, pace_hub_publish_all(hub, both, 2, PACE_PUBLISH_NO_RECEIPT, NULL));
     TELLS("another hub");
     both[0].key = NULL;
-    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, 2, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EINVAL, pace_hub_publish_all(hub, both, 2, PACE_PUBLISH_NO_RECEIPT, NULL));
     TELLS("key is NULL");
     both[0].key = debit;
     /* A count that is wrong is not followed. */
-    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, SIZE_MAX, PACE_PUBLISH_NO_RECEIPT, NULL));
-    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, 1025, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EINVAL, pace_hub_publish_all(hub, both, SIZE_MAX, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EINVAL, pace_hub_publish_all(hub, both, 1025, PACE_PUBLISH_NO_RECEIPT, NULL));
     TELLS("count is 1025");
     how.group = "tellers";
     OK(pace_hub_subscribe(hub, "debit", &how, take, &seen, drop_seen, &grouped));
-    SAYS(PACE_EINVAL, pace_hub_publish_together(hub, both, 2, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EINVAL, pace_hub_publish_all(hub, both, 2, PACE_PUBLISH_NO_RECEIPT, NULL));
     TELLS("a group");
     OK(pace_mailbox_unsubscribe(debits, PACE_UNSUBSCRIBE_ASYNC, NULL));
     SAYS(PACE_ETIMEDOUT, pace_mailbox_pull(credits, messages, 4, 0, &count));
@@ -1893,7 +1893,7 @@ static void replays_are_supervised(pace_pool_t *pool) {
     CHECK(replay_stats_of(replay).dead_lettered == 3 && !replay_stats_of(replay).suspended);
     pace_replay_free(replay);
     OK(pace_replay_options_init(&options, sizeof options));
-    options.fate = PACE_FATE_DISCARD;
+    options.fate = PACE_ON_EXHAUSTED_DISCARD;
     options.restarts = 1;
     options.within_ns = 3600 * SECOND;
     options.suspension_ns = PACE_FOREVER;
@@ -1913,7 +1913,7 @@ static void replays_are_supervised(pace_pool_t *pool) {
     options.fate = 2;
     SAYS(PACE_EINVAL,
          pace_hub_replay_supervised(hub, "a", &options, fail_at_first, &seen, drop_seen, &replay));
-    options.fate = PACE_FATE_DISCARD;
+    options.fate = PACE_ON_EXHAUSTED_DISCARD;
     options.from = 5;
     SAYS(PACE_EINVAL,
          pace_hub_replay_supervised(hub, "a", &options, fail_at_first, &seen, drop_seen, &replay));

@@ -20,7 +20,7 @@ typedef struct things {
     pace_requests_t *requests;
     pace_udp_pulled_t *datagrams;
     pace_workers_t *workers;
-    pace_kind_t *kind;
+    pace_task_type_t *kind;
     pace_task_t work; /* of the worker pool */
     pace_task_fd_t *ends;
     pace_outcome_log_t *log;
@@ -755,9 +755,9 @@ static pace_status_t do_hub_give_up(things_t *t) {
     pace_asked_t asked = {7};
     return pace_hub_give_up(t->hub, asked, &(bool){false});
 }
-static pace_status_t do_publish_together(things_t *t) {
-    pace_together_t messages[2] = {{t->key, NULL, "x", 1}, {t->key, NULL, NULL, 0}};
-    return pace_hub_publish_together(t->hub, messages, 2, PACE_PUBLISH_NO_RECEIPT, NULL);
+static pace_status_t do_publish_all(things_t *t) {
+    pace_publish_item_t messages[2] = {{t->key, NULL, "x", 1}, {t->key, NULL, NULL, 0}};
+    return pace_hub_publish_all(t->hub, messages, 2, PACE_PUBLISH_NO_RECEIPT, NULL);
 }
 static pace_status_t do_hub_reply(things_t *t) {
     pace_field_t to = {{"Reply-To", 8}, {"_INBOX.0", 8}};
@@ -960,13 +960,15 @@ static pace_status_t do_workers_new(things_t *t) {
     if (status == PACE_OK) pace_workers_free(workers);
     return status;
 }
-static pace_status_t do_kind_new(things_t *t) {
-    pace_kind_t *kind;
-    pace_status_t status = pace_kind_new(t->workers, "kind", NULL, &kind);
-    if (status == PACE_OK) pace_kind_free(kind);
+static pace_status_t do_task_type_new(things_t *t) {
+    pace_task_type_t *kind;
+    pace_status_t status = pace_task_type_new(t->workers, "kind", NULL, &kind);
+    if (status == PACE_OK) pace_task_type_free(kind);
     return status;
 }
-static pace_status_t do_kind_post(things_t *t) { return pace_kind_post(t->kind, count_run, C); }
+static pace_status_t do_task_type_post(things_t *t) {
+    return pace_task_type_post(t->kind, count_run, C);
+}
 static pace_status_t do_workers_tell(things_t *t) {
     return pace_workers_tell(t->workers, t->work, t->ends);
 }
@@ -1067,10 +1069,10 @@ static pace_status_t do_outcome_log_config_load(things_t *t) {
     OK(pace_outcome_log_config_init(&config, sizeof config));
     return pace_outcome_log_config_load(&config, NULL, true);
 }
-static pace_status_t do_kind_stats(things_t *t) {
-    pace_kind_stats_t stats;
+static pace_status_t do_task_type_stats(things_t *t) {
+    pace_task_type_stats_t stats;
     stats.struct_size = sizeof stats;
-    return pace_kind_stats(t->kind, &stats);
+    return pace_task_type_stats(t->kind, &stats);
 }
 static pace_status_t do_workers_submit(things_t *t) {
     pace_task_t task;
@@ -1220,7 +1222,7 @@ static pace_status_t do_free_null(things_t *t) {
     pace_requests_free(NULL);
     pace_udp_pulled_free(NULL);
     pace_workers_free(NULL);
-    pace_kind_free(NULL);
+    pace_task_type_free(NULL);
     pace_task_fd_free(NULL);
     pace_metric_free(NULL);
     pace_outcome_log_free(NULL);
@@ -1431,7 +1433,7 @@ static const row_t table[] = {
     {"key_request", do_key_request, LATE | B(PACE_EDEADLOCK), LATE | B(PACE_EDEADLOCK), DOWN, 'k'},
     {"key_request_async", do_key_request_async, IS_OK | FULL, IS_OK | FULL, DOWN, 'k'},
     {"hub_give_up", do_hub_give_up, IS_OK, IS_OK, IS_OK, 'y'},
-    {"hub_publish_together", do_publish_together, IS_OK | FULL, IS_OK | FULL, DOWN, 'y'},
+    {"hub_publish_all", do_publish_all, IS_OK | FULL, IS_OK | FULL, DOWN, 'y'},
     {"hub_reply", do_hub_reply, IS_OK, IS_OK, DOWN, 'y'},
     {"history_options_init", do_history_options_init, IS_OK, IS_OK, IS_OK, '-'},
     {"hub_query", do_hub_query, IS_OK, IS_OK, IS_OK, 'y'},
@@ -1470,9 +1472,9 @@ static const row_t table[] = {
     {"http_fail", do_http_fail, INV, INV, INV, 'h'},
     {"http_stats", do_http_stats, INV, INV, INV, 'h'},
     {"workers_new", do_workers_new, IS_OK, IS_OK, DOWN, 'p'},
-    {"kind_new", do_kind_new, IS_OK, IS_OK, IS_OK, 'w'},
-    {"kind_stats", do_kind_stats, IS_OK, IS_OK, IS_OK, 'k'},
-    {"kind_post", do_kind_post, IS_OK | FULL, IS_OK, DOWN, 'k'},
+    {"task_type_new", do_task_type_new, IS_OK, IS_OK, IS_OK, 'w'},
+    {"task_type_stats", do_task_type_stats, IS_OK, IS_OK, IS_OK, 'k'},
+    {"task_type_post", do_task_type_post, IS_OK | FULL, IS_OK, DOWN, 'k'},
     {"workers_tell", do_workers_tell, TASKS, GONE, IS_OK | GONE, 'w'},
     {"workers_tell by", do_workers_tell, TASKS, GONE, IS_OK | GONE, 'f'},
     {"task_fd_new", do_task_fd_new, IS_OK | B(PACE_EOS), IS_OK, IS_OK, '-'},
@@ -1625,7 +1627,7 @@ static void make_things(things_t *t) {
     OK(pace_workers_metric(t->workers, PACE_METRIC_COUNTER, "count", "", NULL, 0, &t->count));
     OK(pace_workers_metric(t->workers, PACE_METRIC_GAUGE, "level", "", NULL, 0, &t->level));
     OK(pace_workers_metric(t->workers, PACE_METRIC_TIMES, "times", "", NULL, 0, &t->times));
-    OK(pace_kind_new(t->workers, "kind", NULL, &t->kind));
+    OK(pace_task_type_new(t->workers, "kind", NULL, &t->kind));
     OK(pace_workers_submit(t->workers, t->kind, quick_attempt, C, NULL, &t->work));
     pace_hub_options_t kept;
     pace_history_options_t history;
@@ -1662,7 +1664,7 @@ static void free_things(things_t *t) {
     pace_pulled_free(t->pulled);
     pace_requests_free(t->requests);
     pace_udp_pulled_free(t->datagrams);
-    pace_kind_free(t->kind);
+    pace_task_type_free(t->kind);
     pace_workers_free(t->workers);
     pace_task_fd_free(t->ends);
     pace_outcome_log_free(t->log);
@@ -1859,12 +1861,12 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_requests_pollable(t.requests, NULL));
     pace_workers_t *w = t.workers;
     SAYS(PACE_EINVAL, pace_workers_config_init(NULL, sizeof(pace_workers_config_t)));
-    SAYS(PACE_EINVAL, pace_kind_config_init(NULL, sizeof(pace_kind_config_t)));
+    SAYS(PACE_EINVAL, pace_task_type_config_init(NULL, sizeof(pace_task_type_config_t)));
     SAYS(PACE_EINVAL, pace_task_options_init(NULL, sizeof(pace_task_options_t)));
     SAYS(PACE_EINVAL, pace_workers_new(p, NULL, NULL));
-    SAYS(PACE_EINVAL, pace_kind_new(w, "kind", NULL, NULL));
-    SAYS(PACE_EINVAL, pace_kind_stats(t.kind, NULL));
-    SAYS(PACE_EINVAL, pace_kind_post(t.kind, NULL, C));
+    SAYS(PACE_EINVAL, pace_task_type_new(w, "kind", NULL, NULL));
+    SAYS(PACE_EINVAL, pace_task_type_stats(t.kind, NULL));
+    SAYS(PACE_EINVAL, pace_task_type_post(t.kind, NULL, C));
     SAYS(PACE_EINVAL, pace_workers_tell(w, t.work, NULL));
     SAYS(PACE_EINVAL, pace_workers_metric(w, 0, NULL, "", NULL, 0, &t.count));
     SAYS(PACE_EINVAL, pace_workers_metric(w, 0, "a", NULL, NULL, 0, &t.count));
@@ -2002,7 +2004,7 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_key_request(t.key, NULL, NULL, 1, 1, &(pace_message_t){0}));
     SAYS(PACE_EINVAL, pace_key_request(t.key, NULL, "x", 1, 1, NULL));
     SAYS(PACE_EINVAL, pace_hub_reply(t.hub, NULL, "x", 1, NULL));
-    SAYS(PACE_EINVAL, pace_hub_publish_together(t.hub, NULL, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EINVAL, pace_hub_publish_all(t.hub, NULL, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     SAYS(PACE_EINVAL, pace_webhook_new(NULL, NULL, &(pace_webhook_t *){NULL}));
     SAYS(PACE_EINVAL, pace_webhook_new("http://localhost", NULL, NULL));
     SAYS(PACE_EINVAL, pace_webhook_post(NULL, "{}", 2));

@@ -13,7 +13,7 @@
 static pace_pool_t *pool;
 static pace_hub_t *hub;
 static pace_workers_t *workers;
-static pace_kind_t *kinds[2];
+static pace_task_type_t *kinds[2];
 static pace_key_t *keys[3];
 static pace_publisher_t *publisher;
 static pace_supervisor_t *supervisor;
@@ -299,7 +299,7 @@ static void work_call(bool inside) {
     pace_task_report_t report = {.struct_size = sizeof report};
     pace_attempt_work_t work[3];
     pace_health_t health = {.struct_size = sizeof health};
-    const pace_kind_t *kind = MAYBE(kinds[below(2)]);
+    const pace_task_type_t *kind = MAYBE(kinds[below(2)]);
     uint64_t tokens[3] = {1, 2, 3};
     uint32_t status;
     size_t count = 0;
@@ -320,7 +320,7 @@ static void work_call(bool inside) {
         atomic_fetch_add(&accepted, (int)count);
         for (size_t i = 0; i < count; i++) atomic_store(&tasks[below(KEPT)], some[i].id);
         break;
-    case 5: took(pace_kind_post(kind, MAYBE(count_run), C)); break;
+    case 5: took(pace_task_type_post(kind, MAYBE(count_run), C)); break;
     case 6:
         any(pace_workers_submit_pulled_batch(workers, kind, tokens, below(4), own, some, &count));
         for (size_t i = 0; i < count; i++) atomic_store(&tasks[below(KEPT)], some[i].id);
@@ -355,7 +355,7 @@ static void *call_often(void *data) {
 static void make_all(void) {
     pace_hub_options_t options;
     pace_history_options_t history;
-    pace_kind_config_t config;
+    pace_task_type_config_t config;
     pace_workers_config_t shared;
     pace_publisher_options_t limits;
     const char *texts[] = {"a.b", "a.c", "q"};
@@ -370,14 +370,14 @@ static void make_all(void) {
     shared.metrics = true;
     shared.max_pulled = 64;
     OK(pace_workers_new(pool, &shared, &workers));
-    OK(pace_kind_config_init(&config, sizeof config));
-    OK(pace_kind_new(workers, "plain", NULL, &kinds[0]));
+    OK(pace_task_type_config_init(&config, sizeof config));
+    OK(pace_task_type_new(workers, "plain", NULL, &kinds[0]));
     config.retry.shape = PACE_RETRY_FIXED;
     config.retry.retries = 2;
     config.retry.first_ns = MILLI / 10;
     config.max_running = 2;
     config.grace_ns = MILLI;
-    OK(pace_kind_new(workers, "retried", &config, &kinds[1]));
+    OK(pace_task_type_new(workers, "retried", &config, &kinds[1]));
     for (int i = 0; i < 3; i++) OK(pace_hub_key(hub, texts[i], &keys[i]));
     OK(pace_publisher_options_init(&limits, sizeof limits));
     limits.quota = 1000;
@@ -431,7 +431,7 @@ static void one_life(uint64_t calls) {
     OK(pace_hub_audit(hub, &sent));
     CHECK(sent.balances);
     for (int i = 0; i < 3; i++) pace_key_free(keys[i]);
-    for (int i = 0; i < 2; i++) pace_kind_free(kinds[i]);
+    for (int i = 0; i < 2; i++) pace_task_type_free(kinds[i]);
     pace_metric_free(metric);
     pace_publisher_free(publisher);
     pace_supervisor_free(supervisor);

@@ -218,7 +218,7 @@ static int32_t any_open(void *data, pace_conn_t *conn) {
     atomic_fetch_add(&opened, 1);
     OK(pace_conn_set_user_data(conn, &opened));
     any_inside_call(conn);
-    return below(50) == 0 ? (int32_t)below(4) : PACE_VERDICT_ACCEPT;
+    return below(50) == 0 ? (int32_t)below(4) : PACE_ACCEPT_YES;
 }
 
 static size_t any_data(void *data, pace_conn_t *conn, const void *at, size_t size) {

@@ -198,7 +198,7 @@ static void bodies_that_go_on(void) {
     do {
         OK(pace_requests_answer(requests, &answer, 1));
         sent += sizeof much;
-    } while (answer.wrote != PACE_WROTE_ABOVE_HIGH_MARK);
+    } while (answer.wrote != PACE_WRITE_STATUS_ABOVE_HIGH_MARK);
     expect_head(fd, "HTTP/1.1 200 OK\r\n");
     for (size_t got = 0; got < sent; got += sizeof much) {
         expect_text(fd, "100000\r\n");

@@ -13,14 +13,14 @@ static pace_workers_t *workers_of(pace_pool_t *pool) {
 }
 
 /* A kind that tries up to three times, at once. */
-static pace_kind_t *kind_of(pace_workers_t *workers, const char *name) {
-    pace_kind_config_t config;
-    pace_kind_t *kind = NULL;
-    OK(pace_kind_config_init(&config, sizeof config));
+static pace_task_type_t *kind_of(pace_workers_t *workers, const char *name) {
+    pace_task_type_config_t config;
+    pace_task_type_t *kind = NULL;
+    OK(pace_task_type_config_init(&config, sizeof config));
     config.lane = PACE_LANE_HIGH;
     config.retry.shape = PACE_RETRY_FIXED;
     config.retry.retries = 2;
-    OK(pace_kind_new(workers, name, &config, &kind));
+    OK(pace_task_type_new(workers, name, &config, &kind));
     return kind;
 }
 
@@ -94,7 +94,7 @@ static void waits_for_gate(void *data, pace_attempt_t *attempt, int32_t *outcome
 static void outcomes(void) {
     pace_pool_t *pool = pool_of(2);
     pace_workers_t *workers = workers_of(pool);
-    pace_kind_t *kind = kind_of(workers, "outcomes");
+    pace_task_type_t *kind = kind_of(workers, "outcomes");
     pace_task_t task = {0};
     counts_t counts = {0};
     uint32_t status = 99;
@@ -159,7 +159,7 @@ static void outcomes(void) {
     UNTIL(atomic_load(&counts.drops) == 8);
     OK(pace_workers_submit(workers, kind, third, &counts, count_drop, NULL, NULL));
     UNTIL(atomic_load(&counts.drops) == 9);
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     settle(workers, true);
     finish(pool);
 }
@@ -167,7 +167,7 @@ static void outcomes(void) {
 static void options(void) {
     pace_pool_t *pool = pool_of(1);
     pace_workers_t *workers = workers_of(pool);
-    pace_kind_t *kind = kind_of(workers, "options");
+    pace_task_type_t *kind = kind_of(workers, "options");
     pace_task_options_t options;
     pace_task_t task = {0}, gate = {0};
     counts_t counts = {0}, gated = {0};
@@ -217,7 +217,7 @@ static void options(void) {
     SAYS(PACE_EVERSION, pace_workers_submit(workers, kind, third, &counts, count_drop, &options, &task));
     SAYS(PACE_EINVAL, pace_workers_submit(workers, kind, NULL, &counts, count_drop, NULL, &task));
     TELLS("run is NULL");
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     settle(workers, true);
     finish(pool);
     CHECK(atomic_load(&counts.drops) == 4);
@@ -232,59 +232,59 @@ static uint64_t no_delay(void *data, uint32_t retry) {
 static void kinds(void) {
     pace_pool_t *pool = pool_of(1);
     pace_workers_t *workers = workers_of(pool);
-    pace_kind_config_t config;
-    pace_kind_t *kind = NULL, *same = NULL;
+    pace_task_type_config_t config;
+    pace_task_type_t *kind = NULL, *same = NULL;
     pace_task_t task = {0};
     counts_t delays = {0}, counts = {0};
 
-    OK(pace_kind_config_init(&config, sizeof config));
+    OK(pace_task_type_config_init(&config, sizeof config));
     config.retry.shape = PACE_RETRY_CUSTOM;
-    SAYS(PACE_EINVAL, pace_kind_new(workers, "custom", &config, &kind));
+    SAYS(PACE_EINVAL, pace_task_type_new(workers, "custom", &config, &kind));
     TELLS("retry_delay is NULL");
     config.retry.retries = 4;
     config.retry_delay = no_delay;
     config.retry_data = &delays;
     config.retry_drop = count_drop;
     config.timeout_ns = PACE_FOREVER - 1;
-    SAYS(PACE_EINVAL, pace_kind_new(workers, "custom", &config, &kind));
+    SAYS(PACE_EINVAL, pace_task_type_new(workers, "custom", &config, &kind));
     TELLS("timeout is ");
     config.timeout_ns = SECOND * 3600;
     config.rate_starts = 1000000;
     config.retry_budget = true;
-    OK(pace_kind_new(workers, "custom", &config, &kind));
+    OK(pace_task_type_new(workers, "custom", &config, &kind));
     OK(pace_workers_submit(workers, kind, fails, &counts, count_drop, NULL, &task));
     CHECK(wait_for(workers, task).attempts == 5);
     CHECK(atomic_load(&delays.runs) == 4 && atomic_load(&delays.drops) == 0);
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
 
     for (uint32_t shape = PACE_RETRY_DEFAULT; shape <= PACE_RETRY_RANDOM; shape++) {
         char name[2] = {(char)('0' + shape), 0};
-        OK(pace_kind_config_init(&config, sizeof config));
+        OK(pace_task_type_config_init(&config, sizeof config));
         config.retry.shape = shape;
         config.retry.jitter = shape % 4;
         config.retry.first_ns = shape == PACE_RETRY_EXPONENTIAL ? 0 : MILLI;
         config.retry.cap_ns = shape == PACE_RETRY_EXPONENTIAL ? 0 : 2 * MILLI;
         config.retry.within_ns = SECOND;
-        OK(pace_kind_new(workers, name, &config, &kind));
-        OK(pace_kind_new(workers, name, &config, &same));
-        pace_kind_free(same);
-        pace_kind_free(kind);
+        OK(pace_task_type_new(workers, name, &config, &kind));
+        OK(pace_task_type_new(workers, name, &config, &same));
+        pace_task_type_free(same);
+        pace_task_type_free(kind);
         config.lane = PACE_LANE_LOW;
-        SAYS(PACE_EINVAL, pace_kind_new(workers, name, &config, &same));
-        TELLS("kind is ");
+        SAYS(PACE_EINVAL, pace_task_type_new(workers, name, &config, &same));
+        TELLS("task type is ");
     }
-    OK(pace_kind_config_init(&config, sizeof config));
+    OK(pace_task_type_config_init(&config, sizeof config));
     config.retry.shape = 7;
-    SAYS(PACE_EINVAL, pace_kind_new(workers, "wrong", &config, &kind));
+    SAYS(PACE_EINVAL, pace_task_type_new(workers, "wrong", &config, &kind));
     config.retry.shape = PACE_RETRY_FIXED;
     config.retry.jitter = 4;
-    SAYS(PACE_EINVAL, pace_kind_new(workers, "wrong", &config, &kind));
+    SAYS(PACE_EINVAL, pace_task_type_new(workers, "wrong", &config, &kind));
     config.retry.jitter = 0;
     config.retry.reserved = 1;
-    SAYS(PACE_EINVAL, pace_kind_new(workers, "wrong", &config, &kind));
-    SAYS(PACE_EINVAL, pace_kind_new(workers, "\xff", NULL, &kind));
-    SAYS(PACE_EINVAL, pace_kind_new(workers, NULL, NULL, &kind));
-    pace_kind_free(NULL);
+    SAYS(PACE_EINVAL, pace_task_type_new(workers, "wrong", &config, &kind));
+    SAYS(PACE_EINVAL, pace_task_type_new(workers, "\xff", NULL, &kind));
+    SAYS(PACE_EINVAL, pace_task_type_new(workers, NULL, NULL, &kind));
+    pace_task_type_free(NULL);
     settle(workers, true);
     finish(pool);
 }
@@ -293,8 +293,8 @@ static void kinds(void) {
 static void bounds(void) {
     pace_pool_config_t settings;
     pace_pool_t *pool = NULL;
-    pace_kind_config_t config;
-    pace_kind_t *kind = NULL;
+    pace_task_type_config_t config;
+    pace_task_type_t *kind = NULL;
     pace_task_event_t events[8];
     counts_t gate = {0}, counts = {0};
     pace_task_t task = {0}, oldest = {0};
@@ -306,41 +306,41 @@ static void bounds(void) {
     OK(pace_pool_new(&settings, &pool));
     pace_workers_t *workers = workers_of(pool);
 
-    OK(pace_kind_config_init(&config, sizeof config));
+    OK(pace_task_type_config_init(&config, sizeof config));
     config.full = 5;
-    SAYS(PACE_EINVAL, pace_kind_new(workers, "wrong", &config, &kind));
+    SAYS(PACE_EINVAL, pace_task_type_new(workers, "wrong", &config, &kind));
     TELLS("full is 5");
-    config.full = PACE_FULL_DROP_OLDEST;
-    OK(pace_kind_new(workers, "dropped", &config, &kind));
+    config.full = PACE_OVERLOAD_DROP_OLDEST;
+    OK(pace_task_type_new(workers, "dropped", &config, &kind));
     OK(pace_workers_submit(workers, kind, waits_for_gate, &gate, NULL, NULL, NULL));
     UNTIL(atomic_load(&gate.runs) == 1);
     OK(pace_workers_submit(workers, kind, third, &counts, count_drop, NULL, &oldest));
     OK(pace_workers_submit(workers, kind, third, &counts, count_drop, NULL, NULL));
     OK(pace_workers_submit(workers, kind, third, &counts, count_drop, NULL, NULL));
     CHECK(wait_for(workers, oldest).status == PACE_TASK_REJECTED);
-    pace_kind_free(kind);
-    config.full = PACE_FULL_REJECT;
-    OK(pace_kind_new(workers, "rejected", &config, &kind));
+    pace_task_type_free(kind);
+    config.full = PACE_OVERLOAD_REJECT;
+    OK(pace_task_type_new(workers, "rejected", &config, &kind));
     SAYS(PACE_EFULL, pace_workers_submit(workers, kind, third, &counts, count_drop, NULL, NULL));
-    pace_kind_free(kind);
-    config.full = PACE_FULL_WAIT;
+    pace_task_type_free(kind);
+    config.full = PACE_OVERLOAD_WAIT;
     config.full_wait_ns = MILLI;
-    OK(pace_kind_new(workers, "waited", &config, &kind));
+    OK(pace_task_type_new(workers, "waited", &config, &kind));
     SAYS(PACE_EFULL, pace_workers_submit(workers, kind, third, &counts, count_drop, NULL, NULL));
-    pace_kind_free(kind);
-    config.full = PACE_FULL_RUN_HERE;
+    pace_task_type_free(kind);
+    config.full = PACE_OVERLOAD_RUN_HERE;
     config.soft_timeout_ns = MILLI;
     config.grace_ns = SECOND;
-    OK(pace_kind_new(workers, "here", &config, &kind));
+    OK(pace_task_type_new(workers, "here", &config, &kind));
     OK(pace_workers_submit(workers, kind, listens, &counts, count_drop, NULL, &task));
     pace_task_report_t report = wait_for(workers, task);
     CHECK(report.status == PACE_TASK_FAILED && report.worker == PACE_NONE && report.outcome == 5);
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     atomic_store(&gate.gate, true);
 
-    OK(pace_kind_config_init(&config, sizeof config));
+    OK(pace_task_type_config_init(&config, sizeof config));
     config.max_running = 2;
-    OK(pace_kind_new(workers, "two", &config, &kind));
+    OK(pace_task_type_new(workers, "two", &config, &kind));
     for (uint64_t token = 0; token < 3; token++)
         OK(pace_workers_submit_pulled(workers, kind, token, NULL, NULL));
     OK(pace_workers_pull(workers, events, 8, PACE_FOREVER, &count));
@@ -355,7 +355,7 @@ static void bounds(void) {
     CHECK(count == 1 && events[0].token == 2);
     done[0].attempt = events[0].attempt;
     OK(pace_workers_complete(workers, done, 1));
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     settle(workers, true);
     finish(pool);
     CHECK(atomic_load(&counts.drops) == 4);
@@ -376,14 +376,14 @@ static void outlives(void *data, pace_attempt_t *attempt, int32_t *outcome) {
 static void overlapping(void) {
     pace_pool_t *pool = pool_of(4);
     pace_workers_t *workers = workers_of(pool);
-    pace_kind_config_t config;
-    OK(pace_kind_config_init(&config, sizeof config));
+    pace_task_type_config_t config;
+    OK(pace_task_type_config_init(&config, sizeof config));
     config.timeout_ns = 100 * MILLI;
     config.retry.shape = PACE_RETRY_FIXED;
     config.retry.retries = 50;
     config.overlap_retries = true;
-    pace_kind_t *kind = NULL;
-    OK(pace_kind_new(workers, "overlapping", &config, &kind));
+    pace_task_type_t *kind = NULL;
+    OK(pace_task_type_new(workers, "overlapping", &config, &kind));
     counts_t counts = {0};
     pace_task_t task;
     OK(pace_workers_submit(workers, kind, outlives, &counts, count_drop, NULL, &task));
@@ -392,9 +392,9 @@ static void overlapping(void) {
     CHECK(atomic_load(&counts.drops) == 0);
     atomic_store(&counts.gate, true);
     UNTIL(atomic_load(&counts.drops) == 1);
-    pace_kind_stats_t stats = {0};
+    pace_task_type_stats_t stats = {0};
     stats.struct_size = sizeof stats;
-    OK(pace_kind_stats(kind, &stats));
+    OK(pace_task_type_stats(kind, &stats));
     CHECK(stats.completed == 1 && stats.discarded == report.attempts - 1);
     CHECK(atomic_load(&counts.runs) == (int)report.attempts);
 
@@ -411,7 +411,7 @@ static void overlapping(void) {
     }
     atomic_store(&both.gate, true);
     UNTIL(atomic_load(&both.drops) == 2);
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     settle(workers, true);
     finish(pool);
 }
@@ -422,7 +422,7 @@ static void batches(void) {
     static pace_task_t tasks[COUNT];
     pace_pool_t *pool = pool_of(2);
     pace_workers_t *workers = workers_of(pool);
-    pace_kind_t *kind = kind_of(workers, "batches");
+    pace_task_type_t *kind = kind_of(workers, "batches");
     counts_t counts = {0};
     size_t accepted = 55;
     for (size_t i = 0; i < COUNT; i++) work[i] = (pace_attempt_work_t){third, &counts, count_drop};
@@ -451,7 +451,7 @@ static void batches(void) {
     SAYS(PACE_EINVAL, pace_workers_submit_batch(workers, kind, work, COUNT, NULL, tasks, &accepted));
     TELLS("work[7].run");
     CHECK(accepted == 55);
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     settle(workers, true);
     finish(pool);
     CHECK(atomic_load(&counts.drops) == 2 * COUNT && atomic_load(&counts.runs) == 6 * COUNT);
@@ -476,9 +476,9 @@ static void broken_batches(void) {
     OK(pace_pool_new(&settings, &pool));
     OK(pace_workers_config_init(&config, sizeof config));
     config.max_tasks = IDS;
-    config.full = PACE_FULL_REJECT;
+    config.full = PACE_OVERLOAD_REJECT;
     OK(pace_workers_new(pool, &config, &workers));
-    pace_kind_t *kind = kind_of(workers, "broken");
+    pace_task_type_t *kind = kind_of(workers, "broken");
     OK(pace_workers_submit(workers, kind, waits_for_gate, &gate, NULL, NULL, NULL));
     UNTIL(atomic_load(&gate.runs) == 1);
 
@@ -493,13 +493,13 @@ static void broken_batches(void) {
     CHECK(accepted == 0);
     atomic_store(&gate.gate, true);
     for (size_t i = 0; i < IDS; i++) CHECK(wait_for(workers, tasks[i]).status == PACE_TASK_COMPLETED);
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     settle(workers, true);
     finish(pool);
     CHECK(atomic_load(&counts.drops) == taken && atomic_load(&counts.runs) == 3 * taken);
 }
 
-/* What one task may have in place of its kind's: policy, soft time, grace. And what has no record. */
+/* What one task may have in place of its task type's: policy, soft time, grace. And what has no record. */
 static void posts_and_policies(void) {
     counts_t gate = {0}, counts = {0};
     pace_pool_config_t settings;
@@ -512,12 +512,12 @@ static void posts_and_policies(void) {
     settings.lane_capacity = 2;
     OK(pace_pool_new(&settings, &pool));
     pace_workers_t *workers = workers_of(pool);
-    pace_kind_t *kind = kind_of(workers, "posts");
-    OK(pace_kind_post(kind, count_gated, &gate, count_drop));
+    pace_task_type_t *kind = kind_of(workers, "posts");
+    OK(pace_task_type_post(kind, count_gated, &gate, count_drop));
     UNTIL(atomic_load(&gate.runs) == 1);
-    OK(pace_kind_post(kind, count_run, &counts, count_drop));
-    OK(pace_kind_post(kind, count_run, &counts, count_drop));
-    SAYS(PACE_EINVAL, pace_kind_post(kind, NULL, &counts, count_drop));
+    OK(pace_task_type_post(kind, count_run, &counts, count_drop));
+    OK(pace_task_type_post(kind, count_run, &counts, count_drop));
+    SAYS(PACE_EINVAL, pace_task_type_post(kind, NULL, &counts, count_drop));
 
     OK(pace_task_options_init(&options, sizeof options));
     options.reserved2 = 1;
@@ -526,12 +526,12 @@ static void posts_and_policies(void) {
     options.full = 5;
     SAYS(PACE_EINVAL, pace_workers_submit(workers, kind, third, &counts, NULL, &options, NULL));
     TELLS("full is 5");
-    options.full = PACE_FULL_REJECT;
+    options.full = PACE_OVERLOAD_REJECT;
     SAYS(PACE_EFULL, pace_workers_submit(workers, kind, third, &counts, NULL, &options, NULL));
-    options.full = PACE_FULL_WAIT;
+    options.full = PACE_OVERLOAD_WAIT;
     options.full_wait_ns = MILLI;
     SAYS(PACE_EFULL, pace_workers_submit(workers, kind, third, &counts, NULL, &options, NULL));
-    options.full = PACE_FULL_RUN_HERE;
+    options.full = PACE_OVERLOAD_RUN_HERE;
     options.soft_timeout_ns = MILLI;
     options.grace_ns = SECOND;
     options.retry.shape = PACE_RETRY_NONE;
@@ -544,7 +544,7 @@ static void posts_and_policies(void) {
     atomic_store(&gate.gate, true);
     OK(pace_workers_submit(workers, kind, third, &counts, count_drop, &options, NULL));
     settle(workers, true);
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     finish(pool);
     CHECK(atomic_load(&gate.drops) == 1 && atomic_load(&counts.drops) == 4);
 }
@@ -554,7 +554,7 @@ static void posts_and_policies(void) {
 static void told(void) {
     pace_pool_t *pool = pool_of(1);
     pace_workers_t *workers = workers_of(pool);
-    pace_kind_t *kind = kind_of(workers, "told");
+    pace_task_type_t *kind = kind_of(workers, "told");
     pace_task_fd_t *ends = NULL;
     pace_task_t tasks[3], waits;
     counts_t gate = {0};
@@ -595,7 +595,7 @@ static void told(void) {
     pace_task_fd_free(ends);
     atomic_store(&gate.gate, true);
     wait_for(workers, tasks[0]);
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     settle(workers, true);
     finish(pool);
 }
@@ -659,7 +659,7 @@ static void around(void) {
     OK(pace_workers_new(pool, &config, &workers));
     memset(both, 0, sizeof both);
 
-    pace_kind_t *kind = kind_of(workers, "around");
+    pace_task_type_t *kind = kind_of(workers, "around");
     OK(pace_workers_submit(workers, kind, third, &counts, NULL, NULL, &task));
     CHECK(wait_for(workers, task).status == PACE_TASK_COMPLETED);
     CHECK(atomic_load(&outer.before) == 3 && atomic_load(&outer.after) == 3);
@@ -670,7 +670,7 @@ static void around(void) {
     CHECK(report.status == PACE_TASK_FAILED && report.outcome == 31 && report.attempts == 1);
     CHECK(strcmp(report.message, "not today") == 0 && atomic_load(&counts.runs) == 3);
     CHECK(atomic_load(&outer.errors) == 3 && atomic_load(&outer.after) == 4);
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     settle(workers, true);
     finish(pool);
     CHECK(atomic_load(&outer.drops) == 1 && atomic_load(&inner.drops) == 1);
@@ -750,7 +750,7 @@ static void logged(void) {
     OK(pace_workers_config_init(&with_log, sizeof with_log));
     with_log.outcome_log = log;
     OK(pace_workers_new(pool, &with_log, &workers));
-    pace_kind_t *kind = kind_of(workers, "logged");
+    pace_task_type_t *kind = kind_of(workers, "logged");
     for (int i = 0; i < 10; i++) {
         atomic_store(&noted.log, i == 9 ? log : NULL);
         OK(pace_workers_submit(workers, kind, comes_back_at_once, &counts, NULL, NULL, &task));
@@ -763,7 +763,7 @@ static void logged(void) {
     CHECK(stats.dropped == 0 && stats.errors == 0 && stats.last_error == NULL);
     CHECK(atomic_load(&noted.ends) == 10 && atomic_load(&noted.retries) == 10);
     CHECK(lines_of(path) == 20);
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     settle(workers, true);
     pace_outcome_log_free(log);
     finish(pool);
@@ -783,7 +783,7 @@ static pace_attempt_end_t completion(uint64_t attempt, int32_t outcome) {
 static void pulled(void) {
     pace_pool_t *pool = pool_of(1);
     pace_workers_t *workers = workers_of(pool);
-    pace_kind_t *kind = kind_of(workers, "pulled");
+    pace_task_type_t *kind = kind_of(workers, "pulled");
     pace_task_options_t options;
     pace_task_event_t events[8];
     pace_task_t task = {0}, tasks[4];
@@ -863,7 +863,7 @@ static void pulled(void) {
     CHECK(count == 2 && events[0].token + events[1].token == 8);
     SAYS(PACE_ESHUTDOWN, pace_workers_pull(workers, events, 8, PACE_FOREVER, &count));
     OK(pace_workers_detach(workers, tasks[2]));
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     pace_workers_free(workers);
     finish(pool);
 }
@@ -872,16 +872,16 @@ static void pulled(void) {
 static void leased(void) {
     pace_pool_t *pool = pool_of(1);
     pace_workers_t *workers = workers_of(pool);
-    pace_kind_config_t config;
-    pace_kind_t *kind = NULL;
-    OK(pace_kind_config_init(&config, sizeof config));
+    pace_task_type_config_t config;
+    pace_task_type_t *kind = NULL;
+    OK(pace_task_type_config_init(&config, sizeof config));
     config.lease_ns = MILLI - 1;
-    SAYS(PACE_EINVAL, pace_kind_new(workers, "leased", &config, &kind));
+    SAYS(PACE_EINVAL, pace_task_type_new(workers, "leased", &config, &kind));
     TELLS("lease is 999.999");
     config.lease_ns = MILLI;
     config.retry.shape = PACE_RETRY_FIXED;
     config.retry.retries = 1;
-    OK(pace_kind_new(workers, "leased", &config, &kind));
+    OK(pace_task_type_new(workers, "leased", &config, &kind));
 
     OK(pace_workers_submit_pulled(workers, kind, 7, NULL, NULL));
     pace_task_event_t events[3];
@@ -898,7 +898,7 @@ static void leased(void) {
         pace_attempt_end_t late = completion(events[at].attempt, 0);
         SAYS(PACE_ESTALE, pace_workers_complete(workers, &late, 1));
     }
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     pace_workers_free(workers);
     finish(pool);
 }
@@ -927,7 +927,7 @@ static void hosts(void) {
     const size_t count = pulled_tasks;
     pace_pool_t *pool = pool_of(1);
     pace_workers_t *workers = workers_of(pool);
-    pace_kind_t *kind = kind_of(workers, "hosts");
+    pace_task_type_t *kind = kind_of(workers, "hosts");
     pthread_t threads[HOSTS];
     size_t accepted = 0, total = 0;
     for (int i = 0; i < HOSTS; i++) CHECK(pthread_create(&threads[i], NULL, host, workers) == 0);
@@ -941,7 +941,7 @@ static void hosts(void) {
         total += (size_t)some;
     }
     CHECK(total == count);
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     pace_workers_free(workers);
     finish(pool);
 }
@@ -949,9 +949,9 @@ static void hosts(void) {
 /* --- what each setting changes ------------------------------------------------------------------- */
 
 /* A kind whose settings are all other ones than the defaults, and none like another. */
-static pace_kind_config_t peculiar(void) {
-    pace_kind_config_t config;
-    OK(pace_kind_config_init(&config, sizeof config));
+static pace_task_type_config_t peculiar(void) {
+    pace_task_type_config_t config;
+    OK(pace_task_type_config_init(&config, sizeof config));
     config.lane = PACE_LANE_HIGH;
     config.retry =
         (pace_retry_t){PACE_RETRY_FIXED, PACE_JITTER_EQUAL, 3, 0, MILLI, 2 * MILLI, 3603 * SECOND};
@@ -968,7 +968,7 @@ static pace_kind_config_t peculiar(void) {
     config.max_running = 5;
     config.soft_timeout_ns = 3604 * SECOND;
     config.grace_ns = 3605 * SECOND;
-    config.full = PACE_FULL_WAIT;
+    config.full = PACE_OVERLOAD_WAIT;
     config.full_wait_ns = 3606 * SECOND;
     config.lease_ns = 3607 * SECOND;
     return config;
@@ -980,8 +980,8 @@ static void no_limit_has_one_spelling(void) {
     pace_http_options_t http;
     pace_publisher_options_t publisher;
     pace_history_options_t history;
-    pace_kind_config_t config, zero;
-    pace_kind_t *named = NULL, *default_ = NULL;
+    pace_task_type_config_t config, zero;
+    pace_task_type_t *named = NULL, *default_ = NULL;
     OK(pace_listener_options_init(&listener, sizeof listener));
     CHECK(listener.idle_timeout_ns == PACE_FOREVER && listener.read_timeout_ns == PACE_FOREVER);
     CHECK(listener.max_requests == PACE_UNLIMITED);
@@ -991,7 +991,7 @@ static void no_limit_has_one_spelling(void) {
     CHECK(publisher.quota == PACE_UNLIMITED32);
     OK(pace_history_options_init(&history, sizeof history));
     CHECK(history.keep_age_ns == PACE_FOREVER && history.keep_bytes == PACE_UNLIMITED);
-    OK(pace_kind_config_init(&config, sizeof config));
+    OK(pace_task_type_config_init(&config, sizeof config));
     CHECK(config.timeout_ns == PACE_FOREVER && config.queue_timeout_ns == PACE_FOREVER);
     CHECK(config.deadline_ns == PACE_FOREVER && config.soft_timeout_ns == PACE_FOREVER);
     CHECK(config.lease_ns == PACE_FOREVER);
@@ -1002,10 +1002,10 @@ static void no_limit_has_one_spelling(void) {
     zero.rate_starts = zero.max_running = 0;
     pace_pool_t *pool = pool_of(1);
     pace_workers_t *workers = workers_of(pool);
-    OK(pace_kind_new(workers, "unlimited", &config, &named));
-    OK(pace_kind_new(workers, "unlimited", &zero, &default_));
-    pace_kind_free(named);
-    pace_kind_free(default_);
+    OK(pace_task_type_new(workers, "unlimited", &config, &named));
+    OK(pace_task_type_new(workers, "unlimited", &zero, &default_));
+    pace_task_type_free(named);
+    pace_task_type_free(default_);
     pace_workers_free(workers);
     finish(pool);
 }
@@ -1013,7 +1013,7 @@ static void no_limit_has_one_spelling(void) {
 /* One name has one set of settings: what differs in any of them is refused, so none is lost on the way. */
 static void settings_of_kinds(void) {
     enum { MOST = 64 };
-    static pace_kind_config_t all[MOST];
+    static pace_task_type_config_t all[MOST];
     size_t count = 1;
     all[0] = peculiar();
 #define VARIANT(field, value) all[count] = all[0], all[count++].field = (value)
@@ -1054,10 +1054,10 @@ static void settings_of_kinds(void) {
     VARIANT(soft_timeout_ns, 0);
     VARIANT(grace_ns, 3605 * SECOND + 1);
     VARIANT(grace_ns, 0);
-    VARIANT(full, PACE_FULL_REJECT);
-    VARIANT(full, PACE_FULL_RUN_HERE);
-    VARIANT(full, PACE_FULL_DROP_OLDEST);
-    VARIANT(full, PACE_FULL_DEFAULT);
+    VARIANT(full, PACE_OVERLOAD_REJECT);
+    VARIANT(full, PACE_OVERLOAD_RUN_HERE);
+    VARIANT(full, PACE_OVERLOAD_DROP_OLDEST);
+    VARIANT(full, PACE_OVERLOAD_DEFAULT);
     VARIANT(full_wait_ns, 3606 * SECOND + 1);
     VARIANT(full_wait_ns, PACE_FOREVER);
     VARIANT(full_wait_ns, 0);
@@ -1068,38 +1068,38 @@ static void settings_of_kinds(void) {
     CHECK(count < MOST);
     pace_pool_t *pool = pool_of(1);
     pace_workers_t *workers = workers_of(pool);
-    pace_kind_t *kind = NULL, *again = NULL;
+    pace_task_type_t *kind = NULL, *again = NULL;
     for (size_t i = 0; i < count; i++) {
         char name[8];
         snprintf(name, sizeof name, "%zu", i);
-        OK(pace_kind_new(workers, name, &all[i], &kind));
+        OK(pace_task_type_new(workers, name, &all[i], &kind));
         for (size_t j = 0; j < count; j++) {
             if (i == j) {
-                OK(pace_kind_new(workers, name, &all[j], &again));
-                pace_kind_free(again);
+                OK(pace_task_type_new(workers, name, &all[j], &again));
+                pace_task_type_free(again);
                 continue;
             }
-            pace_status_t status = pace_kind_new(workers, name, &all[j], &again);
+            pace_status_t status = pace_task_type_new(workers, name, &all[j], &again);
             if (status != PACE_EINVAL) fprintf(stderr, "settings %zu and %zu are one\n", i, j);
             CHECK(status == PACE_EINVAL);
-            TELLS("kind is ");
+            TELLS("task type is ");
         }
-        pace_kind_free(kind);
+        pace_task_type_free(kind);
     }
     /* Exponential delays of 0 are those that the header names. */
-    pace_kind_config_t config;
-    OK(pace_kind_config_init(&config, sizeof config));
+    pace_task_type_config_t config;
+    OK(pace_task_type_config_init(&config, sizeof config));
     config.retry.shape = PACE_RETRY_EXPONENTIAL;
     config.retry.retries = 2;
-    OK(pace_kind_new(workers, "exponential", &config, &kind));
+    OK(pace_task_type_new(workers, "exponential", &config, &kind));
     config.retry.first_ns = 100 * MILLI;
     config.retry.cap_ns = 30 * SECOND;
-    OK(pace_kind_new(workers, "exponential", &config, &again));
-    pace_kind_free(again);
-    pace_kind_free(kind);
+    OK(pace_task_type_new(workers, "exponential", &config, &again));
+    pace_task_type_free(again);
+    pace_task_type_free(kind);
     config.retry.shape = PACE_RETRY_RANDOM;
     config.retry.first_ns = 31 * SECOND;
-    SAYS(PACE_EINVAL, pace_kind_new(workers, "random", &config, &kind));
+    SAYS(PACE_EINVAL, pace_task_type_new(workers, "random", &config, &kind));
     settle(workers, true);
     finish(pool);
 }
@@ -1115,12 +1115,12 @@ static void nap_for(uint64_t nanos) {
     for (uint64_t begin = now(); now() - begin < nanos;) check_nap();
 }
 
-/* What single tasks have in place of their kind's settings. */
+/* What single tasks have in place of their task type's settings. */
 static void settings_of_tasks(void) {
     pace_pool_t *pool = pool_of(2);
     pace_workers_t *workers = workers_of(pool);
-    pace_kind_t *kind = kind_of(workers, "tasks"), *late = NULL;
-    pace_kind_config_t config;
+    pace_task_type_t *kind = kind_of(workers, "tasks"), *late = NULL;
+    pace_task_type_config_t config;
     pace_task_options_t options;
     pace_task_t task = {0}, delayed = {0}, held = {0};
     counts_t gate = {0}, same = {0}, other = {0};
@@ -1155,13 +1155,13 @@ static void settings_of_tasks(void) {
     options.retry.cap_ns = 1;
     SAYS(PACE_EINVAL, pace_workers_submit(workers, kind, third, &same, NULL, &options, NULL));
 
-    /* It need not return for its task to end, since the task's grace is shorter than the kind's. */
-    OK(pace_kind_config_init(&config, sizeof config));
+    /* It need not return for its task to end, since the task's grace is shorter than the task type's. */
+    OK(pace_task_type_config_init(&config, sizeof config));
     config.timeout_ns = MILLI;
     config.grace_ns = 3600 * SECOND;
     config.retry.shape = PACE_RETRY_FIXED;
     config.retry.retries = 1;
-    OK(pace_kind_new(workers, "late", &config, &late));
+    OK(pace_task_type_new(workers, "late", &config, &late));
     OK(pace_task_options_init(&options, sizeof options));
     options.grace_ns = MILLI;
     atomic_store(&gate.gate, false);
@@ -1192,8 +1192,8 @@ static void settings_of_tasks(void) {
         done[i].attempt = events[i].attempt;
     }
     OK(pace_workers_complete(workers, done, 80));
-    pace_kind_free(kind);
-    pace_kind_free(late);
+    pace_task_type_free(kind);
+    pace_task_type_free(late);
     settle(workers, true);
     finish(pool);
 }
@@ -1236,8 +1236,8 @@ static uint64_t an_hour(void *data, uint32_t retry) {
 static void times(void) {
     pace_pool_t *pool = pool_of(1);
     pace_workers_t *workers = workers_of(pool);
-    pace_kind_t *kind = kind_of(workers, "times"), *slow = NULL;
-    pace_kind_config_t config;
+    pace_task_type_t *kind = kind_of(workers, "times"), *slow = NULL;
+    pace_task_type_config_t config;
     pace_task_options_t options;
     pace_task_t first = {0}, second = {0};
     counts_t gate = {0}, counts = {0};
@@ -1264,11 +1264,11 @@ static void times(void) {
 
     OK(pace_workers_submit(workers, kind, comes_back_in_an_hour, &counts, NULL, NULL, &first));
     SAYS(PACE_ETIMEDOUT, pace_workers_wait(workers, first, 20 * MILLI, NULL));
-    OK(pace_kind_config_init(&config, sizeof config));
+    OK(pace_task_type_config_init(&config, sizeof config));
     config.retry.shape = PACE_RETRY_CUSTOM;
     config.retry.retries = 1;
     config.retry_delay = an_hour;
-    OK(pace_kind_new(workers, "slow", &config, &slow));
+    OK(pace_task_type_new(workers, "slow", &config, &slow));
     OK(pace_workers_submit(workers, slow, fails, &counts, NULL, NULL, &second));
     SAYS(PACE_ETIMEDOUT, pace_workers_wait(workers, second, 20 * MILLI, NULL));
     for (int i = 0; i < 2; i++) {
@@ -1278,8 +1278,8 @@ static void times(void) {
         OK(pace_workers_cancel(workers, task, &cancelled));
         CHECK(cancelled && wait_for(workers, task).attempts == 1);
     }
-    pace_kind_free(slow);
-    pace_kind_free(kind);
+    pace_task_type_free(slow);
+    pace_task_type_free(kind);
     settle(workers, true);
     finish(pool);
 }
@@ -1294,7 +1294,7 @@ static void books(void) {
     pace_task_t task = {0};
     pace_task_event_t events[ROOM];
     pace_attempt_end_t done[ROOM];
-    pace_kind_stats_t stats = {0};
+    pace_task_type_stats_t stats = {0};
     pace_workers_audit_t audit = {0};
     size_t count = 0, accepted = 0;
     bool flag = false;
@@ -1302,17 +1302,17 @@ static void books(void) {
     OK(pace_workers_config_init(&settings, sizeof settings));
     settings.max_pulled = ROOM;
     OK(pace_workers_new(pool, &settings, &workers));
-    pace_kind_config_t config;
-    pace_kind_t *kind = NULL, *poor = NULL;
-    OK(pace_kind_config_init(&config, sizeof config));
+    pace_task_type_config_t config;
+    pace_task_type_t *kind = NULL, *poor = NULL;
+    OK(pace_task_type_config_init(&config, sizeof config));
     config.retry.shape = PACE_RETRY_FIXED;
     config.retry.retries = 5;
-    OK(pace_kind_new(workers, "booked", &config, &kind));
+    OK(pace_task_type_new(workers, "booked", &config, &kind));
     config.retry_budget = true;
     config.budget_ratio = 0;
     config.budget_per_second = 0;
     config.budget_burst = 1;
-    OK(pace_kind_new(workers, "poor", &config, &poor));
+    OK(pace_task_type_new(workers, "poor", &config, &poor));
 
     /* 1 completes, 2 fail, one of which is tried three times more. */
     OK(pace_workers_submit_pulled_batch(workers, kind, tokens, 3, NULL, NULL, &accepted));
@@ -1362,7 +1362,7 @@ static void books(void) {
 
     stats.struct_size = sizeof stats;
     audit.struct_size = sizeof audit;
-    OK(pace_kind_stats(kind, &stats));
+    OK(pace_task_type_stats(kind, &stats));
     CHECK(stats.submitted == 15 + ROOM + 6 && stats.accepted == 15 + ROOM && stats.rejected == 6);
     CHECK(stats.completed == 1 && stats.failed == 2 && stats.cancelled == 3 && stats.timed_out == 4);
     CHECK(stats.dropped == 5 && stats.retried == 3 && stats.running == RUN);
@@ -1395,11 +1395,11 @@ static void books(void) {
 
     /* One retry is paid for, and the next one is refused. */
     OK(pace_workers_shutdown(workers, 0, 0, 0, NULL, NULL, NULL));
-    pace_kind_free(kind);
-    pace_kind_free(poor);
+    pace_task_type_free(kind);
+    pace_task_type_free(poor);
     pace_workers_free(workers);
     workers = workers_of(pool);
-    OK(pace_kind_new(workers, "poor", &config, &poor));
+    OK(pace_task_type_new(workers, "poor", &config, &poor));
     OK(pace_workers_submit_pulled(workers, poor, 1, NULL, NULL));
     for (int i = 0; i < 2; i++) {
         OK(pace_workers_pull(workers, events, 1, PACE_FOREVER, &count));
@@ -1408,10 +1408,10 @@ static void books(void) {
         done[0].advice = PACE_ADVICE_ANY;
         OK(pace_workers_complete(workers, done, 1));
     }
-    OK(pace_kind_stats(poor, &stats));
+    OK(pace_task_type_stats(poor, &stats));
     CHECK(stats.failed == 1 && stats.retried == 1 && stats.retries_refused == 1 && stats.running == 0);
     /* A host says that another attempt may come in an hour: none comes before. */
-    pace_kind_t *later = kind_of(workers, "later");
+    pace_task_type_t *later = kind_of(workers, "later");
     OK(pace_workers_submit_pulled(workers, later, 2, NULL, &task));
     OK(pace_workers_pull(workers, events, 1, PACE_FOREVER, &count));
     done[0].attempt = events[0].attempt;
@@ -1421,8 +1421,8 @@ static void books(void) {
     SAYS(PACE_ETIMEDOUT, pace_workers_pull(workers, events, 1, 100 * MILLI, &count));
     OK(pace_workers_cancel(workers, task, &flag));
     CHECK(flag && wait_for(workers, task).attempts == 1);
-    pace_kind_free(later);
-    pace_kind_free(poor);
+    pace_task_type_free(later);
+    pace_task_type_free(poor);
     settle(workers, true);
     finish(pool);
 }
@@ -1431,14 +1431,14 @@ static void books(void) {
 static void heartbeats(void) {
     pace_pool_t *pool = pool_of(1);
     pace_workers_t *workers = workers_of(pool);
-    pace_kind_config_t config;
-    pace_kind_t *kind = NULL;
+    pace_task_type_config_t config;
+    pace_task_type_t *kind = NULL;
     pace_task_event_t event;
     size_t count = 0;
     bool cancelled = true;
-    OK(pace_kind_config_init(&config, sizeof config));
+    OK(pace_task_type_config_init(&config, sizeof config));
     config.timeout_ns = 20 * MILLI;
-    OK(pace_kind_new(workers, "beats", &config, &kind));
+    OK(pace_task_type_new(workers, "beats", &config, &kind));
     /* Who is not let run for so long has been silent, and tries again. */
     while (cancelled) {
         OK(pace_workers_submit_pulled(workers, kind, 1, NULL, NULL));
@@ -1455,14 +1455,14 @@ static void heartbeats(void) {
         (void)pace_workers_complete(workers, &done, 1);
         cancelled = cancelled || done.status != PACE_TASK_COMPLETED;
     }
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     OK(pace_workers_shutdown(workers, 0, 0, 0, NULL, NULL, NULL));
     pace_workers_free(workers);
     finish(pool);
 }
 
 typedef struct submitter {
-    pace_kind_t *kind;
+    pace_task_type_t *kind;
     pace_workers_t *workers;
     counts_t *counts;
     atomic_bool asks;
@@ -1479,10 +1479,10 @@ static void *submits(void *data) {
 static void room(void) {
     pace_pool_config_t settings;
     pace_workers_config_t how;
-    pace_kind_config_t config;
+    pace_task_type_config_t config;
     pace_pool_t *pool = NULL;
     pace_workers_t *workers = NULL;
-    pace_kind_t *patient = NULL, *hasty = NULL, *dropped = NULL;
+    pace_task_type_t *patient = NULL, *hasty = NULL, *dropped = NULL;
     pace_task_t oldest = {0};
     counts_t gate = {0}, counts = {0}, refused = {0};
     pthread_t thread;
@@ -1494,23 +1494,23 @@ static void room(void) {
     OK(pace_workers_config_init(&how, sizeof how));
     how.max_droppable = 1;
     OK(pace_workers_new(pool, &how, &workers));
-    OK(pace_kind_config_init(&config, sizeof config));
+    OK(pace_task_type_config_init(&config, sizeof config));
     config.retry.shape = PACE_RETRY_FIXED;
     config.retry.retries = 2;
-    config.full = PACE_FULL_WAIT;
+    config.full = PACE_OVERLOAD_WAIT;
     config.full_wait_ns = PACE_FOREVER;
-    OK(pace_kind_new(workers, "patient", &config, &patient));
-    config.full = PACE_FULL_REJECT;
-    OK(pace_kind_new(workers, "hasty", &config, &hasty));
-    config.full = PACE_FULL_DROP_OLDEST;
-    OK(pace_kind_new(workers, "dropped", &config, &dropped));
+    OK(pace_task_type_new(workers, "patient", &config, &patient));
+    config.full = PACE_OVERLOAD_REJECT;
+    OK(pace_task_type_new(workers, "hasty", &config, &hasty));
+    config.full = PACE_OVERLOAD_DROP_OLDEST;
+    OK(pace_task_type_new(workers, "dropped", &config, &dropped));
     OK(pace_workers_submit(workers, hasty, waits_for_gate, &gate, NULL, NULL, NULL));
     UNTIL(atomic_load(&gate.runs) == 1);
     OK(pace_workers_submit(workers, dropped, third, &counts, NULL, NULL, &oldest));
     OK(pace_workers_submit(workers, dropped, third, &counts, NULL, NULL, NULL));
     CHECK(wait_for(workers, oldest).status == PACE_TASK_REJECTED);
     while (pace_workers_submit(workers, hasty, third, &counts, NULL, NULL, NULL) == PACE_OK) continue;
-    SAYS(PACE_EFULL, pace_kind_post(hasty, count_run, &refused, count_drop));
+    SAYS(PACE_EFULL, pace_task_type_post(hasty, count_run, &refused, count_drop));
     CHECK(atomic_load(&refused.drops) == 0);
     submitter_t submitter = {.kind = patient, .workers = workers, .counts = &counts};
     CHECK(pthread_create(&thread, NULL, submits, &submitter) == 0);
@@ -1518,9 +1518,9 @@ static void room(void) {
     nap_for(20 * MILLI);
     atomic_store(&gate.gate, true);
     CHECK(pthread_join(thread, NULL) == 0);
-    pace_kind_free(patient);
-    pace_kind_free(hasty);
-    pace_kind_free(dropped);
+    pace_task_type_free(patient);
+    pace_task_type_free(hasty);
+    pace_task_type_free(dropped);
     settle(workers, true);
     finish(pool);
 }
@@ -1529,7 +1529,7 @@ static void room(void) {
 static void first_names(void) {
     pace_pool_t *pool = pool_of(2);
     pace_workers_t *workers = workers_of(pool);
-    pace_kind_t *kind = kind_of(workers, "first");
+    pace_task_type_t *kind = kind_of(workers, "first");
     counts_t gate = {0};
     pace_task_t own = {0}, task = {0};
     uint32_t status = 0;
@@ -1543,7 +1543,7 @@ static void first_names(void) {
     SAYS(PACE_ESTALE, pace_task_is_done(pool, own, &done));
     OK(pace_workers_detach(workers, task));
     SAYS(PACE_ESTALE, pace_workers_status(workers, task, &status));
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     settle(workers, true);
     finish(pool);
 }
@@ -1580,18 +1580,18 @@ static void scaled(void) {
 static void periodic(void) {
     pace_pool_t *pool = pool_of(2);
     pace_workers_t *workers = workers_of(pool);
-    pace_kind_t *kind = kind_of(workers, "periodic");
+    pace_task_type_t *kind = kind_of(workers, "periodic");
     pace_periodic_t *periodic = NULL;
     counts_t counts = {0};
     uint64_t runs = 0, missed = 77;
     SAYS(PACE_EINVAL,
          pace_workers_every(workers, kind, MILLI, 2, third, &counts, count_drop, NULL, &periodic));
     TELLS("missed is 2");
-    SAYS(PACE_EINVAL, pace_workers_every(workers, kind, 0, PACE_MISSED_SKIP, third, &counts, count_drop,
-                                         NULL, &periodic));
+    SAYS(PACE_EINVAL, pace_workers_every(workers, kind, 0, PACE_MISSED_TICK_SKIP, third, &counts,
+                                         count_drop, NULL, &periodic));
     TELLS("period is ");
     CHECK(atomic_load(&counts.drops) == 0 && periodic == NULL);
-    for (uint32_t how = PACE_MISSED_SKIP; how <= PACE_MISSED_COALESCE; how++) {
+    for (uint32_t how = PACE_MISSED_TICK_SKIP; how <= PACE_MISSED_TICK_COALESCE; how++) {
         atomic_store(&counts.runs, 0);
         OK(pace_workers_every(workers, kind, MILLI, how, third, &counts, count_drop, NULL, &periodic));
         UNTIL(atomic_load(&counts.runs) >= 9);
@@ -1606,8 +1606,8 @@ static void periodic(void) {
     /* One run holds up all others, and its options are followed. */
     counts_t gate = {0};
     pace_task_options_t options;
-    pace_kind_stats_t stats = {0};
-    OK(pace_workers_every(workers, kind, MILLI, PACE_MISSED_SKIP, waits_for_gate, &gate, NULL, NULL,
+    pace_task_type_stats_t stats = {0};
+    OK(pace_workers_every(workers, kind, MILLI, PACE_MISSED_TICK_SKIP, waits_for_gate, &gate, NULL, NULL,
                           &periodic));
     UNTIL((pace_periodic_counts(periodic, &runs, &missed), missed >= 3));
     CHECK(runs == 1);
@@ -1618,8 +1618,8 @@ static void periodic(void) {
      * that comes after the last one. Who is not let run for so long tries again. */
     for (bool at_once = false; !at_once;) {
         counts_t held = {0};
-        OK(pace_workers_every(workers, kind, 200 * MILLI, PACE_MISSED_COALESCE, waits_for_gate, &held,
-                              count_drop, NULL, &periodic));
+        OK(pace_workers_every(workers, kind, 200 * MILLI, PACE_MISSED_TICK_COALESCE, waits_for_gate,
+                              &held, count_drop, NULL, &periodic));
         UNTIL((pace_periodic_counts(periodic, NULL, &missed), missed >= 1));
         uint64_t begin = now();
         atomic_store(&held.gate, true);
@@ -1628,17 +1628,17 @@ static void periodic(void) {
         pace_periodic_free(periodic);
         UNTIL(atomic_load(&held.drops) == 1);
     }
-    pace_kind_t *once = kind_of(workers, "once");
+    pace_task_type_t *once = kind_of(workers, "once");
     OK(pace_task_options_init(&options, sizeof options));
     options.retry.shape = PACE_RETRY_NONE;
-    OK(pace_workers_every(workers, once, MILLI, PACE_MISSED_SKIP, fails, &gate, NULL, &options,
+    OK(pace_workers_every(workers, once, MILLI, PACE_MISSED_TICK_SKIP, fails, &gate, NULL, &options,
                           &periodic));
     stats.struct_size = sizeof stats;
-    UNTIL((pace_kind_stats(once, &stats), stats.failed >= 2));
+    UNTIL((pace_task_type_stats(once, &stats), stats.failed >= 2));
     CHECK(stats.retried == 0);
     pace_periodic_free(periodic);
-    pace_kind_free(once);
-    pace_kind_free(kind);
+    pace_task_type_free(once);
+    pace_task_type_free(kind);
     settle(workers, true);
     finish(pool);
 }
@@ -1666,7 +1666,7 @@ static void ask_for_it(void *data, uint32_t status) {
 static void ends_that_ask(void) {
     pace_pool_t *pool = pool_of(1);
     pace_workers_t *workers = workers_of(pool);
-    pace_kind_t *kind = kind_of(workers, "asked");
+    pace_task_type_t *kind = kind_of(workers, "asked");
     pace_task_options_t options;
     OK(pace_task_options_init(&options, sizeof options));
     options.delay_ns = 3600 * SECOND;
@@ -1679,7 +1679,7 @@ static void ends_that_ask(void) {
         CHECK(flag && asks.status == (way ? PACE_TASK_REJECTED : PACE_TASK_CANCELLED));
         OK(pace_workers_detach(workers, asks.task));
     }
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     settle(workers, true);
     finish(pool);
 }
@@ -1687,7 +1687,7 @@ static void ends_that_ask(void) {
 static void ends(void) {
     pace_pool_t *pool = pool_of(1);
     pace_workers_t *workers = workers_of(pool);
-    pace_kind_t *kind = kind_of(workers, "ends");
+    pace_task_type_t *kind = kind_of(workers, "ends");
     counts_t gate = {0}, noted = {0};
     pace_task_t task = {0};
     OK(pace_workers_submit(workers, kind, waits_for_gate, &gate, NULL, NULL, &task));
@@ -1701,7 +1701,7 @@ static void ends(void) {
     OK(pace_workers_detach(workers, task));
     SAYS(PACE_ESTALE, pace_workers_on_end(workers, task, note_end, &noted, count_drop));
     CHECK(atomic_load(&noted.drops) == 2);
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     settle(workers, true);
     finish(pool);
 }
@@ -1711,7 +1711,7 @@ static void figures(void) {
     pace_pool_t *pool = NULL;
     pace_workers_config_t config;
     pace_workers_t *workers = NULL;
-    pace_kind_stats_t stats = {0};
+    pace_task_type_stats_t stats = {0};
     pace_workers_audit_t audit = {0};
     pace_health_t health = {0};
     pace_thread_stats_t thread = {0};
@@ -1739,11 +1739,11 @@ static void figures(void) {
     config.metrics = true;
     config.name = "figures";
     OK(pace_workers_new(pool, &config, &workers));
-    pace_kind_t *kind = kind_of(workers, "figured");
+    pace_task_type_t *kind = kind_of(workers, "figured");
     OK(pace_workers_submit(workers, kind, fails, &counts, count_drop, NULL, &task));
     CHECK(wait_for(workers, task).status == PACE_TASK_FAILED);
 
-    OK(pace_kind_stats(kind, &stats));
+    OK(pace_task_type_stats(kind, &stats));
     CHECK(stats.submitted == 1 && stats.accepted == 1 && stats.failed == 1 && stats.retried == 2);
     CHECK(stats.completed + stats.cancelled + stats.timed_out + stats.dropped + stats.rejected == 0);
     OK(pace_workers_audit(workers, &audit));
@@ -1758,7 +1758,7 @@ static void figures(void) {
     text = (char *)malloc(4 * needed);
     OK(pace_workers_metrics(workers, PACE_METRICS_PROMETHEUS, text, 4 * needed, &needed));
     CHECK(strlen(text) == needed - 1 && strstr(text, "workers=\"figures\"") != NULL);
-    CHECK(strstr(text, "kind=\"figured\"") != NULL || strstr(text, "figured") != NULL);
+    CHECK(strstr(text, "task_type=\"figured\"") != NULL || strstr(text, "figured") != NULL);
     CHECK(strstr(text, "\nprocess_threads ") != NULL || strstr(text, "\nprocess_threads{") != NULL);
     CHECK(strstr(text, "{pool=\"figures\"") != NULL);
     CHECK(strstr(text, "# EOF") == NULL);
@@ -1808,7 +1808,7 @@ static void figures(void) {
     CHECK(health.health == PACE_HEALTH_DEGRADED && health.stuck == 1);
     atomic_store(&gate.gate, true);
     UNTIL((pace_workers_health(workers, &health), health.health == PACE_HEALTH_READY));
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     OK(pace_workers_shutdown(workers, 3600 * SECOND, 0, 0, NULL, NULL, NULL));
     OK(pace_workers_health(workers, &health));
     CHECK(health.health == PACE_HEALTH_DRAINING);
@@ -1860,10 +1860,10 @@ static void from_a_file(void) {
     SAYS(PACE_EVERSION, pace_workers_config_load(&config, path, false));
     OK(pace_workers_config_init(&config, sizeof config));
     OK(pace_workers_config_load(&config, NULL, false));
-    CHECK(!config.scaling && config.full == PACE_FULL_DEFAULT && config.max_waiting == 65536);
+    CHECK(!config.scaling && config.full == PACE_OVERLOAD_DEFAULT && config.max_waiting == 65536);
     OK(pace_workers_config_load(&config, path, true));
     CHECK(config.scaling && config.min_active == 1 && config.max_droppable == 5);
-    CHECK(config.full == PACE_FULL_REJECT && config.max_waiting == 7);
+    CHECK(config.full == PACE_OVERLOAD_REJECT && config.max_waiting == 7);
     OK(pace_workers_config_load(&config, path, false));
     CHECK(config.max_waiting == 6);
     const char *names[3] = {"wait", "run_here", "drop_oldest"};
@@ -1872,7 +1872,7 @@ static void from_a_file(void) {
         snprintf(text, sizeof text, "{\"workers\": {\"full\": \"%s\"}}", names[full]);
         write_file(path, text);
         OK(pace_workers_config_load(&config, path, false));
-        CHECK(config.full == PACE_FULL_WAIT + full);
+        CHECK(config.full == PACE_OVERLOAD_WAIT + full);
         CHECK(config.full_wait_ns == (full == 0 ? PACE_FOREVER : 0));
         CHECK(config.max_waiting == 6);
     }
@@ -1887,7 +1887,7 @@ static void from_a_file(void) {
     pool = pool_of(2);
     SAYS(PACE_EINVAL, pace_workers_new(pool, &config, &workers));
     TELLS("full is 9");
-    config.full = PACE_FULL_REJECT;
+    config.full = PACE_OVERLOAD_REJECT;
     OK(pace_workers_new(pool, &config, &workers));
     settle(workers, true);
     finish(pool);
@@ -1913,7 +1913,7 @@ static void signals(void) {
     pace_task_t task = {0};
     pace_pool_t *pool = pool_of(2);
     pace_workers_t *workers = workers_of(pool);
-    pace_kind_t *kind = kind_of(workers, "signals");
+    pace_task_type_t *kind = kind_of(workers, "signals");
     SAYS(PACE_EINVAL, pace_signals_new(pool, &kill_it, 1, note_signal, &seen, count_drop, &own));
     TELLS("signal is 9");
     SAYS(PACE_EINVAL, pace_signals_new(pool, NULL, 0, note_signal, &seen, count_drop, &own));
@@ -1930,7 +1930,7 @@ static void signals(void) {
     OK(pace_signals_wait(term, &signal));
     CHECK(signal == SIGTERM);
     SAYS(PACE_ESHUTDOWN, pace_workers_submit(workers, kind, third, &counts, NULL, NULL, NULL));
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     pace_workers_free(workers);
     finish(pool);
     SAYS(PACE_ESHUTDOWN, pace_signals_wait(own, &signal));
@@ -2043,7 +2043,7 @@ static void hooks_without_time(void) {
     UNTIL(is_left_alone(pool, &ended));
 
     pace_workers_t *workers = workers_of(pool);
-    pace_kind_t *kind = kind_of(workers, "work");
+    pace_task_type_t *kind = kind_of(workers, "work");
     ender_t ender = {.workers = workers};
     ender.ended.caller = pthread_self();
     counts_t gate = {0}, counts = {0};
@@ -2064,7 +2064,7 @@ static void hooks_without_time(void) {
     CHECK(pthread_join(thread, NULL) == 0);
     CHECK(ender.report.drained && ender.report.failed_hooks == 1 && ender.ended.hooks == 1);
     CHECK(ender.report.completed == (uint64_t)ender.ended.completed && ender.ended.completed >= 5);
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     pace_workers_free(workers);
     finish(pool);
     CHECK(atomic_load(&ended.hook.drops) == 1 && atomic_load(&ender.ended.hook.runs) == 0);
@@ -2073,7 +2073,7 @@ static void hooks_without_time(void) {
 static void shut_down(void) {
     pace_pool_t *pool = pool_of(1);
     pace_workers_t *workers = workers_of(pool);
-    pace_kind_t *kind = kind_of(workers, "work");
+    pace_task_type_t *kind = kind_of(workers, "work");
     pace_workers_report_t report = {0};
     counts_t gate = {0}, counts = {0};
     report.struct_size = sizeof report;
@@ -2088,7 +2088,7 @@ static void shut_down(void) {
     CHECK(report.drained && report.stuck == 0 && report.failed_hooks == 0);
     CHECK(strcmp(lines.hooks, "21") == 0 && lines.cancelled == 0 && lines.stuck == 0);
     CHECK(lines.completed == report.completed);
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     pace_workers_free(workers);
     UNTIL(atomic_load(&counts.drops) == 3);
 
@@ -2105,7 +2105,7 @@ static void shut_down(void) {
     CHECK(!report.drained && report.cancelled == 3 && report.stuck == 1);
     CHECK(lines.cancelled == 3 && lines.stuck == 1 && lines.thread == 0);
     atomic_store(&gate.gate, true);
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     pace_workers_free(workers);
     pace_workers_free(NULL);
     finish(pool);
@@ -2138,14 +2138,14 @@ static void settings(void) {
     SAYS(PACE_EINVAL, pace_workers_new(pool, &config, &workers));
     config.reserved[1] = 0;
     OK(pace_workers_new(pool, &config, &workers));
-    pace_kind_t *kind = kind_of(workers, "few");
+    pace_task_type_t *kind = kind_of(workers, "few");
     OK(pace_workers_submit_pulled(workers, kind, 1, NULL, NULL));
     SAYS(PACE_EFULL, pace_workers_submit_pulled(workers, kind, 2, NULL, NULL));
     const uint64_t tokens[3] = {3, 4, 5};
     size_t accepted = 55;
     SAYS(PACE_EFULL, pace_workers_submit_pulled_batch(workers, kind, tokens, 3, NULL, NULL, &accepted));
     CHECK(accepted == 0);
-    pace_kind_free(kind);
+    pace_task_type_free(kind);
     pace_workers_free(workers);
     finish(pool);
 }

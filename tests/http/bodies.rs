@@ -5,7 +5,7 @@ use crate::http_kit::*;
 use crate::kit::{Client, KINDS, Kind, TICK, pattern, pool};
 use paceline::Error;
 use paceline::http::{Body, HttpBuilder, Request, RequestBody, Response};
-use paceline::net::{ConnRef, Wrote};
+use paceline::net::{ConnRef, WriteStatus};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -282,7 +282,7 @@ fn write_when_there_is_room(mut body: Body, bytes: &[u8]) {
     body.on_writable(move || inner.up());
     let mut falls = 0;
     for part in bytes.chunks(10_000) {
-        if body.write(part).unwrap() == Wrote::AboveHighMark {
+        if body.write(part).unwrap() == WriteStatus::AboveHighMark {
             // The first call may have come when nothing pressed.
             room.until(falls + 1);
             until("the output has fallen", || !body.is_pressed());
@@ -665,8 +665,8 @@ fn a_body_that_is_not_sent_is_not_produced() {
             // Whoever writes by hand is told.
             let written = |_: &Request, response: Response| {
                 let mut body = response.stream(None).unwrap();
-                assert_eq!(body.write(b"").unwrap(), Wrote::Unwanted);
-                assert_eq!(body.write(b"body").unwrap(), Wrote::Unwanted);
+                assert_eq!(body.write(b"").unwrap(), WriteStatus::Unwanted);
+                assert_eq!(body.write(b"body").unwrap(), WriteStatus::Unwanted);
                 body.finish().unwrap();
             };
             builder.route("GET", "/{status}", endless).route("GET", "/written", written)

@@ -8,8 +8,8 @@ use crate::http_kit::*;
 use crate::kit::{Client, KINDS, Kind, TICK, pool};
 use paceline::http::{Http, HttpBuilder, HttpStats, Request, RequestBody, Response};
 use paceline::net::{
-    Admission, Conn, ConnHandler, Filter, Inflow, Listen, Outgoing, Reason, Server, ServerBuilder,
-    Timeout, Verdict,
+    Accept, Admission, Conn, ConnHandler, Filter, FilterRead, Listen, Outgoing, Reason, Server,
+    ServerBuilder, Timeout,
 };
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -313,10 +313,10 @@ fn requests_of_other_protocols_count_at_their_listener() {
     /// Admits a request, and keeps it until its peer has finished.
     struct Keeps(Option<Admission>);
     impl ConnHandler for Keeps {
-        fn open(&mut self, conn: &Conn) -> Verdict {
+        fn open(&mut self, conn: &Conn) -> Accept {
             self.0 = conn.admit();
             conn.write(if self.0.is_some() { b"yes" } else { b"no " }).unwrap();
-            Verdict::Accept
+            Accept::Yes
         }
         fn data(&mut self, _: &Conn, bytes: &[u8]) -> usize {
             bytes.len()
@@ -496,9 +496,9 @@ fn connections_have_a_last_request_and_a_time() {
 struct Shout(Arc<Mutex<Option<Reason>>>);
 
 impl ConnHandler for Shout {
-    fn open(&mut self, conn: &Conn) -> Verdict {
+    fn open(&mut self, conn: &Conn) -> Accept {
         conn.write(b"hello ").unwrap();
-        Verdict::Accept
+        Accept::Yes
     }
 
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
@@ -577,13 +577,13 @@ enum Opening {
 struct Told(Opening);
 
 impl ConnHandler for Told {
-    fn open(&mut self, conn: &Conn) -> Verdict {
+    fn open(&mut self, conn: &Conn) -> Accept {
         match self.0 {
             Opening::Takes => {}
             Opening::Pauses => conn.pause(),
-            Opening::Refuses => return Verdict::Refuse(b"no".to_vec()),
+            Opening::Refuses => return Accept::Refuse(b"no".to_vec()),
         }
-        Verdict::Accept
+        Accept::Yes
     }
 
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
@@ -770,10 +770,10 @@ impl Filter for Tilde {
         bytes: &[u8],
         plain: &mut Vec<u8>,
         _: &mut Vec<u8>,
-    ) -> std::io::Result<Inflow> {
+    ) -> std::io::Result<FilterRead> {
         let end = bytes.iter().position(|byte| *byte == b'~');
         plain.extend_from_slice(&bytes[..end.unwrap_or(bytes.len())]);
-        Ok(if end.is_some() { Inflow::Ended } else { Inflow::Open })
+        Ok(if end.is_some() { FilterRead::Ended } else { FilterRead::Open })
     }
 
     fn written(&mut self, bytes: &[u8], wire: &mut Vec<u8>) -> std::io::Result<()> {

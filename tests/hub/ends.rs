@@ -129,7 +129,7 @@ fn messages_together_that_the_pool_ends_beside_come_to_nobody() {
         let hub = Hub::new(&pool(2)).unwrap();
         let place = Place::new(&hub, "a", way);
         let all = beside_the_end(&hub).map(|payload| hub.message("a").payload(payload));
-        let published = hub.publish_together(all);
+        let published = hub.publish_all(all);
         assert!(matches!(published, Err(Error::ShutDown)), "{way:?}: {published:?}");
         assert_eq!((hub.audit().matched, place.handled.get(), place.pulled()), (0, 0, 0));
     }

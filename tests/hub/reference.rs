@@ -254,7 +254,7 @@ fn check(steps: Vec<Step>) -> Result<(), TestCaseError> {
                 let texts = (number + 1..).map(|number| number.to_string());
                 let messages = keys.iter().zip(texts);
                 let messages = messages.map(|(&key, text)| hub.message(KEYS[key]).payload(text));
-                let receipt = match hub.publish_together(messages) {
+                let receipt = match hub.publish_all(messages) {
                     Ok(receipt) => receipt,
                     Err(Error::MailboxFull { .. }) => {
                         prop_assert!(refuses);

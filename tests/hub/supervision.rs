@@ -567,7 +567,7 @@ fn what_is_counted_as_dead_is_a_dead_letter() {
         for _ in 0..ROUNDS {
             let batch = ["fail"].into_iter().chain(["behind it"; BEHIND]);
             let _ = hub.publish_batch("a", batch).unwrap();
-            let _ = hub.publish_together([hub.message("a").payload("4")]).unwrap();
+            let _ = hub.publish_all([hub.message("a").payload("4")]).unwrap();
             while let Some(message) = pulled.try_recv().unwrap() {
                 pulled.bury(&message.into_stored(), None, 0).unwrap();
             }

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 fn together<'a>(hub: &'a Hub, keys: &[&'a str]) -> paceline::Result<paceline::hub::Receipt> {
-    hub.publish_together(keys.iter().map(|&key| hub.message(key).payload(key)))
+    hub.publish_all(keys.iter().map(|&key| hub.message(key).payload(key)))
 }
 
 /// Goal: one full mailbox, and nobody gets anything, nothing is counted, and what was kept is free again.
@@ -77,8 +77,8 @@ fn who_never_refuses_does_not_refuse() {
     assert_eq!((filtered.stats().filtered, filtered.stats().waiting), (2, 0));
     let to_nobody = Headers::new([("to", "nobody")]).unwrap();
     let message = || hub.message("a").headers(to_nobody.clone());
-    assert_eq!(hub.publish_together([message()]).unwrap().matched, 6);
-    let full = hub.publish_together([message()]);
+    assert_eq!(hub.publish_all([message()]).unwrap().matched, 6);
+    let full = hub.publish_all([message()]);
     assert!(matches!(full, Err(Error::MailboxFull { capacity: 1, .. })));
     drop((filtered, lossy, inline, strand));
     settle(&hub);
@@ -89,7 +89,7 @@ fn what_cannot_be_promised_is_refused_with_its_name() {
     let _guard = hang_guard();
     let hub = hub(1);
     let refused = |messages: Vec<paceline::hub::Publication<'_, &'static str>>| {
-        hub.publish_together(messages).unwrap_err().to_string()
+        hub.publish_all(messages).unwrap_err().to_string()
     };
     let group = hub.subscription("g").group("workers", Balance::RoundRobin).pull().unwrap();
     assert_eq!(
@@ -201,7 +201,7 @@ fn both_or_neither_beside_everything_else() {
                 for number in 1..=PAIRS {
                     let text = format!("{who} {number}");
                     let both = ["left", "right"].map(|key| hub.message(key).payload(text.clone()));
-                    match hub.publish_together(both) {
+                    match hub.publish_all(both) {
                         Ok(receipt) => {
                             assert!(receipt.matched >= 2 && receipt.rejected == 0, "{receipt:?}");
                             taken += number;

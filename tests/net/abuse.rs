@@ -5,7 +5,7 @@ use crate::common::{Count, LONG, Random, finish, hang_guard, in_child, open_desc
 use crate::kit::*;
 use paceline::Error;
 use paceline::net::{
-    Admission, Conn, ConnHandler, ConnRef, Patience, Reason, Server, Timeout, Verdict,
+    Accept, Admission, Conn, ConnHandler, ConnRef, Reason, Server, Timeout, TimeoutAction,
 };
 use std::io::IoSlice;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -111,13 +111,13 @@ fn elsewhere(world: &World, random: &mut Random) {
 }
 
 impl ConnHandler for Wild {
-    fn open(&mut self, conn: &Conn) -> Verdict {
+    fn open(&mut self, conn: &Conn) -> Accept {
         self.hook(|wild| {
             wild.world.conns.lock().unwrap().push(conn.handle());
             wild.act(conn);
             match wild.random.below(20) {
-                0 => Verdict::Refuse(b"no".to_vec()),
-                _ => Verdict::Accept,
+                0 => Accept::Refuse(b"no".to_vec()),
+                _ => Accept::Yes,
             }
         })
     }
@@ -147,12 +147,12 @@ impl ConnHandler for Wild {
         let _ = conn.queued();
     }
 
-    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> Patience {
+    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> TimeoutAction {
         self.hook(|wild| {
             wild.act(conn);
             match kind {
-                Timeout::Deadline => Patience::Keep,
-                _ => Patience::Close,
+                Timeout::Deadline => TimeoutAction::Keep,
+                _ => TimeoutAction::Close,
             }
         })
     }
@@ -314,9 +314,9 @@ fn a_server_that_ends_in_a_storm() {
 fn a_hook_that_drops_its_server() {
     struct Dropping(Arc<Mutex<Option<Server>>>, Log, bool);
     impl ConnHandler for Dropping {
-        fn open(&mut self, conn: &Conn) -> Verdict {
+        fn open(&mut self, conn: &Conn) -> Accept {
             self.1.open(conn);
-            Verdict::Accept
+            Accept::Yes
         }
 
         fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {

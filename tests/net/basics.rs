@@ -2,7 +2,7 @@
 
 use crate::common::{finish, hang_guard, in_child, until};
 use crate::kit::*;
-use paceline::net::{Conn, ConnHandler, ConnId, Reason, Server, ToAddress, Verdict, Wrote};
+use paceline::net::{Accept, Conn, ConnHandler, ConnId, Reason, Server, ToAddress, WriteStatus};
 use paceline::{Error, net::Address};
 use std::io::IoSlice;
 use std::thread;
@@ -42,7 +42,7 @@ fn other_threads_write_in_order_and_stale_ids_are_errors() {
         let (server, log) = echo(&pool, kind, |builder| builder);
         let mut client = Client::connect(&server.addresses()[0]);
         let conn = log.conn(0);
-        assert_eq!(conn.write(b"one ").unwrap(), Wrote::Sent);
+        assert_eq!(conn.write(b"one ").unwrap(), WriteStatus::Sent);
         let by_id = server.conn(ConnId::from_bits(conn.id().to_bits())).unwrap();
         by_id.write_owned(b"two ".to_vec()).unwrap();
         conn.write_vectored(&[IoSlice::new(b"three"), IoSlice::new(b" ")]).unwrap();
@@ -66,8 +66,8 @@ fn other_threads_write_in_order_and_stale_ids_are_errors() {
 struct Refusing(Log);
 
 impl ConnHandler for Refusing {
-    fn open(&mut self, _: &Conn) -> Verdict {
-        Verdict::Refuse(b"not you".to_vec())
+    fn open(&mut self, _: &Conn) -> Accept {
+        Accept::Refuse(b"not you".to_vec())
     }
 
     fn data(&mut self, _: &Conn, _: &[u8]) -> usize {

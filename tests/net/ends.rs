@@ -6,7 +6,7 @@ use crate::common::{
 };
 use crate::kit::*;
 use paceline::net::{
-    Admission, Conn, ConnHandler, ConnRef, Reason, Server, Timeout, Verdict, Wrote,
+    Accept, Admission, Conn, ConnHandler, ConnRef, Reason, Server, Timeout, WriteStatus,
 };
 use paceline::{Error, Pool};
 use std::io::{ErrorKind, Read, Write};
@@ -64,9 +64,9 @@ fn the_end_of_a_pool_does_not_wait_for_clients_that_rest() {
 struct Writes(Log, Arc<Mutex<Vec<String>>>);
 
 impl ConnHandler for Writes {
-    fn open(&mut self, conn: &Conn) -> Verdict {
+    fn open(&mut self, conn: &Conn) -> Accept {
         self.0.open(conn);
-        Verdict::Accept
+        Accept::Yes
     }
 
     /// "p" pauses, and "w" is answered with more than the kernel takes.
@@ -135,9 +135,9 @@ const ILL_FATED: usize = 4321;
 struct Answers(Log, Arc<Mutex<Vec<String>>>);
 
 impl ConnHandler for Answers {
-    fn open(&mut self, conn: &Conn) -> Verdict {
+    fn open(&mut self, conn: &Conn) -> Accept {
         self.0.open(conn);
-        Verdict::Accept
+        Accept::Yes
     }
 
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
@@ -587,9 +587,9 @@ fn a_drain_waits_for_those_that_have_paused() {
 struct Pausing(Log, Count);
 
 impl ConnHandler for Pausing {
-    fn open(&mut self, conn: &Conn) -> Verdict {
+    fn open(&mut self, conn: &Conn) -> Accept {
         self.0.open(conn);
-        Verdict::Accept
+        Accept::Yes
     }
 
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
@@ -642,7 +642,8 @@ fn a_thousand_that_never_read_cost_the_healthy_nothing() {
                     while client.0.send(&[0; 4096]).is_ok() {}
                 }
                 // It presses from above the high mark down to the low one: the kernel may take more later.
-                let presses = |conn: &ConnRef| matches!(conn.write(b""), Ok(Wrote::AboveHighMark));
+                let presses =
+                    |conn: &ConnRef| matches!(conn.write(b""), Ok(WriteStatus::AboveHighMark));
                 conns.iter().all(presses)
             });
             let mut good = Client::connect(address);
@@ -718,9 +719,9 @@ impl Panicking {
 }
 
 impl ConnHandler for Panicking {
-    fn open(&mut self, _: &Conn) -> Verdict {
+    fn open(&mut self, _: &Conn) -> Accept {
         self.here(At::Open);
-        Verdict::Accept
+        Accept::Yes
     }
 
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
@@ -892,10 +893,10 @@ fn a_peer_that_is_gone_without_a_word_is_found_out() {
 struct Staying(Log, Count);
 
 impl ConnHandler for Staying {
-    fn open(&mut self, conn: &Conn) -> Verdict {
+    fn open(&mut self, conn: &Conn) -> Accept {
         conn.write(b"stay").unwrap();
         self.0.open(conn);
-        Verdict::Accept
+        Accept::Yes
     }
 
     fn data(&mut self, _: &Conn, bytes: &[u8]) -> usize {

@@ -4,7 +4,9 @@
 
 use crate::common::{finish, hang_guard, until};
 use crate::kit::*;
-use paceline::net::{Conn, ConnHandler, Filter, Inflow, Listen, Reason, Server, Verdict, Wrote};
+use paceline::net::{
+    Accept, Conn, ConnHandler, Filter, FilterRead, Listen, Reason, Server, WriteStatus,
+};
 use std::io::{self, ErrorKind, IoSlice};
 use std::thread;
 
@@ -24,7 +26,7 @@ impl Filter for Shift {
         bytes: &[u8],
         plain: &mut Vec<u8>,
         wire: &mut Vec<u8>,
-    ) -> io::Result<Inflow> {
+    ) -> io::Result<FilterRead> {
         for byte in bytes {
             match byte {
                 b'!' => {
@@ -32,7 +34,7 @@ impl Filter for Shift {
                     wire.push(b'?');
                     wire.extend(std::mem::take(&mut self.kept));
                 }
-                b'.' => return Ok(Inflow::Ended),
+                b'.' => return Ok(FilterRead::Ended),
                 b'x' => {
                     wire.push(b'e');
                     return Err(ErrorKind::InvalidData.into());
@@ -40,7 +42,7 @@ impl Filter for Shift {
                 byte => plain.push(byte ^ 128),
             }
         }
-        Ok(Inflow::Open)
+        Ok(FilterRead::Open)
     }
 
     fn written(&mut self, bytes: &[u8], wire: &mut Vec<u8>) -> io::Result<()> {
@@ -157,7 +159,7 @@ fn what_a_filter_makes_counts_for_the_marks() {
         client.send("!");
         client.expect("?");
         let (conn, bytes) = (log.conn(0), vec![b'z'; 12_000]);
-        assert_eq!(conn.write(&bytes).unwrap(), Wrote::AboveHighMark);
+        assert_eq!(conn.write(&bytes).unwrap(), WriteStatus::AboveHighMark);
         assert!(conn.queued() > 2000);
         assert!(conn.write(&[0; 1 << 20]).is_err(), "beyond the maximum");
         // What comes meanwhile is answered later, and in order.
@@ -173,9 +175,9 @@ fn what_a_filter_makes_counts_for_the_marks() {
 struct AtEnd(Log, Vec<u8>);
 
 impl ConnHandler for AtEnd {
-    fn open(&mut self, conn: &Conn) -> Verdict {
+    fn open(&mut self, conn: &Conn) -> Accept {
         self.0.open(conn);
-        Verdict::Accept
+        Accept::Yes
     }
 
     fn data(&mut self, _: &Conn, bytes: &[u8]) -> usize {

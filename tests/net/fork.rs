@@ -5,8 +5,8 @@
 use crate::common::{Count, LONG, PATIENCE, finish, hang_guard, in_child};
 use crate::kit::*;
 use paceline::net::{
-    Admission, Conn, ConnHandler, ConnRef, DatagramHandler, Datagrams, Reason, Server, UdpSocket,
-    Verdict,
+    Accept, Admission, Conn, ConnHandler, ConnRef, DatagramHandler, Datagrams, Reason, Server,
+    UdpSocket,
 };
 use paceline::{Error, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -73,9 +73,9 @@ impl DatagramHandler for Ignore {
 struct Keeping(Log, Arc<Mutex<Option<Admission>>>);
 
 impl ConnHandler for Keeping {
-    fn open(&mut self, conn: &Conn) -> Verdict {
+    fn open(&mut self, conn: &Conn) -> Accept {
         self.0.open(conn);
-        Verdict::Accept
+        Accept::Yes
     }
 
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {

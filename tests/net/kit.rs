@@ -236,9 +236,9 @@ impl Log {
 pub struct Echo(pub Log);
 
 impl ConnHandler for Echo {
-    fn open(&mut self, conn: &Conn) -> paceline::net::Verdict {
+    fn open(&mut self, conn: &Conn) -> paceline::net::Accept {
         self.0.open(conn);
-        paceline::net::Verdict::Accept
+        paceline::net::Accept::Yes
     }
 
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
@@ -263,9 +263,9 @@ impl<F> ConnHandler for OnData<F>
 where
     F: FnMut(&Conn, &[u8]) -> usize + Send + 'static,
 {
-    fn open(&mut self, conn: &Conn) -> paceline::net::Verdict {
+    fn open(&mut self, conn: &Conn) -> paceline::net::Accept {
         self.0.open(conn);
-        paceline::net::Verdict::Accept
+        paceline::net::Accept::Yes
     }
 
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {

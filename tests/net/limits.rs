@@ -5,8 +5,8 @@ use crate::common::{
 };
 use crate::kit::*;
 use paceline::net::{
-    Address, Admission, Conn, ConnHandler, Listen, Outgoing, Patience, Reason, Server,
-    ServerBuilder, Timeout, ToAddress, Verdict, Wrote,
+    Accept, Address, Admission, Conn, ConnHandler, Listen, Outgoing, Reason, Server, ServerBuilder,
+    Timeout, TimeoutAction, ToAddress, WriteStatus,
 };
 use paceline::{Error, Pool, Timer};
 use std::fs::File;
@@ -192,9 +192,9 @@ fn a_time_that_is_kept_begins_anew() {
         fn data(&mut self, _: &Conn, bytes: &[u8]) -> usize {
             bytes.len()
         }
-        fn timeout(&mut self, _: &Conn, _: Timeout) -> Patience {
+        fn timeout(&mut self, _: &Conn, _: Timeout) -> TimeoutAction {
             self.0.up();
-            Patience::Keep
+            TimeoutAction::Keep
         }
     }
     let _guard = hang_guard();
@@ -220,7 +220,7 @@ impl ConnHandler for Patient {
         bytes.len()
     }
 
-    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> Patience {
+    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> TimeoutAction {
         assert_eq!(kind, Timeout::Idle);
         self.1 += 1;
         conn.write(format!("{} ", self.1).as_bytes()).unwrap();
@@ -228,7 +228,7 @@ impl ConnHandler for Patient {
             conn.write(b"bye").unwrap();
             conn.close();
         }
-        Patience::Keep
+        TimeoutAction::Keep
     }
 
     fn close(&mut self, _: &Conn, reason: Reason) {
@@ -759,7 +759,7 @@ fn nobody_waits_while_a_handler_is_stuck() {
         let mut other = Client::connect(&server.addresses()[0]);
         other.send("x");
         other.expect("x");
-        assert_eq!(log.conn(0).write(b"news").unwrap(), Wrote::Sent);
+        assert_eq!(log.conn(0).write(b"news").unwrap(), WriteStatus::Sent);
         stuck.expect("gathered news");
         gate.open();
         drop((stuck, other));
@@ -809,12 +809,12 @@ fn addresses_of_unix_sockets_are_told() {
 fn open_sees_the_connection() {
     struct Picky(Log);
     impl ConnHandler for Picky {
-        fn open(&mut self, conn: &Conn) -> Verdict {
+        fn open(&mut self, conn: &Conn) -> Accept {
             assert!(!conn.is_outgoing() && !conn.is_draining());
             assert_eq!(conn.queued(), 0);
             conn.write(b"hello").unwrap();
             self.0.open(conn);
-            Verdict::Accept
+            Accept::Yes
         }
         fn data(&mut self, _: &Conn, bytes: &[u8]) -> usize {
             bytes.len()

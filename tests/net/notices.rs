@@ -3,7 +3,7 @@
 use crate::common::{Count, hang_guard, until, with_longer_ticks};
 use crate::kit::*;
 use paceline::Error;
-use paceline::net::{Conn, ConnHandler, ConnRef, Patience, Reason, Server, Timeout, Verdict};
+use paceline::net::{Accept, Conn, ConnHandler, ConnRef, Reason, Server, Timeout, TimeoutAction};
 use std::io::Read;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -24,9 +24,9 @@ struct Mailbox {
 }
 
 impl ConnHandler for Mailbox {
-    fn open(&mut self, conn: &Conn) -> Verdict {
+    fn open(&mut self, conn: &Conn) -> Accept {
         self.log.open(conn);
-        Verdict::Accept
+        Accept::Yes
     }
 
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
@@ -116,9 +116,9 @@ fn no_notification_of_many_threads_is_lost() {
 struct Early(Log, Vec<&'static str>);
 
 impl ConnHandler for Early {
-    fn open(&mut self, _: &Conn) -> Verdict {
+    fn open(&mut self, _: &Conn) -> Accept {
         self.1.push("open");
-        Verdict::Accept
+        Accept::Yes
     }
 
     fn data(&mut self, _: &Conn, bytes: &[u8]) -> usize {
@@ -162,7 +162,7 @@ fn a_notification_waits_for_open() {
 }
 
 /// Each byte is a command for its deadline, which comes after so long.
-struct Timed(Log, Patience, Duration);
+struct Timed(Log, TimeoutAction, Duration);
 
 impl ConnHandler for Timed {
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
@@ -179,7 +179,7 @@ impl ConnHandler for Timed {
         bytes.len()
     }
 
-    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> Patience {
+    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> TimeoutAction {
         assert_eq!(kind, Timeout::Deadline);
         conn.write(b"over").unwrap();
         self.1
@@ -190,7 +190,7 @@ impl ConnHandler for Timed {
     }
 }
 
-fn timed(kind: Kind, patience: Patience, time: Duration) -> (paceline::Pool, Server, Log) {
+fn timed(kind: Kind, patience: TimeoutAction, time: Duration) -> (paceline::Pool, Server, Log) {
     let (pool, log) = (pool(2), Log::new());
     let inner = log.clone();
     let factory = move |_: &Conn| Timed(inner.clone(), patience, time);
@@ -203,7 +203,7 @@ fn a_deadline_comes_once_unless_it_is_put_off_or_unset() {
     let _guard = hang_guard();
     for kind in KINDS {
         with_longer_ticks("a deadline is put off", |tick| {
-            let (_pool, server, log) = timed(kind, Patience::Keep, tick * 8);
+            let (_pool, server, log) = timed(kind, TimeoutAction::Keep, tick * 8);
             let mut client = Client::connect(&server.addresses()[0]);
             let mut unset = Client::connect(&server.addresses()[0]);
             let mut never = Client::connect(&server.addresses()[0]);
@@ -242,7 +242,7 @@ fn a_deadline_comes_once_unless_it_is_put_off_or_unset() {
 fn a_deadline_may_end_its_connection() {
     let _guard = hang_guard();
     for kind in KINDS {
-        let (_pool, server, log) = timed(kind, Patience::Close, TICK);
+        let (_pool, server, log) = timed(kind, TimeoutAction::Close, TICK);
         let mut client = Client::connect(&server.addresses()[0]);
         client.send("!");
         let _ = client.rest_or_reset();

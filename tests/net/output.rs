@@ -3,7 +3,9 @@
 use crate::common::{Count, LONG, hang_guard, until, with_longer_ticks};
 use crate::kit::*;
 use paceline::Error;
-use paceline::net::{Conn, ConnHandler, Reason, Server, ServerBuilder, Timeout, Verdict, Wrote};
+use paceline::net::{
+    Accept, Conn, ConnHandler, Reason, Server, ServerBuilder, Timeout, WriteStatus,
+};
 use std::io::{IoSlice, Read};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -105,16 +107,16 @@ struct Told {
 struct Pressing(Log, Told);
 
 impl ConnHandler for Pressing {
-    fn open(&mut self, conn: &Conn) -> Verdict {
+    fn open(&mut self, conn: &Conn) -> Accept {
         self.0.open(conn);
-        Verdict::Accept
+        Accept::Yes
     }
 
     /// Each byte asks for a kilobyte; it stops where the output presses.
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
         for (index, byte) in bytes.iter().enumerate() {
             self.1.consumed.up();
-            if conn.write(&[*byte; 1024]).unwrap() == Wrote::AboveHighMark {
+            if conn.write(&[*byte; 1024]).unwrap() == WriteStatus::AboveHighMark {
                 return index + 1;
             }
         }
@@ -344,9 +346,9 @@ fn abort_loses_what_is_queued_and_tcp_peers_see_a_reset() {
 struct Later(Log);
 
 impl ConnHandler for Later {
-    fn open(&mut self, conn: &Conn) -> Verdict {
+    fn open(&mut self, conn: &Conn) -> Accept {
         self.0.open(conn);
-        Verdict::Accept
+        Accept::Yes
     }
 
     fn data(&mut self, _: &Conn, bytes: &[u8]) -> usize {

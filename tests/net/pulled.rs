@@ -3,7 +3,8 @@
 use crate::common::{PATIENCE, Random, finish, forked, hang_guard, in_child, readable, until};
 use crate::kit::{Client, KINDS, Kind, Listening, end, pattern, pool};
 use paceline::net::{
-    ConnEvent, ConnEventKind, PulledServer, Reason, Server, ServerBuilder, Timeout, Wanted, Wrote,
+    ConnEvent, ConnEventKind, PulledServer, Reason, Server, ServerBuilder, Timeout, Wanted,
+    WriteStatus,
 };
 use paceline::{Error, Pool};
 use std::collections::HashMap;
@@ -574,7 +575,7 @@ fn outgoing_connections_are_pulled_too() {
         let wanted = Wanted::OPENED | Wanted::CLOSED;
         let server = Server::builder(&pool).serve_pulled(Wanted::NONE).unwrap();
         let conn = server.connect(echoes.server().addresses()[0].clone(), wanted).unwrap();
-        assert_ne!(conn.write(b"to and fro").unwrap(), Wrote::AboveHighMark);
+        assert_ne!(conn.write(b"to and fro").unwrap(), WriteStatus::AboveHighMark);
         assert_eq!(expect(&server, ConnEventKind::Opened).conn().id(), conn.id());
         expect_bytes(&server, b"to and fro");
         conn.close().unwrap();

@@ -5,8 +5,8 @@ use crate::common::{Count, LONG, until};
 use paceline::Pool;
 use paceline::http::{Http, HttpBuilder, Next, Request, RequestBody, RequestEnd, Response};
 use paceline::net::{
-    Address, Conn, ConnHandler, Datagrams, Filter, Inflow, Listen, Patience, Reason, Server,
-    ServerBuilder, Timeout, ToAddress, UdpSocket, Verdict,
+    Accept, Address, Conn, ConnHandler, Datagrams, Filter, FilterRead, Listen, Reason, Server,
+    ServerBuilder, Timeout, TimeoutAction, ToAddress, UdpSocket,
 };
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -159,7 +159,7 @@ impl Hooks {
 }
 
 impl ConnHandler for Hooks {
-    fn open(&mut self, conn: &Conn) -> Verdict {
+    fn open(&mut self, conn: &Conn) -> Accept {
         if self.place == "notified" {
             conn.handle().notify().unwrap();
         }
@@ -167,7 +167,7 @@ impl ConnHandler for Hooks {
             conn.set_deadline(Some(MS));
         }
         self.at("open");
-        Verdict::Accept
+        Accept::Yes
     }
 
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
@@ -191,9 +191,9 @@ impl ConnHandler for Hooks {
         self.at("written");
     }
 
-    fn timeout(&mut self, _: &Conn, _: Timeout) -> Patience {
+    fn timeout(&mut self, _: &Conn, _: Timeout) -> TimeoutAction {
         self.at("timeout");
-        Patience::Close
+        TimeoutAction::Close
     }
 
     fn notified(&mut self, _: &Conn) {
@@ -293,10 +293,10 @@ impl Filter for Plain {
         bytes: &[u8],
         plain: &mut Vec<u8>,
         _: &mut Vec<u8>,
-    ) -> io::Result<Inflow> {
+    ) -> io::Result<FilterRead> {
         self.at("received");
         plain.extend_from_slice(bytes);
-        Ok(Inflow::Open)
+        Ok(FilterRead::Open)
     }
 
     fn written(&mut self, bytes: &[u8], wire: &mut Vec<u8>) -> io::Result<()> {

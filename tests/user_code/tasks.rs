@@ -5,7 +5,7 @@ use crate::common::{Count, LONG};
 use paceline::Pool;
 use paceline::task::{
     Attempt, Backoff, EndRecord, Fault, Middleware, Observer, Outcome, Phases, Retry, Status,
-    StuckRecord, Task, WorkerPool,
+    StuckRecord, TaskHandle, WorkerPool,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,24 +24,24 @@ pub const DRIVERS: &[(&str, Driver)] = &[
         let _in_drop = panics(|| drop(value));
         ends(workers);
     }),
-    ("Kind::task", |pool, bang| {
+    ("TaskType::task", |pool, bang| {
         let workers = WorkerPool::new(pool);
-        let kind = workers.kind("kind").build().unwrap();
+        let kind = workers.task_type("kind").build().unwrap();
         failed(kind.task(always(bang)).key("key").submit().map_err(drop).unwrap());
         // One that waits for its time is dropped unrun, by whoever cancels it.
         let waits = kind.task(always(bang)).delay(LONG).submit().map_err(drop).unwrap();
         let _in_drop = panics(|| assert!(waits.cancel()));
         ends(workers);
     }),
-    ("Kind::submit", |pool, bang| {
+    ("TaskType::submit", |pool, bang| {
         let workers = WorkerPool::new(pool);
-        let kind = workers.kind("kind").build().unwrap();
+        let kind = workers.task_type("kind").build().unwrap();
         failed(kind.submit(always(bang)).map_err(drop).unwrap());
         ends(workers);
     }),
-    ("Kind::submit_batch", |pool, bang| {
+    ("TaskType::submit_batch", |pool, bang| {
         let workers = WorkerPool::new(pool);
-        let kind = workers.kind("kind").build().unwrap();
+        let kind = workers.task_type("kind").build().unwrap();
         let mut tasks = Vec::new();
         kind.submit_batch((0..40).map(|_| always(bang)), &mut tasks).map_err(drop).unwrap();
         tasks.drain(..).for_each(failed);
@@ -55,28 +55,28 @@ pub const DRIVERS: &[(&str, Driver)] = &[
     }),
     ("TaskBuilder::submit", |pool, bang| {
         let workers = WorkerPool::new(pool);
-        let kind = workers.kind("kind").build().unwrap();
+        let kind = workers.task_type("kind").build().unwrap();
         let mut tasks = Vec::new();
         let batch = kind.batch().key("key");
         batch.submit((0..40).map(|_| always(bang)), &mut tasks).map_err(drop).unwrap();
         tasks.into_iter().for_each(failed);
         ends(workers);
     }),
-    ("Kind::post", |pool, bang| {
+    ("TaskType::post", |pool, bang| {
         let workers = WorkerPool::new(pool);
-        let kind = workers.kind("kind").build().unwrap();
+        let kind = workers.task_type("kind").build().unwrap();
         kind.post(crate::pools::once(bang)).map_err(drop).unwrap();
         ends(workers);
     }),
-    ("Kind::task_concurrent", |pool, bang| {
+    ("TaskType::task_concurrent", |pool, bang| {
         let workers = WorkerPool::new(pool);
-        let kind = workers.kind("kind").overlap_retries(true).build().unwrap();
+        let kind = workers.task_type("kind").overlap_retries(true).build().unwrap();
         let charge = bang.charge();
         let work = move |_: &Attempt<'_>| -> () { charge.go() };
         failed(kind.task_concurrent(work).submit().map_err(drop).unwrap());
         ends(workers);
     }),
-    ("Task::on_end", |pool, bang| {
+    ("TaskHandle::on_end", |pool, bang| {
         let workers = WorkerPool::new(pool);
         let told = Count::new();
         let task =
@@ -139,7 +139,7 @@ fn always(bang: Bang) -> impl FnMut(&Attempt<'_>) + Send + 'static {
 }
 
 #[track_caller]
-fn failed<T: Send + 'static>(task: Task<T>) {
+fn failed<T: Send + 'static>(task: TaskHandle<T>) {
     assert_eq!(task.wait().map(|report| report.status).unwrap(), Status::Failed);
 }
 

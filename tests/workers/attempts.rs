@@ -41,7 +41,7 @@ fn a_failure_is_tried_again_as_often_as_was_said() {
     assert_eq!((report.status, report.attempts), (Status::Failed, 3));
     assert_eq!(report.result.unwrap_err().message(), "no 3");
     assert_eq!(*seen.lock().unwrap(), [1, 2, 3]);
-    let kinds = workers.stats().kinds;
+    let kinds = workers.stats().task_types;
     assert_eq!((kinds[0].failed, kinds[0].retried), (1, 2));
     settled(&workers);
 }
@@ -99,7 +99,7 @@ fn a_kind_lends_its_settings_to_its_tasks() {
     let _guard = hang_guard();
     let pool = pool(1);
     let workers = WorkerPool::new(&pool);
-    let build = |retries| workers.kind("k").retry(Retry::fixed(retries, MS)).build();
+    let build = |retries| workers.task_type("k").retry(Retry::fixed(retries, MS)).build();
     let kind = build(1).unwrap();
     let fails = |_: &Attempt<'_>| -> Result<(), _> { Err(Fault::new("no")) };
     assert_eq!(kind.submit(fails).unwrap().wait().unwrap().attempts, 2);
@@ -108,9 +108,9 @@ fn a_kind_lends_its_settings_to_its_tasks() {
     assert_eq!(build(1).unwrap().name(), "k");
     assert_eq!(
         build(2).unwrap_err().to_string(),
-        "kind is k, but must be a name without a kind, or the settings that its kind has"
+        "task type is k, but must be a name without a task type, or the settings of its task type"
     );
-    let wrong = workers.kind("z").timeout(Duration::ZERO).build().unwrap_err();
+    let wrong = workers.task_type("z").timeout(Duration::ZERO).build().unwrap_err();
     assert_eq!(wrong.to_string(), "timeout is 0ns, but must be more than 0, up to 100 years");
     settled(&workers);
 }
@@ -120,7 +120,7 @@ fn what_is_posted_runs_and_is_in_the_pools_books() {
     let _guard = hang_guard();
     let pool = pool(2);
     let workers = WorkerPool::new(&pool);
-    let kind = workers.kind("post").lane(Lane::Low).build().unwrap();
+    let kind = workers.task_type("post").lane(Lane::Low).build().unwrap();
     let (ran, gate) = (Count::new(), Gate::new());
     for _ in 0..100 {
         let ran = ran.clone();
@@ -232,7 +232,7 @@ fn a_time_that_is_over_is_counted_once() {
 fn what_never_began_has_waited_until_its_end() {
     let _guard = hang_guard();
     let stage = Stage::new();
-    let kind = stage.workers.kind("late").build().unwrap();
+    let kind = stage.workers.task_type("late").build().unwrap();
     let task = kind.task_pulled(7).submit().unwrap();
     stage.pass(5 * SECOND);
     _ = stage.pool.shutdown(Duration::ZERO);

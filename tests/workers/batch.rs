@@ -2,7 +2,9 @@
 
 use super::common::{Count, Gate, hang_guard, readable, until};
 use super::kit::{Notes, Stage, pool, settled};
-use paceline::task::{Attempt, Fault, Full, Kind, Phases, Retry, Status, Task, TaskFd, WorkerPool};
+use paceline::task::{
+    Attempt, Fault, OverloadPolicy, Phases, Retry, Status, TaskFd, TaskHandle, TaskType, WorkerPool,
+};
 use paceline::{Lane, Pin, Pool, Rejected};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
@@ -10,7 +12,7 @@ use std::time::Duration;
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// A worker pool of one thread, which is inside a task, with room for four.
-fn held() -> (Pool, WorkerPool, Gate, Task<()>) {
+fn held() -> (Pool, WorkerPool, Gate, TaskHandle<()>) {
     let pool = Pool::builder().threads(1).pin(Pin::None).lane_capacity(4).build().unwrap();
     let workers = WorkerPool::builder(&pool).max_droppable(3).build().unwrap();
     let gate = Gate::new();
@@ -20,11 +22,11 @@ fn held() -> (Pool, WorkerPool, Gate, Task<()>) {
     (pool, workers, gate, first)
 }
 
-fn kind(workers: &WorkerPool, full: Full) -> Kind {
-    workers.kind("batch").full(full).build().unwrap()
+fn kind(workers: &WorkerPool, full: OverloadPolicy) -> TaskType {
+    workers.task_type("batch").full(full).build().unwrap()
 }
 
-fn ends(tasks: Vec<Task<()>>) -> Vec<Status> {
+fn ends(tasks: Vec<TaskHandle<()>>) -> Vec<Status> {
     tasks.into_iter().map(|task| task.wait().unwrap().status).collect()
 }
 
@@ -33,7 +35,7 @@ fn a_batch_is_as_many_tasks() {
     let _guard = hang_guard();
     let pool = pool(2);
     let workers = WorkerPool::new(&pool);
-    let kind = kind(&workers, Full::default());
+    let kind = kind(&workers, OverloadPolicy::default());
     let mut tasks = Vec::new();
     kind.submit_batch((0..1000).map(|number| move |_: &Attempt<'_>| number), &mut tasks).unwrap();
     for (number, task) in tasks.into_iter().enumerate() {
@@ -47,7 +49,7 @@ fn a_batch_is_as_many_tasks() {
 fn what_a_full_lane_does_not_take_comes_back_in_order() {
     let _guard = hang_guard();
     let (_pool, workers, gate, first) = held();
-    let kind = kind(&workers, Full::Reject);
+    let kind = kind(&workers, OverloadPolicy::Reject);
     let (notes, mut tasks) = (Notes::default(), Vec::new());
     let submitted = kind.submit_batch((0..50).map(|number| notes.pen(number)), &mut tasks);
     let Err(Rejected::Full(rest)) = submitted else { panic!("there is no room") };
@@ -63,20 +65,21 @@ fn what_a_full_lane_does_not_take_comes_back_in_order() {
     settled(&workers);
 }
 
-fn until_taken(kind: &Kind, work: impl FnMut(&Attempt<'_>) + Send + 'static) -> Task<()> {
-    kind.task(work).full(Full::default()).submit().unwrap()
+fn until_taken(kind: &TaskType, work: impl FnMut(&Attempt<'_>) + Send + 'static) -> TaskHandle<()> {
+    kind.task(work).full(OverloadPolicy::default()).submit().unwrap()
 }
 
 #[test]
 fn a_batch_waits_for_room_or_runs_here() {
     let _guard = hang_guard();
     let (_pool, workers, gate, first) = held();
-    let here = workers.kind("here").full(Full::RunHere).build().unwrap();
+    let here = workers.task_type("here").full(OverloadPolicy::RunHere).build().unwrap();
     let (notes, mut tasks) = (Notes::default(), Vec::new());
     here.submit_batch((0..40).map(|number| notes.pen(number)), &mut tasks).unwrap();
     assert_eq!(notes.take(), (4..40).collect::<Vec<_>>());
-    let (waits, time) = (Full::Wait(Duration::MAX), Full::Wait(Duration::from_millis(1)));
-    let late = workers.kind("late").full(time).build().unwrap();
+    let (waits, time) =
+        (OverloadPolicy::Wait(Duration::MAX), OverloadPolicy::Wait(Duration::from_millis(1)));
+    let late = workers.task_type("late").full(time).build().unwrap();
     let refused = late.submit_batch([notes.pen(0)], &mut tasks);
     let Err(Rejected::Full(rest)) = refused else { panic!("there is no room") };
     assert_eq!(rest.count(), 1);
@@ -100,7 +103,7 @@ fn a_batch_waits_for_room_or_runs_here() {
 fn a_batch_drops_the_oldest() {
     let _guard = hang_guard();
     let (_pool, workers, gate, first) = held();
-    let kind = kind(&workers, Full::DropOldest);
+    let kind = kind(&workers, OverloadPolicy::DropOldest);
     let (notes, mut tasks) = (Notes::default(), Vec::new());
     kind.submit_batch((0..10).map(|number| notes.pen(number)), &mut tasks).unwrap();
     gate.open();
@@ -119,7 +122,7 @@ fn a_batch_has_settings_of_its_own() {
     let _guard = hang_guard();
     let stage = Stage::new();
     let workers = &stage.workers;
-    let kind = workers.kind("batch").lane(Lane::Low).build().unwrap();
+    let kind = workers.task_type("batch").lane(Lane::Low).build().unwrap();
     let (gate, notes) = (Gate::new(), Notes::default());
     let inner = gate.clone();
     let first = kind.submit(move |_: &Attempt<'_>| inner.wait()).unwrap();
@@ -165,7 +168,7 @@ fn a_batch_of_a_key_waits_for_it() {
     let _guard = hang_guard();
     let pool = pool(2);
     let workers = WorkerPool::new(&pool);
-    let kind = kind(&workers, Full::default());
+    let kind = kind(&workers, OverloadPolicy::default());
     let (gate, notes) = (Gate::new(), Notes::default());
     let inner = gate.clone();
     let first = kind.task(move |_: &Attempt<'_>| inner.wait()).key("one").submit().unwrap();
@@ -187,7 +190,7 @@ fn a_batch_that_comes_too_late_comes_back_whole() {
     let _guard = hang_guard();
     let pool = pool(1);
     let workers = WorkerPool::new(&pool);
-    let kind = kind(&workers, Full::default());
+    let kind = kind(&workers, OverloadPolicy::default());
     assert!(workers.shutdown(Phases::default()).drained);
     let (notes, mut tasks) = (Notes::default(), Vec::new());
     let refused = kind.submit_batch((0..50).map(|number| notes.pen(number)), &mut tasks);

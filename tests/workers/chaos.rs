@@ -16,8 +16,8 @@
 
 use super::common::{Random, quiet_panic, until};
 use paceline::task::{
-    Attempt, Backoff, EndRecord, Fault, Full, Kind, Missed, Observer, Phases, Rate, Retry,
-    RetryBudget, Status, WorkerPool,
+    Attempt, Backoff, EndRecord, Fault, MissedTick, Observer, OverloadPolicy, Phases, Rate, Retry,
+    RetryBudget, Status, TaskType, WorkerPool,
 };
 use paceline::{Lane, Pool};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -86,9 +86,9 @@ impl Drop for Life {
 #[derive(Clone)]
 struct Stage {
     workers: WorkerPool,
-    kinds: Arc<Vec<Kind>>,
+    kinds: Arc<Vec<TaskType>>,
     tally: Arc<Tally>,
-    waiting: Arc<Mutex<Vec<paceline::task::Task<u64>>>>,
+    waiting: Arc<Mutex<Vec<paceline::task::TaskHandle<u64>>>>,
 }
 
 impl Stage {
@@ -99,22 +99,22 @@ impl Stage {
         let workers = workers.build().unwrap();
         let backoff = Backoff::exponential(20 * MICRO).cap(500 * MICRO);
         let kinds = vec![
-            workers.kind("plain").build().unwrap(),
-            workers.kind("retried").retry(Retry::new(3, backoff.clone())).build().unwrap(),
+            workers.task_type("plain").build().unwrap(),
+            workers.task_type("retried").retry(Retry::new(3, backoff.clone())).build().unwrap(),
             workers
-                .kind("budgeted")
+                .task_type("budgeted")
                 .retry(Retry::new(9, backoff))
                 .retry_budget(RetryBudget::new(0.5).burst(50))
                 .build()
                 .unwrap(),
             workers
-                .kind("limited")
+                .task_type("limited")
                 .rate(Rate::per_second(1_000_000).burst(4))
                 .retry(Retry::fixed(1, Duration::ZERO))
                 .build()
                 .unwrap(),
             workers
-                .kind("bounded")
+                .task_type("bounded")
                 .max_running(MAX_RUNNING)
                 .retry(Retry::fixed(1, 20 * MICRO))
                 .build()
@@ -130,7 +130,12 @@ impl Stage {
         let work = self.work(random.next(), key, number == BOUNDED, depth);
         let kind = &self.kinds[number];
         let mut task = kind.task(work).lane(Lane::ALL[random.below(4) as usize]);
-        let fulls = [Full::Reject, Full::Wait(100 * MICRO), Full::RunHere, Full::DropOldest];
+        let fulls = [
+            OverloadPolicy::Reject,
+            OverloadPolicy::Wait(100 * MICRO),
+            OverloadPolicy::RunHere,
+            OverloadPolicy::DropOldest,
+        ];
         if let Some(full) = fulls.get(random.below(8) as usize) {
             task = task.full(*full);
         }
@@ -238,7 +243,7 @@ impl Stage {
     }
 
     /// Waits for a task, after cancelling it perhaps.
-    fn resolve(&self, mut task: paceline::task::Task<u64>, cancels: bool) {
+    fn resolve(&self, mut task: paceline::task::TaskHandle<u64>, cancels: bool) {
         if cancels {
             task.cancel();
         }
@@ -297,7 +302,7 @@ fn run(seed: u64, tasks: u64) {
     let pool = pool.build().unwrap();
     let stage = Stage::new(&pool, seed);
     let ticking = stage.workers.task("periodic", |_: &Attempt<'_>| ()).key(0usize);
-    let ticking = ticking.every(300 * MICRO, Missed::Coalesce).unwrap();
+    let ticking = ticking.every(300 * MICRO, MissedTick::Coalesce).unwrap();
     std::thread::scope(|scope| {
         let submitters: Vec<_> = (0..SUBMITTERS)
             .map(|submitter| {
@@ -344,7 +349,7 @@ fn check(stage: &Stage) {
     assert_eq!(audit.timed_out, told(Status::TimedOut));
     assert_eq!(audit.dropped, told(Status::Rejected));
     // The rest is the periodic task's.
-    let periodic = stage.workers.stats().kinds;
+    let periodic = stage.workers.stats().task_types;
     let periodic = periodic.iter().find(|kind| kind.name == "periodic").unwrap();
     assert_eq!(audit.accepted - periodic.accepted, count(&tally.accepted));
     assert_eq!(audit.rejected - periodic.rejected, count(&tally.refused));

@@ -2,7 +2,7 @@
 
 use super::common::{Count, Gate, hang_guard};
 use super::kit::{Notes, Stage, pool, settled, small_stage, use_up_timers};
-use paceline::task::{Attempt, Status, Task, WorkerPool};
+use paceline::task::{Attempt, Status, TaskHandle, WorkerPool};
 use paceline::{Lane, Pin, Pool};
 use std::time::Duration;
 
@@ -176,7 +176,7 @@ fn an_alarm_needs_no_free_timer() {
     let tasks = [3, 1].map(|hours| later(hours).unwrap());
     // Its alarm was another.
     timers.extend(use_up_timers(pool));
-    assert_eq!(tasks.each_ref().map(Task::status), [Status::Pending; 2]);
+    assert_eq!(tasks.each_ref().map(TaskHandle::status), [Status::Pending; 2]);
     gate.open();
     stage.pass(HOUR - MS);
     assert_eq!(notes.take(), [0; 0]);

@@ -2,7 +2,7 @@
 
 use super::common::{Count, Gate, hang_guard, until};
 use super::kit::{pool, settled};
-use paceline::task::{Attempt, Fault, Retry, Status, Task, WorkerPool};
+use paceline::task::{Attempt, Fault, Retry, Status, TaskHandle, WorkerPool};
 use paceline::{Error, Pool, Rejected};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
@@ -42,7 +42,7 @@ fn a_task_that_is_cancelled_as_it_begins_says_whether_it_began() {
     let _guard = hang_guard();
     let pool = pool(1);
     let workers = WorkerPool::new(&pool);
-    let kind = workers.kind("late").build().unwrap();
+    let kind = workers.task_type("late").build().unwrap();
     for _ in 0..1000 {
         let submit = |_| kind.submit(|_: &Attempt<'_>| ()).unwrap();
         let tasks: Vec<_> = (0..64).map(submit).collect();
@@ -179,7 +179,7 @@ impl Drop for Slow {
 #[test]
 fn what_comes_between_two_attempts_is_in_neither() {
     // With a handle nobody is told of the end.
-    type Between = fn(&Pool, &WorkerPool) -> Option<Task<()>>;
+    type Between = fn(&Pool, &WorkerPool) -> Option<TaskHandle<()>>;
     let between: [(&str, Between); 4] = [
         ("a callback", |_, workers| {
             let first = workers.task("first", |_: &Attempt<'_>| ()).submit().unwrap();

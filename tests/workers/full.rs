@@ -2,7 +2,9 @@
 
 use super::common::{Gate, LONG, hang_guard, until};
 use super::kit::{Notes, settled};
-use paceline::task::{Attempt, Fault, Full, Retry, Status, Task, WorkerPool, WorkerPoolBuilder};
+use paceline::task::{
+    Attempt, Fault, OverloadPolicy, Retry, Status, TaskHandle, WorkerPool, WorkerPoolBuilder,
+};
 use paceline::{Lane, Pin, Pool, Rejected};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -15,7 +17,7 @@ struct Held {
     pool: Pool,
     workers: WorkerPool,
     gate: Gate,
-    first: Option<Task<()>>,
+    first: Option<TaskHandle<()>>,
 }
 
 impl Held {
@@ -31,8 +33,8 @@ impl Held {
     }
 
     /// Tasks that are not dropped, until the lane is full.
-    fn fill(&self, lane: Lane) -> Vec<Task<()>> {
-        let kind = self.workers.kind("filler").full(Full::Reject).build().unwrap();
+    fn fill(&self, lane: Lane) -> Vec<TaskHandle<()>> {
+        let kind = self.workers.task_type("filler").full(OverloadPolicy::Reject).build().unwrap();
         let filler = || kind.task(|_: &Attempt<'_>| ()).lane(lane).submit().ok();
         std::iter::from_fn(filler).collect()
     }
@@ -55,7 +57,7 @@ impl Drop for Held {
 #[test]
 fn reject_gives_the_work_back() {
     let _guard = hang_guard();
-    let held = Held::new(4, |builder| builder.full(Full::Reject));
+    let held = Held::new(4, |builder| builder.full(OverloadPolicy::Reject));
     let filled = held.fill(Lane::Normal);
     assert_eq!(filled.len(), 4);
     let value = String::from("mine");
@@ -69,7 +71,7 @@ fn reject_gives_the_work_back() {
     let task = task.submit().unwrap();
     held.gate.open();
     assert_eq!(task.wait().unwrap().result.unwrap(), "mine");
-    let stats = held.workers.stats().kinds;
+    let stats = held.workers.stats().task_types;
     let of = |name: &str| stats.iter().find(|kind| kind.name == name).unwrap().rejected;
     assert_eq!((of("t"), of("filler")), (1, 1));
 }
@@ -77,9 +79,9 @@ fn reject_gives_the_work_back() {
 #[test]
 fn wait_waits_for_its_time_and_no_longer() {
     let _guard = hang_guard();
-    let held = Held::new(2, |builder| builder.full(Full::Wait(MS)));
+    let held = Held::new(2, |builder| builder.full(OverloadPolicy::Wait(MS)));
     let filled = held.fill(Lane::Normal);
-    let submit = |full: Option<Full>| {
+    let submit = |full: Option<OverloadPolicy>| {
         let task = held.workers.task("t", |_: &Attempt<'_>| ());
         match full {
             Some(full) => task.full(full).submit(),
@@ -88,9 +90,12 @@ fn wait_waits_for_its_time_and_no_longer() {
     };
     assert!(matches!(submit(None), Err(Rejected::Full(_))));
     thread::scope(|scope| {
-        let waits = scope.spawn(|| submit(Some(Full::Wait(LONG))));
-        let forever = scope.spawn(|| submit(Some(Full::Wait(Duration::MAX))));
-        assert!(matches!(submit(Some(Full::Wait(Duration::ZERO))), Err(Rejected::Full(_))));
+        let waits = scope.spawn(|| submit(Some(OverloadPolicy::Wait(LONG))));
+        let forever = scope.spawn(|| submit(Some(OverloadPolicy::Wait(Duration::MAX))));
+        assert!(matches!(
+            submit(Some(OverloadPolicy::Wait(Duration::ZERO))),
+            Err(Rejected::Full(_))
+        ));
         held.gate.open();
         for waiter in [waits, forever] {
             let task = waiter.join().unwrap().unwrap();
@@ -110,8 +115,12 @@ fn inside_the_pool_nothing_waits_and_nothing_runs_on_the_stack() {
     let inside = workers.clone();
     let work = move |_: &Attempt<'_>| {
         let submit = |full| inside.task("in", |_: &Attempt<'_>| ()).full(full).submit();
-        let taken: Vec<_> = std::iter::from_fn(|| submit(Full::Reject).ok()).collect();
-        let refused = [Full::Wait(LONG), Full::Wait(Duration::MAX), Full::RunHere];
+        let taken: Vec<_> = std::iter::from_fn(|| submit(OverloadPolicy::Reject).ok()).collect();
+        let refused = [
+            OverloadPolicy::Wait(LONG),
+            OverloadPolicy::Wait(Duration::MAX),
+            OverloadPolicy::RunHere,
+        ];
         let refused = refused.map(|full| matches!(submit(full), Err(Rejected::Full(_))));
         (taken.len(), refused.to_vec())
     };
@@ -123,7 +132,7 @@ fn inside_the_pool_nothing_waits_and_nothing_runs_on_the_stack() {
 #[test]
 fn run_here_runs_the_first_attempt_in_the_submitters_thread() {
     let _guard = hang_guard();
-    let held = Held::new(2, |builder| builder.full(Full::RunHere));
+    let held = Held::new(2, |builder| builder.full(OverloadPolicy::RunHere));
     let filled = held.fill(Lane::Normal);
     let threads = Arc::new(Mutex::new(Vec::new()));
     let inner = Arc::clone(&threads);
@@ -153,7 +162,7 @@ fn run_here_runs_the_first_attempt_in_the_submitters_thread() {
 #[test]
 fn what_runs_here_hears_of_its_time() {
     let _guard = hang_guard();
-    let held = Held::new(2, |builder| builder.full(Full::RunHere));
+    let held = Held::new(2, |builder| builder.full(OverloadPolicy::RunHere));
     let filled = held.fill(Lane::Normal);
     let listens = |attempt: &Attempt<'_>| -> Result<(), Fault> {
         until("the end of its time", || attempt.is_cancelled());
@@ -170,7 +179,7 @@ fn what_runs_here_hears_of_its_time() {
 #[test]
 fn run_here_on_a_thread_of_another_pool() {
     let _guard = hang_guard();
-    let held = Held::new(2, |builder| builder.full(Full::RunHere));
+    let held = Held::new(2, |builder| builder.full(OverloadPolicy::RunHere));
     let filled = held.fill(Lane::Normal);
     let other = super::kit::pool(2);
     let others = WorkerPool::new(&other);
@@ -191,8 +200,9 @@ fn droppable(
     held: &Held,
     lane: Lane,
     work: impl FnMut(&Attempt<'_>) + Send + 'static,
-) -> Result<Task<()>, ()> {
-    let task = held.workers.task("droppable", work).lane(lane).full(Full::DropOldest).submit();
+) -> Result<TaskHandle<()>, ()> {
+    let task =
+        held.workers.task("droppable", work).lane(lane).full(OverloadPolicy::DropOldest).submit();
     task.map_err(|rejected| assert!(matches!(rejected, Rejected::Full(_))))
 }
 
@@ -258,7 +268,7 @@ fn in_a_full_lane_only_those_are_dropped_who_agreed() {
 #[test]
 fn the_pools_end_cancels_what_may_be_dropped() {
     let _guard = hang_guard();
-    let held = Held::new(8, |builder| builder.full(Full::DropOldest).max_droppable(2));
+    let held = Held::new(8, |builder| builder.full(OverloadPolicy::DropOldest).max_droppable(2));
     let tasks: Vec<_> =
         (0..5).map(|_| held.workers.task("d", |_: &Attempt<'_>| ()).submit().unwrap()).collect();
     let _report = held.pool.shutdown(Duration::ZERO);
@@ -273,9 +283,9 @@ fn a_task_with_a_key_has_the_policy_when_it_goes_at_once() {
     let held = Held::new(2, |builder| builder);
     let filled = held.fill(Lane::Normal);
     let keyed = |full| held.workers.task("keyed", |_: &Attempt<'_>| ()).key(7).full(full).submit();
-    assert!(matches!(keyed(Full::Reject), Err(Rejected::Full(_))));
-    assert!(matches!(keyed(Full::DropOldest), Err(Rejected::Full(_))));
-    let task = keyed(Full::RunHere).unwrap();
+    assert!(matches!(keyed(OverloadPolicy::Reject), Err(Rejected::Full(_))));
+    assert!(matches!(keyed(OverloadPolicy::DropOldest), Err(Rejected::Full(_))));
+    let task = keyed(OverloadPolicy::RunHere).unwrap();
     assert_eq!(task.wait().unwrap().worker, None);
     drop(filled);
 }
@@ -283,11 +293,11 @@ fn a_task_with_a_key_has_the_policy_when_it_goes_at_once() {
 #[test]
 fn what_is_posted_has_the_policy_of_its_kind() {
     let _guard = hang_guard();
-    let held = Held::new(2, |builder| builder.full(Full::DropOldest));
+    let held = Held::new(2, |builder| builder.full(OverloadPolicy::DropOldest));
     let filled = held.fill(Lane::Normal);
     let workers = &held.workers;
-    let kind = |name: &str, full| workers.kind(name).full(full).build().unwrap();
-    for full in [Full::Reject, Full::DropOldest, Full::Wait(MS)] {
+    let kind = |name: &str, full| workers.task_type(name).full(full).build().unwrap();
+    for full in [OverloadPolicy::Reject, OverloadPolicy::DropOldest, OverloadPolicy::Wait(MS)] {
         let name = format!("{full:?}");
         let refused = kind(&name, full).post(|| ());
         assert!(matches!(refused, Err(Rejected::Full(_))), "{full:?}");
@@ -295,7 +305,7 @@ fn what_is_posted_has_the_policy_of_its_kind() {
     let (here, there) = (thread::current().id(), Arc::new(Mutex::new(None)));
     let inner = Arc::clone(&there);
     let note = move || *inner.lock().unwrap() = Some(thread::current().id());
-    kind("here", Full::RunHere).post(note).unwrap();
+    kind("here", OverloadPolicy::RunHere).post(note).unwrap();
     assert_eq!(*there.lock().unwrap(), Some(here));
     drop(filled);
 }

@@ -34,12 +34,12 @@ fn a_function_that_does_not_listen_keeps_its_thread_but_not_its_waiter() {
     let expected = [("deaf".to_owned(), report.worker)];
     until("the observer", || *stuck.0.lock().unwrap() == expected);
     let stats = workers.stats();
-    assert_eq!((stats.kinds[0].running, stats.in_flight), (1, 0));
+    assert_eq!((stats.task_types[0].running, stats.in_flight), (1, 0));
     let stuck: Vec<_> =
         stats.stuck.iter().map(|one| (one.name, one.id, Some(one.worker))).collect();
     assert_eq!(stuck, [("deaf", report.id, report.worker)]);
     gate.open();
-    until("its return", || workers.stats().kinds[0].running == 0);
+    until("its return", || workers.stats().task_types[0].running == 0);
     assert!(workers.stats().stuck.is_empty());
     settled(&workers);
 }
@@ -74,7 +74,8 @@ fn a_soft_time_is_told_to_the_function_and_to_nobody_else() {
         assert!(attempt.is_over_softly() && attempt.time_left().is_none());
         attempt.number()
     };
-    let kind = workers.kind("soft").soft_timeout(MS).retry(Retry::fixed(9, MS)).build().unwrap();
+    let kind =
+        workers.task_type("soft").soft_timeout(MS).retry(Retry::fixed(9, MS)).build().unwrap();
     let own = workers.task("own", listens).soft_timeout(2 * MS).submit().unwrap();
     for task in [kind.submit(listens).unwrap(), own] {
         let report = task.wait().unwrap();
@@ -83,7 +84,8 @@ fn a_soft_time_is_told_to_the_function_and_to_nobody_else() {
     assert!(workers.stats().stuck.is_empty());
     let never = kind.task(|attempt: &Attempt<'_>| attempt.is_cancelled()).soft_timeout(HOUR);
     assert!(!never.submit().unwrap().wait().unwrap().result.unwrap());
-    let wrong = workers.kind("z").soft_timeout(Duration::ZERO).build().unwrap_err().to_string();
+    let wrong =
+        workers.task_type("z").soft_timeout(Duration::ZERO).build().unwrap_err().to_string();
     assert_eq!(wrong, "soft_timeout is 0ns, but must be more than 0, up to 100 years");
     settled(&workers);
 }
@@ -96,7 +98,7 @@ fn a_retry_that_cannot_begin_keeps_nobody_waiting() {
     let pool = pool(2);
     let workers = WorkerPool::new(&pool);
     let (gate, told) = (Gate::new(), Count::new());
-    let kind = workers.kind("deaf").retry(Retry::fixed(9, MS)).timeout(MS).grace(MS);
+    let kind = workers.task_type("deaf").retry(Retry::fixed(9, MS)).timeout(MS).grace(MS);
     let kind = kind.build().unwrap();
     let submit = || {
         let inner = gate.clone();
@@ -114,9 +116,9 @@ fn a_retry_that_cannot_begin_keeps_nobody_waiting() {
     let report = submit().unwrap().wait().unwrap();
     assert_eq!((report.status, report.attempts), (Status::TimedOut, 1));
     gate.open();
-    until("their return", || workers.stats().kinds[0].running == 0);
+    until("their return", || workers.stats().task_types[0].running == 0);
     settled(&workers);
-    assert_eq!((gate.entered(), workers.stats().kinds[0].retried), (2, 0));
+    assert_eq!((gate.entered(), workers.stats().task_types[0].retried), (2, 0));
 }
 
 #[test]

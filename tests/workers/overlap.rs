@@ -3,7 +3,7 @@
 use super::common::{Count, Gate, hang_guard, until};
 use super::kit::{Stage, pool, settled};
 use paceline::task::{
-    Attempt, AttemptId, Fault, Health, Kind, Retry, Status, TaskEvent, WorkerPool,
+    Attempt, AttemptId, Fault, Health, Retry, Status, TaskEvent, TaskType, WorkerPool,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -12,9 +12,9 @@ use std::time::Duration;
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Tasks with an attempt's time of one hour, and two retries at once.
-fn overlapping(workers: &WorkerPool) -> Kind {
+fn overlapping(workers: &WorkerPool) -> TaskType {
     let retry = Retry::fixed(2, Duration::ZERO);
-    workers.kind("late").timeout(HOUR).retry(retry).overlap_retries(true).build().unwrap()
+    workers.task_type("late").timeout(HOUR).retry(retry).overlap_retries(true).build().unwrap()
 }
 
 /// The time of the attempts that run is over. What follows may take its time.
@@ -110,7 +110,7 @@ fn who_was_overtaken_is_stuck_and_who_overtakes_is_not() {
     let workers = &stage.workers;
     for delay in [9 * HOUR, Duration::ZERO] {
         let name = format!("after {delay:?}");
-        let kind = workers.kind(&name).timeout(HOUR).retry(Retry::fixed(1, delay));
+        let kind = workers.task_type(&name).timeout(HOUR).retry(Retry::fixed(1, delay));
         let kind = kind.overlap_retries(true).build().unwrap();
         let gates = [Gate::new(), Gate::new()];
         let inner = gates.clone();
@@ -143,9 +143,10 @@ fn without_it_the_retry_waits() {
     let stage = Stage::with(2);
     let workers = &stage.workers;
     let (retry, grace) = (Retry::fixed(1, Duration::ZERO), HOUR * 9);
-    let kind = workers.kind("waits").timeout(HOUR).grace(grace).retry(retry.clone());
+    let kind = workers.task_type("waits").timeout(HOUR).grace(grace).retry(retry.clone());
     let kind = kind.build().unwrap();
-    let both = workers.kind("once").timeout(HOUR).grace(grace).retry(retry).overlap_retries(true);
+    let both =
+        workers.task_type("once").timeout(HOUR).grace(grace).retry(retry).overlap_retries(true);
     let both = both.build().unwrap();
     let gate = Gate::new();
     let inside = Arc::new(AtomicU32::new(0));
@@ -199,7 +200,7 @@ fn places_and_keys_are_kept_until_all_have_returned() {
     for places in [1, 2] {
         let retry = Retry::fixed(1, Duration::ZERO);
         let name = format!("places {places}");
-        let kind = workers.kind(&name).timeout(HOUR).retry(retry).overlap_retries(true);
+        let kind = workers.task_type(&name).timeout(HOUR).retry(retry).overlap_retries(true);
         let kind = kind.max_running(places).build().unwrap();
         let (gate, other) = (Gate::new(), Count::new());
         let inner = gate.clone();
@@ -246,7 +247,7 @@ fn a_storm_of_late_attempts_settles() {
     let workers = WorkerPool::new(&pool);
     let retry = Retry::fixed(3, Duration::ZERO);
     let limit = Duration::from_micros(200);
-    let kind = workers.kind("storm").timeout(limit).retry(retry).overlap_retries(true);
+    let kind = workers.task_type("storm").timeout(limit).retry(retry).overlap_retries(true);
     let kind = kind.max_running(3).build().unwrap();
     let dropped = Count::new();
     const TASKS: u64 = 600;
@@ -303,7 +304,7 @@ fn a_pulled_attempt_is_overtaken_and_completed_in_vain() {
     let stage = Stage::new();
     let workers = &stage.workers;
     let retry = Retry::fixed(1, Duration::ZERO);
-    let kind = workers.kind("pulled").timeout(HOUR).retry(retry).overlap_retries(true);
+    let kind = workers.task_type("pulled").timeout(HOUR).retry(retry).overlap_retries(true);
     let kind = kind.max_running(1).build().unwrap();
     let task = kind.task_pulled(7).submit().unwrap();
     let (first, _) = pulled(workers);

@@ -2,7 +2,7 @@
 
 use super::common::{Count, Gate, hang_guard, until};
 use super::kit::{Notes, Stage, pool, settled};
-use paceline::task::{Attempt, Fault, Missed, Phases, Retry, WorkerPool};
+use paceline::task::{Attempt, Fault, MissedTick, Phases, Retry, WorkerPool};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread;
@@ -23,7 +23,7 @@ fn it_runs_at_each_tick_until_it_is_dropped() {
         inner.add(runs);
     };
     let task = stage.workers.task("tick", work).delay(HOUR / 2);
-    let periodic = task.every(HOUR, Missed::Skip).unwrap();
+    let periodic = task.every(HOUR, MissedTick::Skip).unwrap();
     stage.pass(HOUR);
     assert_eq!(notes.take(), [0; 0]);
     stage.pass(HOUR / 2 + MS);
@@ -42,7 +42,7 @@ fn it_runs_at_each_tick_until_it_is_dropped() {
 
 /// A periodic task whose runs wait at a gate, and what happens to the ticks meanwhile: how many runs
 /// there have been after the gate was opened, and after one tick more.
-fn held_up(missed: Missed) -> [u64; 2] {
+fn held_up(missed: MissedTick) -> [u64; 2] {
     let pool = pool(2);
     let workers = WorkerPool::new(&pool);
     let gate = Gate::new();
@@ -67,9 +67,9 @@ fn held_up(missed: Missed) -> [u64; 2] {
 #[test]
 fn runs_never_overlap_and_missed_ticks_are_counted() {
     let _guard = hang_guard();
-    assert_eq!(held_up(Missed::Skip), [1, 1]);
+    assert_eq!(held_up(MissedTick::Skip), [1, 1]);
     // The one that is owed is no more wanted.
-    assert_eq!(held_up(Missed::Coalesce), [1, 1]);
+    assert_eq!(held_up(MissedTick::Coalesce), [1, 1]);
 }
 
 /// Goal: what is missed is made up for by one run at once, or skipped. Method: a retry that takes three
@@ -77,7 +77,7 @@ fn runs_never_overlap_and_missed_ticks_are_counted() {
 #[test]
 fn missed_ticks_coalesce_or_are_skipped() {
     let _guard = hang_guard();
-    for (missed, expected) in [(Missed::Skip, [1, 2]), (Missed::Coalesce, [2, 3])] {
+    for (missed, expected) in [(MissedTick::Skip, [1, 2]), (MissedTick::Coalesce, [2, 3])] {
         let stage = Stage::new();
         let notes = Notes::default();
         let inner = notes.clone();
@@ -115,7 +115,7 @@ fn a_detached_one_ends_with_the_worker_pool() {
     let _guard = hang_guard();
     let stage = Stage::new();
     let notes = Notes::default();
-    stage.workers.task("tick", notes.pen(1)).every(HOUR, Missed::Skip).unwrap().detach();
+    stage.workers.task("tick", notes.pen(1)).every(HOUR, MissedTick::Skip).unwrap().detach();
     stage.pass(HOUR + MS);
     stage.pass(HOUR);
     assert_eq!(notes.take(), [1, 1]);
@@ -125,7 +125,7 @@ fn a_detached_one_ends_with_the_worker_pool() {
     stage.pass(3 * HOUR);
     assert_eq!(notes.take(), [0; 0]);
     assert_eq!(stage.pool.audit().in_flight, 0);
-    assert!(stage.workers.task("late", notes.pen(1)).every(HOUR, Missed::Skip).is_err());
+    assert!(stage.workers.task("late", notes.pen(1)).every(HOUR, MissedTick::Skip).is_err());
 }
 
 #[test]
@@ -133,9 +133,9 @@ fn a_period_out_of_range_is_named() {
     let pool = pool(1);
     let workers = WorkerPool::new(&pool);
     let task = || workers.task("tick", |_: &Attempt<'_>| ());
-    let error = task().every(Duration::ZERO, Missed::Skip).unwrap_err();
+    let error = task().every(Duration::ZERO, MissedTick::Skip).unwrap_err();
     assert_eq!(error.to_string(), "period is 0ns, but must be 1 microsecond to 100 years");
-    let error = task().delay(Duration::MAX).every(HOUR, Missed::Skip).unwrap_err();
+    let error = task().delay(Duration::MAX).every(HOUR, MissedTick::Skip).unwrap_err();
     assert!(error.to_string().starts_with("delay is 18446744073709551615.999999999s"), "{error}");
 }
 
@@ -154,7 +154,7 @@ fn a_drop_asks_the_run_that_runs_and_cancels_the_one_that_waits() {
         thread::sleep(5 * MS);
         flag.store(false, SeqCst);
     };
-    let asked = workers.task("asked", until_asked).every(MS, Missed::Skip).unwrap();
+    let asked = workers.task("asked", until_asked).every(MS, MissedTick::Skip).unwrap();
     until("a run", || inside.load(SeqCst));
     drop(asked);
     assert!(!inside.load(SeqCst), "it has returned");
@@ -169,7 +169,7 @@ fn a_drop_asks_the_run_that_runs_and_cancels_the_one_that_waits() {
         }
     };
     let task = workers.task("fails", fails).retry(Retry::fixed(1, HOUR));
-    let waits = task.every(MS, Missed::Skip).unwrap();
+    let waits = task.every(MS, MissedTick::Skip).unwrap();
     tried.until(1);
     drop(waits);
     assert_eq!((tried.get(), gone.get()), (1, 1), "its function was dropped");

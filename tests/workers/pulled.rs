@@ -52,7 +52,7 @@ fn an_attempt_is_pulled_and_completed() {
     let _guard = hang_guard();
     let pool = pool(1);
     let workers = WorkerPool::new(&pool);
-    let kind = workers.kind("pulled").build().unwrap();
+    let kind = workers.task_type("pulled").build().unwrap();
     let task = kind.task_pulled(42).submit().unwrap();
     assert_eq!(task.status(), Status::Pending);
     let events = pull_all(&workers);
@@ -77,7 +77,7 @@ fn what_failed_is_pulled_again_until_its_attempts_are_used_up() {
     let _guard = hang_guard();
     let stage = Stage::new();
     let retry = Retry::fixed(2, HOUR);
-    let kind = stage.workers.kind("again").retry(retry).build().unwrap();
+    let kind = stage.workers.task_type("again").retry(retry).build().unwrap();
     let task = kind.task_pulled(1).submit().unwrap();
     for (number, then) in [(1, Status::Retrying), (2, Status::Retrying), (3, Status::Failed)] {
         let (id, seen) = pull_one(&stage.workers);
@@ -97,7 +97,7 @@ fn lanes_are_taken_by_their_weights() {
     let _guard = hang_guard();
     let pool = pool(1);
     let workers = WorkerPool::new(&pool);
-    let kind = workers.kind("lanes").build().unwrap();
+    let kind = workers.task_type("lanes").build().unwrap();
     for token in 0..256 {
         let lane = Lane::ALL[token as usize % 4];
         drop(kind.task_pulled(token).lane(lane).submit().unwrap());
@@ -117,7 +117,7 @@ fn what_was_cancelled_is_never_pulled_but_its_end_is() {
     let _guard = hang_guard();
     let pool = pool(1);
     let workers = WorkerPool::new(&pool);
-    let kind = workers.kind("cancelled").build().unwrap();
+    let kind = workers.task_type("cancelled").build().unwrap();
     let task = kind.task_pulled(5).submit().unwrap();
     assert!(task.cancel());
     let end = TaskEvent::End { token: 5, task: task.id(), status: Status::Cancelled };
@@ -133,7 +133,7 @@ fn what_its_host_rejects_ends_as_that_unless_it_is_out() {
     let _guard = hang_guard();
     let pool = pool(1);
     let workers = WorkerPool::new(&pool);
-    let kind = workers.kind("rejected").build().unwrap();
+    let kind = workers.task_type("rejected").build().unwrap();
     let out = kind.task_pulled(1).submit().unwrap();
     let (id, _) = pull_one(&workers);
     let waits = kind.task_pulled(2).submit().unwrap();
@@ -157,7 +157,7 @@ fn one_that_is_out_is_asked_and_its_answer_counts() {
     let _guard = hang_guard();
     let pool = pool(1);
     let workers = WorkerPool::new(&pool);
-    let kind = workers.kind("asked").retry(Retry::fixed(9, MS)).build().unwrap();
+    let kind = workers.task_type("asked").retry(Retry::fixed(9, MS)).build().unwrap();
     for (result, then) in
         [(Err(Fault::new("gave up")), Status::Cancelled), (Ok(()), Status::Completed)]
     {
@@ -176,7 +176,7 @@ fn one_that_is_out_is_asked_and_its_answer_counts() {
 fn a_time_out_ends_it_though_its_host_does_not_come_back() {
     let _guard = hang_guard();
     let stage = Stage::new();
-    let kind = stage.workers.kind("late").timeout(HOUR).build().unwrap();
+    let kind = stage.workers.task_type("late").timeout(HOUR).build().unwrap();
     let task = kind.task_pulled(6).submit().unwrap();
     let (id, _) = pull_one(&stage.workers);
     stage.pass(HOUR / 2);
@@ -199,7 +199,7 @@ fn a_time_out_ends_it_though_its_host_does_not_come_back() {
 fn a_host_that_is_silent_for_its_lease_has_failed() {
     let _guard = hang_guard();
     let stage = Stage::new();
-    let kind = stage.workers.kind("leased").lease(HOUR).retry(Retry::fixed(1, Duration::ZERO));
+    let kind = stage.workers.task_type("leased").lease(HOUR).retry(Retry::fixed(1, Duration::ZERO));
     let kind = kind.max_running(1).build().unwrap();
     let task = kind.task_pulled(6).key("account 7").submit().unwrap();
     let (gone, _) = pull_one(&stage.workers);
@@ -229,8 +229,8 @@ fn a_host_that_is_silent_for_its_lease_has_failed() {
 fn a_host_that_answers_within_its_lease_is_heard() {
     let _guard = hang_guard();
     let stage = Stage::new();
-    let leased = stage.workers.kind("leased").lease(HOUR).build().unwrap();
-    let free = stage.workers.kind("free").build().unwrap();
+    let leased = stage.workers.task_type("leased").lease(HOUR).build().unwrap();
+    let free = stage.workers.task_type("free").build().unwrap();
     let task = leased.task_pulled(1).submit().unwrap();
     let (id, _) = pull_one(&stage.workers);
     let waits = free.task_pulled(2).submit().unwrap();
@@ -249,7 +249,7 @@ fn a_host_that_answers_within_its_lease_is_heard() {
 fn a_lease_frees_the_key_of_a_task_that_has_ended() {
     let _guard = hang_guard();
     let stage = Stage::new();
-    let kind = stage.workers.kind("leased").lease(2 * HOUR).timeout(HOUR).build().unwrap();
+    let kind = stage.workers.task_type("leased").lease(2 * HOUR).timeout(HOUR).build().unwrap();
     let lost = kind.task_pulled(1).key(7).submit().unwrap();
     let (id, _) = pull_one(&stage.workers);
     let next = kind.task_pulled(2).key(7).submit().unwrap();
@@ -271,7 +271,7 @@ fn a_lease_needs_no_free_timer() {
     let _guard = hang_guard();
     let stage = small_stage();
     let (pool, workers) = (&stage.pool, &stage.workers);
-    let kind = workers.kind("leased").lease(HOUR).build().unwrap();
+    let kind = workers.task_type("leased").lease(HOUR).build().unwrap();
     for _ in 0..2 {
         let tasks = [0, 1, 2].map(|token| kind.task_pulled(token).submit().unwrap());
         let end = |at: u64| TaskEvent::End {
@@ -311,7 +311,7 @@ fn a_limit_needs_no_free_timer() {
     let _guard = hang_guard();
     let stage = small_stage();
     let (pool, workers) = (&stage.pool, &stage.workers);
-    let kind = workers.kind("limited").timeout(HOUR).build().unwrap();
+    let kind = workers.task_type("limited").timeout(HOUR).build().unwrap();
     for _ in 0..2 {
         let limits = [HOUR, 2 * HOUR, HOUR];
         let tasks = [0, 1, 2].map(|token: usize| {
@@ -354,7 +354,7 @@ fn attempt(event: &TaskEvent) -> AttemptId {
 fn the_first_that_is_pulled_may_come_when_handles_are_free() {
     let _guard = hang_guard();
     let stage = small_stage();
-    let kind = stage.workers.kind("pulled").build().unwrap();
+    let kind = stage.workers.task_type("pulled").build().unwrap();
     let timers = use_up_timers(&stage.pool);
     let refused = kind.task_pulled(1).submit().unwrap_err();
     assert!(matches!(refused, Rejected::Full(_)), "{refused:?}");
@@ -372,7 +372,7 @@ fn a_lease_has_a_range() {
     let pool = pool(1);
     let workers = WorkerPool::new(&pool);
     for wrong in [Duration::ZERO, Duration::from_micros(999), Duration::MAX] {
-        let error = workers.kind("leased").lease(wrong).build().unwrap_err();
+        let error = workers.task_type("leased").lease(wrong).build().unwrap_err();
         let expected = format!("lease is {wrong:?}, but must be 1 ms to 100 years");
         assert_eq!(error.to_string(), expected);
     }
@@ -382,7 +382,7 @@ fn a_lease_has_a_range() {
 fn a_soft_time_that_is_over_only_asks() {
     let _guard = hang_guard();
     let stage = Stage::new();
-    let kind = stage.workers.kind("soft").soft_timeout(HOUR).build().unwrap();
+    let kind = stage.workers.task_type("soft").soft_timeout(HOUR).build().unwrap();
     let task = kind.task_pulled(6).submit().unwrap();
     let (id, _) = pull_one(&stage.workers);
     assert!(!stage.workers.is_cancelled(id).unwrap());
@@ -398,7 +398,7 @@ fn a_late_attempt_is_not_overlapped_by_its_retry() {
     let _guard = hang_guard();
     let stage = Stage::new();
     let retry = Retry::fixed(1, Duration::ZERO);
-    let kind = stage.workers.kind("slow").timeout(HOUR).retry(retry).build().unwrap();
+    let kind = stage.workers.task_type("slow").timeout(HOUR).retry(retry).build().unwrap();
     let task = kind.task_pulled(6).submit().unwrap();
     let (id, _) = pull_one(&stage.workers);
     // Less than the grace of an attempt that may be followed by another.
@@ -419,7 +419,7 @@ fn tasks_of_a_key_are_out_one_at_a_time_and_in_order() {
     let _guard = hang_guard();
     let pool = pool(1);
     let workers = WorkerPool::new(&pool);
-    let kind = workers.kind("keyed").build().unwrap();
+    let kind = workers.task_type("keyed").build().unwrap();
     for token in 0..20 {
         drop(kind.task_pulled(token).key("account 7").submit().unwrap());
     }
@@ -437,7 +437,7 @@ fn no_more_are_out_than_may_run() {
     let _guard = hang_guard();
     let pool = pool(1);
     let workers = WorkerPool::new(&pool);
-    let kind = workers.kind("bounded").max_running(2).build().unwrap();
+    let kind = workers.task_type("bounded").max_running(2).build().unwrap();
     for token in 0..6 {
         drop(kind.task_pulled(token).submit().unwrap());
     }
@@ -462,7 +462,7 @@ fn the_place_of_one_that_was_let_go_is_given_back_once() {
     let _guard = hang_guard();
     let pool = pool(1);
     let workers = WorkerPool::new(&pool);
-    let kind = workers.kind("bounded").max_running(1).build().unwrap();
+    let kind = workers.task_type("bounded").max_running(1).build().unwrap();
     let tasks: Vec<_> = (0..5).map(|token| kind.task_pulled(token).submit().unwrap()).collect();
     let (first, _) = pull_one(&workers);
     // The others come to the gate.
@@ -491,7 +491,7 @@ fn the_place_of_one_that_was_let_go_is_given_back_once() {
 fn the_place_of_one_that_is_abandoned_is_free() {
     let _guard = hang_guard();
     let stage = Stage::new();
-    let kind = stage.workers.kind("abandoned").max_running(2).timeout(HOUR).build().unwrap();
+    let kind = stage.workers.task_type("abandoned").max_running(2).timeout(HOUR).build().unwrap();
     for token in 0..6 {
         drop(kind.task_pulled(token).submit().unwrap());
     }
@@ -521,7 +521,7 @@ fn the_place_of_one_that_is_abandoned_is_free() {
 fn a_time_in_the_queue_is_over_though_nobody_pulls() {
     let _guard = hang_guard();
     let stage = Stage::new();
-    let kind = stage.workers.kind("forgotten").build().unwrap();
+    let kind = stage.workers.task_type("forgotten").build().unwrap();
     let task = kind.task_pulled(7).queue_timeout(HOUR).delay(HOUR).submit().unwrap();
     stage.pass(HOUR + MS);
     assert_eq!(task.status(), Status::Pending);
@@ -536,7 +536,7 @@ fn full_gives_the_task_back() {
     let _guard = hang_guard();
     let pool = pool(1);
     let workers = WorkerPool::builder(&pool).max_pulled(2).build().unwrap();
-    let kind = workers.kind("many").build().unwrap();
+    let kind = workers.task_type("many").build().unwrap();
     let _two = [1, 2].map(|token| kind.task_pulled(token).submit().unwrap());
     match kind.task_pulled(3).submit() {
         Err(Rejected::Full(task)) => assert_eq!(task.token(), 3),
@@ -552,7 +552,7 @@ fn the_descriptor_is_readable_while_there_is_something_to_pull() {
     let _guard = hang_guard();
     let pool = pool(1);
     let workers = WorkerPool::new(&pool);
-    let kind = workers.kind("polled").build().unwrap();
+    let kind = workers.task_type("polled").build().unwrap();
     let fd = workers.pollable().unwrap();
     let readable = || readable(fd.as_raw_fd(), 0);
     assert!(!readable());
@@ -570,7 +570,7 @@ fn a_shutdown_waits_for_hosts_and_ends_what_nobody_pulls() {
     let _guard = hang_guard();
     let pool = pool(1);
     let workers = WorkerPool::new(&pool);
-    let kind = workers.kind("last").build().unwrap();
+    let kind = workers.task_type("last").build().unwrap();
     let tasks: Vec<_> = (0..100).map(|token| kind.task_pulled(token).submit().unwrap()).collect();
     let host = {
         let workers = workers.clone();
@@ -593,7 +593,7 @@ fn a_shutdown_waits_for_hosts_and_ends_what_nobody_pulls() {
     assert!(matches!(kind.task_pulled(1).submit(), Err(Rejected::ShutDown(_))));
 
     let workers = WorkerPool::new(&pool);
-    let kind = workers.kind("left").build().unwrap();
+    let kind = workers.task_type("left").build().unwrap();
     let out = kind.task_pulled(1).submit().unwrap();
     let (id, _) = pull_one(&workers);
     let left = kind.task_pulled(2).submit().unwrap();
@@ -615,7 +615,7 @@ fn a_pool_that_stops_ends_what_waits() {
     let _guard = hang_guard();
     let pool = pool(1);
     let workers = WorkerPool::new(&pool);
-    let kind = workers.kind("orphan").build().unwrap();
+    let kind = workers.task_type("orphan").build().unwrap();
     let out = kind.task_pulled(1).submit().unwrap();
     let (id, _) = pull_one(&workers);
     let left = kind.task_pulled(2).submit().unwrap();
@@ -635,7 +635,7 @@ fn what_is_out_when_all_is_gone_has_failed() {
     let _guard = hang_guard();
     let pool = pool(1);
     let workers = WorkerPool::new(&pool);
-    let kind = workers.kind("lost").retry(Retry::fixed(9, HOUR)).build().unwrap();
+    let kind = workers.task_type("lost").retry(Retry::fixed(9, HOUR)).build().unwrap();
     let out = kind.task_pulled(1).submit().unwrap();
     pull_one(&workers);
     drop(pool);
@@ -657,7 +657,7 @@ fn many_hosts_and_submitters_lose_nothing() {
     let pool = pool(2);
     let workers = WorkerPool::new(&pool);
     let retry = Retry::fixed(3, Duration::ZERO);
-    let kind = workers.kind("crowd").retry(retry).build().unwrap();
+    let kind = workers.task_type("crowd").retry(retry).build().unwrap();
     let ends = thread::scope(|scope| {
         let hosts: Vec<_> = (0..3)
             .map(|_| {

@@ -3,14 +3,14 @@
 use super::common::{Count, hang_guard};
 use super::kit::{Notes, Stage, pool, settled};
 use paceline::Rejected;
-use paceline::task::{Attempt, Fault, Kind, Rate, Retry, Status, WorkerPool};
+use paceline::task::{Attempt, Fault, Rate, Retry, Status, TaskType, WorkerPool};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn hourly(workers: &WorkerPool, burst: u32) -> Kind {
-    workers.kind("hourly").rate(Rate::new(1, HOUR).burst(burst)).build().unwrap()
+fn hourly(workers: &WorkerPool, burst: u32) -> TaskType {
+    workers.task_type("hourly").rate(Rate::new(1, HOUR).burst(burst)).build().unwrap()
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn retries_wait_for_their_rate() {
         stage.settle();
         stage.pass(MS);
         // The last failure is a start too.
-        let now = stage.workers.stats().kinds[0].clone();
+        let now = stage.workers.stats().task_types[0].clone();
         assert_eq!(now.retried + now.failed, failed);
         stage.pass(HOUR + MS);
     }

@@ -93,12 +93,13 @@ fn a_budget_keeps_retries_in_bounds() {
     let pool = pool(2);
     let workers = WorkerPool::new(&pool);
     let budget = RetryBudget::new(0.1).per_second(0).burst(5);
-    let kind = workers.kind("storm").retry(Retry::fixed(3, Duration::ZERO)).retry_budget(budget);
+    let kind =
+        workers.task_type("storm").retry(Retry::fixed(3, Duration::ZERO)).retry_budget(budget);
     let kind = kind.build().unwrap();
     let tasks: Vec<_> = (0..200).map(|_| kind.submit(fails).unwrap()).collect();
     let attempts: u32 = tasks.into_iter().map(|task| task.wait().unwrap().attempts).sum();
     settled(&workers);
-    let stats = &workers.stats().kinds[0];
+    let stats = &workers.stats().task_types[0];
     assert_eq!(u64::from(attempts), 200 + stats.retried);
     // A tenth of 200 and what can be saved up; it may be full when some of the 200 come.
     assert!((5..=25).contains(&stats.retried), "{} retries", stats.retried);
@@ -179,12 +180,12 @@ fn a_retry_waits_for_the_attempt_that_is_stuck() {
 fn settings_that_make_no_sense_are_named() {
     let pool = pool(1);
     let workers = WorkerPool::new(&pool);
-    let error = workers.kind("a").retry(Retry::random(1, 2 * MS..=MS)).build().unwrap_err();
+    let error = workers.task_type("a").retry(Retry::random(1, 2 * MS..=MS)).build().unwrap_err();
     assert_eq!(
         error.to_string(),
         "backoff is 2ms..=1ms, but must be a range that begins before it ends"
     );
-    let error = workers.kind("b").retry_budget(RetryBudget::new(-1.0)).build().unwrap_err();
+    let error = workers.task_type("b").retry_budget(RetryBudget::new(-1.0)).build().unwrap_err();
     assert_eq!(error.to_string(), "retry budget's ratio is -1, but must be 0 to 1000");
     let error = WorkerPool::builder(&pool).max_waiting(0).build().unwrap_err();
     assert_eq!(error.to_string(), "max_waiting is 0, but must be 1 to 16777216");

@@ -3,7 +3,9 @@
 use super::common::{Count, Gate, LONG, hang_guard, quiet_panic, until};
 use super::kit::{Notes, Stage, pool, settled};
 use paceline::Rejected;
-use paceline::task::{Attempt, Fault, Kind, Phases, Rate, Retry, Status, Task, WorkerPool};
+use paceline::task::{
+    Attempt, Fault, Phases, Rate, Retry, Status, TaskHandle, TaskType, WorkerPool,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
@@ -11,16 +13,16 @@ use std::time::Duration;
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn bounded(workers: &WorkerPool, attempts: u32) -> Kind {
-    workers.kind("bounded").max_running(attempts).build().unwrap()
+fn bounded(workers: &WorkerPool, attempts: u32) -> TaskType {
+    workers.task_type("bounded").max_running(attempts).build().unwrap()
 }
 
-fn until_waiting(kind: &Kind, count: u64) {
+fn until_waiting(kind: &TaskType, count: u64) {
     until("those who wait", || kind.stats().waiting == count);
 }
 
 /// A task that has a place until the gate is opened.
-fn hold(kind: &Kind, gate: &Gate) -> Task<()> {
+fn hold(kind: &TaskType, gate: &Gate) -> TaskHandle<()> {
     let inner = gate.clone();
     let before = gate.entered();
     let task = kind.submit(move |_: &Attempt<'_>| inner.wait()).unwrap();
@@ -175,7 +177,7 @@ fn what_does_not_listen_keeps_its_place() {
 fn places_and_rates_go_together() {
     let _guard = hang_guard();
     let stage = Stage::new();
-    let kind = stage.workers.kind("both").max_running(1).rate(Rate::new(1, HOUR).burst(2));
+    let kind = stage.workers.task_type("both").max_running(1).rate(Rate::new(1, HOUR).burst(2));
     let kind = kind.build().unwrap();
     stage.pass(2 * HOUR);
     let notes = Notes::default();
@@ -291,7 +293,7 @@ fn who_waits_for_a_place_is_bounded_and_the_bound_has_a_range() {
     for task in waiting.into_iter().chain([first]) {
         assert_eq!(task.wait().unwrap().status, Status::Completed);
     }
-    let wrong = workers.kind("none").max_running(0).build().unwrap_err().to_string();
+    let wrong = workers.task_type("none").max_running(0).build().unwrap_err().to_string();
     assert_eq!(wrong, "max_running is 0, but must be at least 1");
     settled(&workers);
 }

@@ -30,7 +30,7 @@ fn a_drain_lets_everything_end_and_hooks_run_last_first() {
         _ => Ok(()),
     };
     let retry = Retry::fixed(2, Duration::from_millis(1));
-    let kind = workers.kind("drained").retry(retry).build().unwrap();
+    let kind = workers.task_type("drained").retry(retry).build().unwrap();
     let tasks: Vec<_> = (0..50).map(|_| kind.submit(work).unwrap()).collect();
     let report = workers.shutdown(phases(LONG, LONG));
     assert!(report.drained && !report.requested);

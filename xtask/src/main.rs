@@ -34,6 +34,14 @@ const HABITS: &[Habit] = &[
         ],
     },
     Habit {
+        word: "map",
+        takes: "",
+        does: "draws docs/architecture.svg from the sources",
+        commands: &[
+            "PACELINE_BLESS=1 cargo test --package paceline --test architecture the_picture",
+        ],
+    },
+    Habit {
         word: "bench",
         takes: "<echo|http|resp|submit|tasks|hub|queue> [arguments]",
         does: "paceline beside other engines; add --quick for a first look",

@@ -49,7 +49,7 @@ constexpr size_t kKept = 4096;
 struct Workers {
     pace_pool_t *pool;
     pace_workers_t *workers;
-    pace_kind_t *kind;
+    pace_task_type_t *kind;
     std::deque<pace_task_t> kept;
 
     void redeem(size_t count) {
@@ -73,20 +73,20 @@ struct Workers {
 
 extern "C" {
 void *paceline_workers_new(int threads) {
-    pace_kind_config_t config;
+    pace_task_type_config_t config;
     auto *made =
         new Workers{static_cast<pace_pool_t *>(paceline_pool_new(threads)), nullptr, nullptr, {}};
     if (pace_workers_new(made->pool, nullptr, &made->workers) != PACE_OK) abort();
-    pace_kind_config_init(&config, sizeof config);
+    pace_task_type_config_init(&config, sizeof config);
     config.lane = PACE_LANE_HIGH;
     config.timeout_ns = 2000000000;
-    if (pace_kind_new(made->workers, "tick", &config, &made->kind) != PACE_OK) abort();
+    if (pace_task_type_new(made->workers, "tick", &config, &made->kind) != PACE_OK) abort();
     return made;
 }
 
 void paceline_workers_free(void *workers) {
     auto *made = static_cast<Workers *>(workers);
-    pace_kind_free(made->kind);
+    pace_task_type_free(made->kind);
     pace_workers_free(made->workers);
     pace_pool_free(made->pool);
     delete made;

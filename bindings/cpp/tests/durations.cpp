@@ -182,12 +182,12 @@ TEST_CASE("settings keep durations of any type") {
     SETS(HttpConfig, set_body_timeout, body_timeout);
     SETS(HttpConfig, set_keep_alive_timeout, keep_alive_timeout);
     KEEPS(Rate, per);
-    KEEPS(KindConfig, timeout);
-    KEEPS(KindConfig, queue_timeout);
-    KEEPS(KindConfig, deadline);
-    KEEPS(KindConfig, soft_timeout);
-    KEEPS(KindConfig, grace);
-    KEEPS(KindConfig, lease);
+    KEEPS(TaskTypeConfig, timeout);
+    KEEPS(TaskTypeConfig, queue_timeout);
+    KEEPS(TaskTypeConfig, deadline);
+    KEEPS(TaskTypeConfig, soft_timeout);
+    KEEPS(TaskTypeConfig, grace);
+    KEEPS(TaskTypeConfig, lease);
     KEEPS(TaskOptions, timeout);
     KEEPS(TaskOptions, queue_timeout);
     KEEPS(TaskOptions, deadline);
@@ -239,9 +239,9 @@ TEST_CASE("settings keep durations of any type") {
           }));
     // None is over at once, and is not taken for no limit.
     CHECK(no_times([&](auto time) { return is(Retry::fixed(1, 1s).within(time), within, 1); }));
-    TAKES("Full::wait", long_times([](auto time) {
-              pace_kind_config_t raw{};
-              paceline::Full::wait(time).fill(raw);
+    TAKES("OverloadPolicy::wait", long_times([](auto time) {
+              pace_task_type_config_t raw{};
+              paceline::OverloadPolicy::wait(time).fill(raw);
               return raw.full_wait_ns == PACE_FOREVER;
           }));
 }
@@ -427,9 +427,9 @@ TEST_CASE("servers wait as long as a duration of any type says") {
             conn.write(bytes).value();
             return bytes.size();
         }
-        paceline::Patience timeout(Conn &, paceline::Timeout) override {
+        paceline::TimeoutAction timeout(Conn &, paceline::Timeout) override {
             over->set();
-            return paceline::Patience::Keep;
+            return paceline::TimeoutAction::Keep;
         }
         Signal *over;
     };
@@ -532,10 +532,10 @@ TEST_CASE("a negative time is none of those that stand for a default, and foreve
     CHECK(is_refused(Pool::create(paceline::Config().set_threads(1).set_ageing(-1s))));
     CHECK(is_refused(paceline::Hub::create(pool, paceline::HubConfig().set_notice_interval(-1s))));
     const auto workers = paceline::WorkerPool::create(pool).value();
-    paceline::KindConfig unlimited;
+    paceline::TaskTypeConfig unlimited;
     unlimited.timeout = unlimited.queue_timeout = unlimited.deadline = forever;
     unlimited.soft_timeout = unlimited.lease = forever;
-    const auto kind = workers.kind("unlimited", unlimited).value();
+    const auto kind = workers.task_type("unlimited", unlimited).value();
     CHECK(kind.submit([] {}).value().wait().value().completed());
     paceline::TaskOptions over;
     over.deadline = Of<double>(-1e-12);
@@ -565,8 +565,8 @@ TEST_CASE("worker pools wait as long as a duration of any type says") {
     settings.metrics = true;
     settings.outcome_log = paceline::OutcomeLog::create(config).value();
     const auto workers = paceline::WorkerPool::create(pool, settings).value();
-    const auto kind = workers.kind("waits").value();
-    const auto logged = workers.kind("held").value();
+    const auto kind = workers.task_type("waits").value();
+    const auto logged = workers.task_type("held").value();
 
     std::optional<paceline::WorkTask<void>> task;
     TAKES("WorkTask::wait", waits(
@@ -602,7 +602,7 @@ TEST_CASE("worker pools wait as long as a duration of any type says") {
                                   pull, [&] { kind.submit_pulled(1).value().detach(); }));
     while (pull(0ns)) {
     }
-    TAKES("Kind::every", long_times([&](auto time) {
+    TAKES("TaskType::every", long_times([&](auto time) {
               const auto refused = kind.every(time, [] {});
               return code_of(refused) == Code::Invalid &&
                      std::string(refused.error().message()).find("period") != std::string::npos;

@@ -140,7 +140,7 @@ const std::map<std::string, Ends> WAITS{
     {"Periodic",
      [](const Pool &pool, Busy &busy) {
          const auto workers = paceline::WorkerPool::create(pool).value();
-         const auto kind = workers.kind("busy").value();
+         const auto kind = workers.task_type("busy").value();
          const auto periodic = kind.every(1ms, [&busy] { busy(); }).value();
          CHECK(busy.entered.wait());
      }},
@@ -163,7 +163,7 @@ const std::map<std::string, Ends> WAITS{
          // The worker pool's tasks keep the log until the pool is gone.
          const Pool own = make_pool();
          const auto workers = paceline::WorkerPool::create(own, config).value();
-         CHECK(workers.kind("busy").value().submit([] {}).value().wait().value().completed());
+         CHECK(workers.task_type("busy").value().submit([] {}).value().wait().value().completed());
          CHECK(busy.entered.wait());
      }},
     {"Subscription",
@@ -301,7 +301,7 @@ const std::map<std::string, void (*)(const Pool &pool, Unbegun &code)> UNBEGUN{
     {"Periodic",
      [](const Pool &pool, Unbegun &code) {
          const auto workers = paceline::WorkerPool::create(pool).value();
-         const auto kind = workers.kind("waits").value();
+         const auto kind = workers.task_type("waits").value();
          const auto periodic = kind.every(1us, [lent = Lent(code)] { lent(); }).value();
          // The first tick, which submits a run.
          while (periodic.counts().value().runs == 0) {
@@ -332,7 +332,7 @@ const std::map<std::string, const char *> DO_NOT_WAIT{
     {"WorkTask", "names what was submitted"},
     {"Timer", "names what was submitted"},
     {"Strand", "what was accepted runs, as what was posted"},
-    {"Kind", "names its tasks, which go on"},
+    {"TaskType", "names its tasks, which go on"},
     {"WorkerPool", "its tasks go on; shutdown() waits for them, and so does the end of the pool"},
     // What it calls is called by another object.
     {"Response", "completed by whoever has it; its server waits"},
@@ -376,7 +376,7 @@ const std::map<std::string, const char *> DO_NOT_WAIT{
     {"Error", "a value"},
     {"Exception", "a value"},
     {"FixedLength", "a value"},
-    {"Full", "a value"},
+    {"OverloadPolicy", "a value"},
     {"Interest", "a value"},
     {"LengthPrefixed", "a value"},
     {"Ready", "a value"},
@@ -518,7 +518,7 @@ TEST_CASE("an object that goes inside its own callable does not wait for it") {
     });
     ends_inside_its_own_callable<paceline::Periodic>([](const Pool &pool, auto &slot) {
         const auto workers = paceline::WorkerPool::create(pool).value();
-        slot.put(workers.kind("once").value().every(1ms, [&slot] { slot.let_go(); }).value());
+        slot.put(workers.task_type("once").value().every(1ms, [&slot] { slot.let_go(); }).value());
         CHECK(slot.wait());
     });
     for (const auto execution : {paceline::Execution::Serial, paceline::Execution::Inline,
@@ -635,7 +635,7 @@ TEST_CASE("what a task comes to is a std::future") {
     }
 
     const auto workers = paceline::WorkerPool::create(pool).value();
-    const auto kind = workers.kind("futures").value();
+    const auto kind = workers.task_type("futures").value();
     CHECK(*kind.submit([] { return std::make_unique<int>(42); }).value().to_future().get() == 42);
     kind.submit([] {}).value().to_future().get();
     try {

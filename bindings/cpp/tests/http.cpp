@@ -13,7 +13,7 @@ using paceline::Listen;
 using paceline::Request;
 using paceline::RequestBody;
 using paceline::Response;
-using paceline::Wrote;
+using paceline::WriteStatus;
 
 namespace {
 

@@ -242,9 +242,10 @@ TEST_CASE("those who fail are restarted, suspended, resumed, and get their lette
     std::atomic<int> alive{0}, runs{0};
     std::atomic<std::uint64_t> restarts{0};
     std::atomic<bool> failing{true}, told{false};
-    const auto config = SubscriptionConfig()
-                            .set_on_failure(paceline::Fate::DeadLetter, paceline::Retry::fixed(1, 1us))
-                            .set_intensity(paceline::Intensity{1, 1h}.set_suspend_for_good());
+    const auto config =
+        SubscriptionConfig()
+            .set_on_failure(paceline::OnExhausted::DeadLetter, paceline::Retry::fixed(1, 1us))
+            .set_intensity(paceline::Intensity{1, 1h}.set_suspend_for_good());
     Subscription subscription = hub.subscribe(
                                        "a.*",
                                        [&, counted = Counted(alive)](const Message &message) {
@@ -517,15 +518,16 @@ TEST_CASE("requests that nobody waits for") {
 }
 
 TEST_CASE("messages that everybody takes, or nobody") {
-    using paceline::Together;
+    using paceline::PublishItem;
     const Pool pool = make_pool();
     const Hub hub = Hub::create(pool).value();
     const auto debits = hub.mailbox("debit").value();
     const auto credits = hub.mailbox("credit", SubscriptionConfig().set_capacity(1)).value();
     const auto debit = hub.key("debit").value(), credit = hub.key("credit").value();
-    const Together both[] = {{debit, "17", Publication().add_header("trace", "17")}, {credit, "17", {}}};
-    CHECK(hub.publish_together(both).value().enqueued == 2);
-    CHECK(hub.publish_together(both).error() == Code::Full);
+    const PublishItem both[] = {{debit, "17", Publication().add_header("trace", "17")},
+                                {credit, "17", {}}};
+    CHECK(hub.publish_all(both).value().enqueued == 2);
+    CHECK(hub.publish_all(both).error() == Code::Full);
     Message room[4];
     const auto pulled = debits.pull(room, 0ns).value();
     REQUIRE(pulled.size() == 1);
@@ -932,7 +934,7 @@ TEST_CASE("a replay that is pulled is waited for, and what was pulled is buried"
 }
 
 TEST_CASE("a replay's handler is supervised") {
-    using paceline::Fate;
+    using paceline::OnExhausted;
     using paceline::ReplayConfig;
     using paceline::ReplayFrom;
     const Pool pool = make_pool();
@@ -962,7 +964,9 @@ TEST_CASE("a replay's handler is supervised") {
             hub.replay(
                    ">", ReplayFrom::beginning(), handler,
                    [&, counted = Counted(alive)](std::string_view, std::uint64_t) { ++told; },
-                   ReplayConfig().set_on_failure(Fate::DeadLetter, retry).set_supervisor(supervisor))
+                   ReplayConfig()
+                       .set_on_failure(OnExhausted::DeadLetter, retry)
+                       .set_supervisor(supervisor))
                 .value();
         while (!replay.stats().value().suspended) {
             std::this_thread::yield();

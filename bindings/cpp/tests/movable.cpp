@@ -106,11 +106,11 @@ struct Codec {
     const auto workers = paceline::WorkerPool::create(pool, movable()).value();
     PLACE("WorkerPool::create", workers);
     PLACE("WorkerPool::on_shutdown", workers.on_shutdown("", movable()));
-    const auto kind = workers.kind("").value();
-    PLACE("Kind::submit", kind.submit(movable(1)));
-    PLACE("Kind::post", kind.post(movable()));
-    PLACE("Kind::post_batch", kind.post_batch(paceline::span<decltype(movable())>(batch)));
-    PLACE("Kind::every", kind.every(1ms, movable()));
+    const auto kind = workers.task_type("").value();
+    PLACE("TaskType::submit", kind.submit(movable(1)));
+    PLACE("TaskType::post", kind.post(movable()));
+    PLACE("TaskType::post_batch", kind.post_batch(paceline::span<decltype(movable())>(batch)));
+    PLACE("TaskType::every", kind.every(1ms, movable()));
     PLACE("WorkTask::on_end", kind.submit(movable()).value().on_end(movable()));
 
     const auto hub = Hub::create(pool).value();

@@ -9,10 +9,10 @@ using paceline::Completion;
 using paceline::ConnEvent;
 using paceline::Delimited;
 using paceline::Filter;
+using paceline::FilterRead;
 using paceline::FixedLength;
 using paceline::Http;
 using paceline::HttpConfig;
-using paceline::Inflow;
 using paceline::Ip;
 using paceline::LengthPrefixed;
 using paceline::Listen;
@@ -334,10 +334,10 @@ struct Turning : Filter {
     explicit Turning(std::atomic<int> &count) : alive(count) { ++alive; }
     ~Turning() override { --alive; }
 
-    Inflow received(std::string_view bytes, Sink plain, Sink wire) override {
+    FilterRead received(std::string_view bytes, Sink plain, Sink wire) override {
         if (!greeted) {
             if (bytes[0] != '!') {
-                return Inflow::Failed;
+                return FilterRead::Failed;
             }
             greeted = true;
             wire.append("?");
@@ -348,11 +348,11 @@ struct Turning : Filter {
                 throw std::runtime_error("no such letter");
             }
             if (byte == '.') {
-                return Inflow::Ended;
+                return FilterRead::Ended;
             }
             plain.append(std::string(1, static_cast<char>(byte - 1)));
         }
-        return Inflow::Open;
+        return FilterRead::Open;
     }
     bool written(std::string_view bytes, Sink wire) override {
         std::string turned(bytes);

@@ -2,17 +2,17 @@
 
 #include "client.hpp"
 
+using paceline::Accept;
 using paceline::Admission;
 using paceline::Conn;
 using paceline::ConnHandler;
 using paceline::ConnRef;
 using paceline::Listen;
-using paceline::Patience;
 using paceline::Reason;
 using paceline::Server;
 using paceline::ServerConfig;
 using paceline::Timeout;
-using paceline::Verdict;
+using paceline::TimeoutAction;
 
 namespace {
 
@@ -74,10 +74,10 @@ TEST_CASE("a server echoes, and its books balance") {
 TEST_CASE("hooks come in order, and a handler is deleted after close") {
     struct Lines : ConnHandler {
         Lines(Seen &s, std::atomic<int> &alive) : seen(s), counted(alive) {}
-        Verdict open(Conn &conn) override {
+        Accept open(Conn &conn) override {
             seen.add("open " + std::string(conn.is_outgoing() ? "out" : "in"));
             conn.write_tracked("welcome\n", 7).value();
-            return Verdict::Accept;
+            return Accept::Yes;
         }
         std::size_t data(Conn &conn, std::string_view bytes) override {
             const auto end = bytes.find('\n');
@@ -161,10 +161,10 @@ TEST_CASE("a buffer is given away, and comes back if it is refused") {
 TEST_CASE("other threads write, notify and close by a ConnRef") {
     struct Told : ConnHandler {
         Told(Seen &s, ConnRef &r) : seen(s), ref(r) {}
-        Verdict open(Conn &conn) override {
+        Accept open(Conn &conn) override {
             ref = conn.ref();
             seen.opened.set();
-            return Verdict::Accept;
+            return Accept::Yes;
         }
         std::size_t data(Conn &, std::string_view bytes) override { return bytes.size(); }
         void notified(Conn &conn) override { conn.write("notified").value(); }
@@ -205,9 +205,9 @@ TEST_CASE("other threads write, notify and close by a ConnRef") {
 
 TEST_CASE("a connection is refused by its handler, or by a factory that makes none") {
     struct Closed : Echo {
-        Verdict open(Conn &conn) override {
+        Accept open(Conn &conn) override {
             conn.write("not today").value();
-            return Verdict::Refuse;
+            return Accept::Refuse;
         }
     };
     auto pool = Pool::create({2}).value();
@@ -224,19 +224,19 @@ TEST_CASE("a connection is refused by its handler, or by a factory that makes no
 TEST_CASE("times that are over are told") {
     struct Patient : Echo {
         explicit Patient(Seen &s) : seen(s) {}
-        Verdict open(Conn &conn) override {
+        Accept open(Conn &conn) override {
             conn.set_deadline(5ms);
-            return Verdict::Accept;
+            return Accept::Yes;
         }
-        Patience timeout(Conn &conn, Timeout kind) override {
+        TimeoutAction timeout(Conn &conn, Timeout kind) override {
             CHECK(kind == Timeout::Deadline);
             if (seen.closed.count() == 0 && !asked) {
                 asked = true;
                 conn.set_deadline(5ms);
                 conn.write("still there?").value();
-                return Patience::Keep;
+                return TimeoutAction::Keep;
             }
-            return Patience::Close;
+            return TimeoutAction::Close;
         }
         void close(Conn &, Reason reason) override {
             CHECK(reason.timeout() == Timeout::Deadline);
@@ -404,10 +404,10 @@ TEST_CASE("a setting out of its range is named") {
 TEST_CASE("outgoing connections have a handler of their own") {
     struct Caller : ConnHandler {
         explicit Caller(Seen &s) : seen(s) {}
-        Verdict open(Conn &conn) override {
+        Accept open(Conn &conn) override {
             CHECK(conn.is_outgoing());
             conn.write("ping").value();
-            return Verdict::Accept;
+            return Accept::Yes;
         }
         std::size_t data(Conn &conn, std::string_view bytes) override {
             if (bytes.size() < 4) {

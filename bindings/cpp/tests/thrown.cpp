@@ -155,7 +155,7 @@ struct Hooked : ConnHandler {
         }
     }
 
-    paceline::Verdict open(Conn &conn) override {
+    paceline::Accept open(Conn &conn) override {
         at("open");
         if (hook == "timeout") {
             conn.set_deadline(1ns);
@@ -168,7 +168,7 @@ struct Hooked : ConnHandler {
         } else if (hook == "finish") {
             conn.close();
         }
-        return paceline::Verdict::Accept;
+        return paceline::Accept::Yes;
     }
     std::size_t data(Conn &conn, std::string_view bytes) override {
         at("data");
@@ -187,9 +187,9 @@ struct Hooked : ConnHandler {
         at("written");
         conn.close();
     }
-    paceline::Patience timeout(Conn &, paceline::Timeout) override {
+    paceline::TimeoutAction timeout(Conn &, paceline::Timeout) override {
         at("timeout");
-        return paceline::Patience::Close;
+        return paceline::TimeoutAction::Close;
     }
     void notified(Conn &conn) override {
         at("notified");
@@ -210,10 +210,11 @@ struct HookedFilter : paceline::Filter {
             (*trouble)();
         }
     }
-    paceline::Inflow received(std::string_view bytes, paceline::Sink plain, paceline::Sink) override {
+    paceline::FilterRead received(std::string_view bytes, paceline::Sink plain,
+                                  paceline::Sink) override {
         at("received");
         plain.append(bytes);
-        return paceline::Inflow::Open;
+        return paceline::FilterRead::Open;
     }
     bool written(std::string_view bytes, paceline::Sink wire) override {
         at("written");
@@ -410,7 +411,7 @@ struct HookedMiddleware : paceline::Middleware {
     const std::string hook;
 };
 
-bool of_workers(std::function<bool(paceline::WorkerPool &, paceline::Kind &)> does,
+bool of_workers(std::function<bool(paceline::WorkerPool &, paceline::TaskType &)> does,
                 std::shared_ptr<paceline::Middleware> middleware = nullptr,
                 paceline::OutcomeLog log = {}) {
     const Pool pool = make_pool(2);
@@ -420,14 +421,14 @@ bool of_workers(std::function<bool(paceline::WorkerPool &, paceline::Kind &)> do
         config.middleware.push_back(std::move(middleware));
     }
     auto workers = paceline::WorkerPool::create(pool, config).value();
-    auto kind = workers.kind("trouble").value();
+    auto kind = workers.task_type("trouble").value();
     const bool served = does(workers, kind);
     return workers.shutdown({1h, 1h, 1h}).value().drained && workers.audit().value().balances && served;
 }
 
 bool hook_of_middleware(Trouble &trouble, const std::string &hook) {
     return of_workers(
-        [&](paceline::WorkerPool &, paceline::Kind &kind) {
+        [&](paceline::WorkerPool &, paceline::TaskType &kind) {
             return serves(trouble, [&] {
                 kind.submit([&] {
                         if (hook == "on_error") {
@@ -718,8 +719,8 @@ const std::map<std::string, Place> &places() {
              });
          }},
         // Worker pools
-        {"Kind::submit", [](Trouble &t) {
-             return of_workers([&](paceline::WorkerPool &, paceline::Kind &kind) {
+        {"TaskType::submit", [](Trouble &t) {
+             return of_workers([&](paceline::WorkerPool &, paceline::TaskType &kind) {
                  std::vector<paceline::TaskStatus> ends;
                  const bool served = serves(t, [&] {
                      const auto report = kind.submit([&t] { t(); }).value().wait().value();
@@ -729,19 +730,19 @@ const std::map<std::string, Place> &places() {
                  return served && ends[0] == paceline::TaskStatus::Failed && ends[1] == paceline::TaskStatus::Completed;
              });
          }},
-        {"Kind::post", [](Trouble &t) {
-             return of_workers([&](paceline::WorkerPool &, paceline::Kind &kind) {
+        {"TaskType::post", [](Trouble &t) {
+             return of_workers([&](paceline::WorkerPool &, paceline::TaskType &kind) {
                  return serves(t, [&] { kind.post([&t] { t(); }).value(); });
              });
          }},
-        {"Kind::every", [](Trouble &t) {
-             return of_workers([&](paceline::WorkerPool &, paceline::Kind &kind) {
+        {"TaskType::every", [](Trouble &t) {
+             return of_workers([&](paceline::WorkerPool &, paceline::TaskType &kind) {
                  const auto periodic = kind.every(1ms, [&t] { t(); }).value();
                  return serves(t, [] {});
              });
          }},
         {"WorkTask::on_end", [](Trouble &t) {
-             return of_workers([&](paceline::WorkerPool &, paceline::Kind &kind) {
+             return of_workers([&](paceline::WorkerPool &, paceline::TaskType &kind) {
                  return serves(t, [&] {
                      auto task = kind.submit([] {}).value();
                      task.on_end([&t](paceline::TaskStatus) { t(); }).value();
@@ -757,7 +758,7 @@ const std::map<std::string, Place> &places() {
              config.on_outcome = [&t](const paceline::Outcome &) { t(); };
              const auto log = paceline::OutcomeLog::create(config).value();
              return of_workers(
-                        [&](paceline::WorkerPool &, paceline::Kind &kind) {
+                        [&](paceline::WorkerPool &, paceline::TaskType &kind) {
                             return serves(t, [&] { kind.submit([] {}).value().wait().value(); });
                         },
                         nullptr, log) &&
@@ -765,7 +766,7 @@ const std::map<std::string, Place> &places() {
          }},
         {"WorkerPool::on_shutdown", [](Trouble &t) {
              return serves(t, [&] {
-                 CHECK(of_workers([&](paceline::WorkerPool &workers, paceline::Kind &) {
+                 CHECK(of_workers([&](paceline::WorkerPool &workers, paceline::TaskType &) {
                      return workers.on_shutdown("trouble", [&t] { t(); }).has_value();
                  }));
              });
@@ -882,7 +883,7 @@ const char *const ELSEWHERE[] = {
     "ServerConfig::on_exhausted",
     "Listen::filter",
     "Udp::create",               // the hooks of a UdpHandler
-    "Kind::post_batch",          // below
+    "TaskType::post_batch",      // below
     "WorkersConfig::middleware", // the hooks of a Middleware
     "WorkerPool::create",        // below
     "Service::start",            // in hub.cpp, where the library has services
@@ -937,7 +938,7 @@ TEST_CASE("whoever waits gets what was thrown") {
             CHECK(throws([&] { failed.value(); }));
         }
         CHECK(the_pool().submit([] { return 1; }).value().wait().value() == 1);
-        CHECK(of_workers([&](paceline::WorkerPool &, paceline::Kind &kind) {
+        CHECK(of_workers([&](paceline::WorkerPool &, paceline::TaskType &kind) {
             std::vector<std::function<void()>> batch(2, throwing.raise);
             return kind.post_batch(paceline::span<std::function<void()>>(batch)).value() == 2;
         }));
@@ -983,7 +984,7 @@ TEST_CASE("callables whose destructor throws are told, and go") {
         CHECK(ring.has_value());
     }
     CHECK(until_told(5));
-    CHECK(of_workers([&](paceline::WorkerPool &, paceline::Kind &kind) {
+    CHECK(of_workers([&](paceline::WorkerPool &, paceline::TaskType &kind) {
         return kind.submit([ends = Ends(true)] {}).value().wait().value().completed();
     }));
     CHECK(until_told(6));

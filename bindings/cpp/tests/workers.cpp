@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 using paceline::Attempt;
-using paceline::KindConfig;
 using paceline::Lane;
 using paceline::Retry;
 using paceline::TaskOptions;
 using paceline::TaskStatus;
+using paceline::TaskTypeConfig;
 using paceline::WorkerPool;
 
 namespace {
@@ -20,8 +20,8 @@ namespace {
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
-KindConfig three_attempts() {
-    KindConfig config;
+TaskTypeConfig three_attempts() {
+    TaskTypeConfig config;
     config.retry = Retry::fixed(2, milliseconds(0));
     return config;
 }
@@ -37,11 +37,11 @@ void settle(const WorkerPool &workers) {
 TEST_CASE("a retry overtakes a late attempt, whose value is not the task's") {
     const Pool pool = make_pool();
     const WorkerPool workers = WorkerPool::create(pool).value();
-    KindConfig settings;
+    TaskTypeConfig settings;
     settings.retry = Retry::fixed(50, milliseconds(0));
     settings.timeout = milliseconds(100);
     settings.overlap_retries = true;
-    const auto kind = workers.kind("overtaken", settings).value();
+    const auto kind = workers.task_type("overtaken", settings).value();
     std::atomic<bool> open{false};
     auto task = kind.submit([&](Attempt &attempt) {
                         while (attempt.number() == 1 && !open) {
@@ -70,7 +70,7 @@ TEST_CASE("a retry overtakes a late attempt, whose value is not the task's") {
 TEST_CASE("a task of a worker pool says what it returns, and what was thrown") {
     const Pool pool = make_pool();
     const WorkerPool workers = WorkerPool::create(pool).value();
-    const auto kind = workers.kind("values", three_attempts()).value();
+    const auto kind = workers.task_type("values", three_attempts()).value();
 
     auto third = kind.submit([](Attempt &attempt) {
         CHECK_FALSE(attempt.is_cancelled());
@@ -117,10 +117,10 @@ TEST_CASE("a task of a worker pool says what it returns, and what was thrown") {
     finish(pool);
 }
 
-TEST_CASE("a task's options win over its kind's") {
+TEST_CASE("a task's options win over its task type's") {
     const Pool pool = make_pool(1);
     const WorkerPool workers = WorkerPool::create(pool).value();
-    const auto kind = workers.kind("options", three_attempts()).value();
+    const auto kind = workers.task_type("options", three_attempts()).value();
     TaskOptions once;
     once.retry = Retry::none();
     once.lane = Lane::Low;
@@ -158,7 +158,7 @@ TEST_CASE("a task's options win over its kind's") {
     }
     CHECK(ends == static_cast<int>(TaskStatus::Cancelled));
 
-    const auto bad = workers.kind("options", KindConfig{});
+    const auto bad = workers.task_type("options", TaskTypeConfig{});
     CHECK(bad.error() == Code::Invalid);
     settle(workers);
     auto refused = kind.submit([p = std::make_unique<int>(1)] { return *p; });
@@ -169,7 +169,7 @@ TEST_CASE("a task's options win over its kind's") {
 TEST_CASE("callables of worker pools go when they are through") {
     const Pool pool = make_pool();
     const WorkerPool workers = WorkerPool::create(pool).value();
-    const auto kind = workers.kind("gone", three_attempts()).value();
+    const auto kind = workers.task_type("gone", three_attempts()).value();
     const auto shared = std::make_shared<int>(0);
     std::vector<std::function<void()>> work(100, [shared] {});
     using Work = std::function<void()>;
@@ -178,7 +178,7 @@ TEST_CASE("callables of worker pools go when they are through") {
     {
         std::atomic<int> runs{0};
         const auto periodic = kind.every(
-            milliseconds(1), [shared, &runs] { ++runs; }, paceline::Missed::Coalesce);
+            milliseconds(1), [shared, &runs] { ++runs; }, paceline::MissedTick::Coalesce);
         while (runs < 3) {
             std::this_thread::yield();
         }
@@ -196,7 +196,7 @@ TEST_CASE("callables of worker pools go when they are through") {
 TEST_CASE("attempts of worker pools are pulled as data") {
     const Pool pool = make_pool(1);
     const WorkerPool workers = WorkerPool::create(pool).value();
-    const auto kind = workers.kind("pulled", three_attempts()).value();
+    const auto kind = workers.task_type("pulled", three_attempts()).value();
     std::array<pace_task_event_t, 8> events{};
     CHECK(workers.pull(events, milliseconds(0)).error() == Code::TimedOut);
     CHECK(workers.pollable().value() >= 0);
@@ -228,9 +228,9 @@ TEST_CASE("attempts of worker pools are pulled as data") {
 TEST_CASE("a host that is silent for its lease has failed") {
     const Pool pool = make_pool(1);
     const WorkerPool workers = WorkerPool::create(pool).value();
-    KindConfig settings = three_attempts();
+    TaskTypeConfig settings = three_attempts();
     settings.lease = milliseconds(1);
-    const auto kind = workers.kind("leased", settings).value();
+    const auto kind = workers.task_type("leased", settings).value();
     auto task = kind.submit_pulled(42).value();
     std::array<pace_task_event_t, 4> events{};
     for (std::size_t got = 0; got < events.size();) {
@@ -255,7 +255,7 @@ TEST_CASE("a worker pool says how it is") {
     std::string order;
     CHECK(workers.on_shutdown("first", [&] { order += '1'; }));
     CHECK(workers.on_shutdown("last", [&] { order += '2'; }));
-    const auto kind = workers.kind("figured").value();
+    const auto kind = workers.task_type("figured").value();
     CHECK(kind.submit([] {}).value().wait().value().completed());
     const auto health = workers.health().value();
     CHECK(health.health == PACE_HEALTH_READY);
@@ -343,19 +343,19 @@ TEST_CASE("a worker pool is extended by middleware and a log of outcomes") {
         config.name = "extended";
         config.metrics = true;
         config.seed = 7;
-        config.full = paceline::Full::wait();
+        config.full = paceline::OverloadPolicy::wait();
         config.max_droppable = 8;
         config.scaling = paceline::Scaling{};
         config.middleware = {around, std::make_shared<paceline::Middleware>()};
         config.outcome_log = log;
         const WorkerPool workers = WorkerPool::create(pool, config).value();
-        KindConfig settings = three_attempts();
+        TaskTypeConfig settings = three_attempts();
         settings.max_running = 1;
         settings.soft_timeout = hours(1);
         settings.grace = hours(1);
-        settings.full = paceline::Full::run_here();
+        settings.full = paceline::OverloadPolicy::run_here();
         settings.overlap_retries = true;
-        const auto kind = workers.kind("extended", settings).value();
+        const auto kind = workers.task_type("extended", settings).value();
         CHECK(kind.stats().value().discarded == 0);
         const auto failing = [](Attempt &attempt) {
             if (attempt.number() < 3) {
@@ -380,7 +380,7 @@ TEST_CASE("a worker pool is extended by middleware and a log of outcomes") {
         CHECK(kind.post([&] { ++posted; }));
         CHECK(kind.post([&posted, p = std::make_unique<int>(2)] { posted += *p; }));
         TaskOptions options;
-        options.full = paceline::Full::reject();
+        options.full = paceline::OverloadPolicy::reject();
         options.soft_timeout = milliseconds(1);
         options.grace = milliseconds(1);
         options.retry = Retry::none();

@@ -73,10 +73,10 @@ HOOKS = ("Codec", "ConnHandler", "Middleware", "RequestBody")
 #: What only paceline makes.
 MADE = (
     "Admission Attempt Audit Calls Conn Counter Datagram DeadLetter DeadLetterStats DrainReport Frame Future Gauge Handle Headers"
-    " Histogram HistoryStats HttpStats HubAudit HubError Inherited Key KindStats LaneRef Latency LogRecord LogStats Mailbox Message MessageFilter"
+    " Histogram HistoryStats HttpStats HubAudit HubError Inherited Key TaskTypeStats LaneRef Latency LogRecord LogStats Mailbox Message MessageFilter"
     " Outcome OutcomeLogStats Periodic RequestEnd Publisher PublisherStats Receipt Redelivered Replay ReplayMailbox ReplayStats Report Request Retry"
     " ServerStats SetStats ShutdownReport Stats Strand Subscription SubscriptionStats Task TaskFunction TaskReport ThreadStats"
-    " Timer Topic UdpRef UdpStats Watch WebhookStats WorkersAudit WorkersHealth Wrote Rate"
+    " Timer Topic UdpRef UdpStats Watch WebhookStats WorkersAudit WorkersHealth WriteStatus Rate"
 ).split()
 #: What paceline's own files, and the standard executors, call.
 INSIDE = (
@@ -224,7 +224,7 @@ class Table(Case):
         yield row("Hub.publish", hub.publish, {"key": "a"}, **terms)
         batch = {"key": "a", "payloads": [b""]}
         yield row("Hub.publish_batch", hub.publish_batch, batch, key="text", payloads="")
-        yield row("Hub.publish_together", hub.publish_together, {}, messages="")
+        yield row("Hub.publish_all", hub.publish_all, {}, messages="")
         good = {"key": "a", "timeout": 0.0}
         yield row("Hub.request", hub.request, good, **terms, timeout=MAYBE_TIME)
         yield row("Hub.request_async", awaited(hub.request_async), good, **terms, timeout=MAYBE_TIME)

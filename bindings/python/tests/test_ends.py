@@ -308,7 +308,7 @@ class Shutdowns(Case):
         ways: list[Callable[[Hub], Any]] = [
             lambda hub: hub.publish("a", b"x"),
             lambda hub: hub.publish_batch("a", [b"x"]),
-            lambda hub: hub.publish_together([("a", b"x")]),
+            lambda hub: hub.publish_all([("a", b"x")]),
             lambda hub: hub.publisher("name").publish("a", b"x"),
             lambda hub: hub.publisher("name").publish_batch("a", [b"x"]),
             lambda hub: hub.request("a", b"x", 1),

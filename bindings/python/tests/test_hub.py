@@ -403,21 +403,21 @@ class Hubs(Case):
         debits, credits = self.hub.mailbox("debit"), self.hub.mailbox("credit.*", capacity=1)
         credit = self.hub.key("credit.eu")
         both = [("debit", b"17", {"trace": "1"}, "high"), (credit, bytearray(b"17"))]
-        self.assertEqual(self.hub.publish_together(both), paceline.Receipt(2, 2, 2, 0, 0))
+        self.assertEqual(self.hub.publish_all(both), paceline.Receipt(2, 2, 2, 0, 0))
         with self.assertRaises(paceline.Full):
-            self.hub.publish_together(both)
+            self.hub.publish_all(both)
         (debit,) = debits.pull(9, 0)
         self.assertEqual((debit.payload, debit.header("trace"), debit.priority), (b"17", "1", "high"))
         self.assertEqual([each.key for each in credits.pull(9, 0)], ["credit.eu"])
-        self.assertEqual(self.hub.publish_together([]).matched, 0)
-        self.assertEqual(self.hub.publish_together(("debit", b"") for _ in range(3)).enqueued, 3)
+        self.assertEqual(self.hub.publish_all([]).matched, 0)
+        self.assertEqual(self.hub.publish_all(("debit", b"") for _ in range(3)).enqueued, 3)
         for wrong in ([("debit",)], ["debit"], [("debit", 5)], 5):
             with self.assertRaises(TypeError):
-                self.hub.publish_together(wrong)  # type: ignore[arg-type]
+                self.hub.publish_all(wrong)  # type: ignore[arg-type]
         with self.assertRaises(paceline.InvalidError):
-            self.hub.publish_together([("a..b", b"")])
+            self.hub.publish_all([("a..b", b"")])
         with self.hub.mailbox("debit", group="g"), self.assertRaises(paceline.InvalidError):
-            self.hub.publish_together(both)
+            self.hub.publish_all(both)
         self.assertEqual(len(debits.pull(9, 0)), 3)
 
     def test_latencies_are_measured_on_request(self) -> None:

@@ -655,7 +655,7 @@ class Failures(Case):
         with self.assertLogs("paceline", "ERROR") as logs:
             self.hub.publish("a", b"a", {"h": "v"})
             self.hub.publish_batch("a", [b"!b", b"bad"])
-            self.hub.publish_together([("a", b"bad")])
+            self.hub.publish_all([("a", b"bad")])
             publisher = self.hub.publisher("p")
             publisher.publish("a", b"bad")
             publisher.publish_batch("a", [b"!long"])

@@ -607,7 +607,7 @@ class Interrupted(Case):
                 for publish in (
                     lambda: self.hub.publish("d"),
                     lambda: self.hub.publish_batch("d", [b"1", b"2"]),
-                    lambda: self.hub.publish_together([("d", b"1")]),
+                    lambda: self.hub.publish_all([("d", b"1")]),
                     lambda: self.hub.publisher("me").publish("d"),
                 ):
                     with self.assertRaises(kind):

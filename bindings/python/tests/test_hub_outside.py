@@ -14,7 +14,7 @@ from typing import Any
 from unittest import mock
 
 import paceline
-from paceline import Hub, Pool, Retry, Service, Webhook, _outside
+from paceline import Hub, Pool, Retry, Service, Webhook, _integrations
 from paceline import _layout as layout
 from support import Case
 
@@ -114,7 +114,7 @@ class Outside(Case):
                 ctypes.memmove(room, told + b"\0", len(told) + 1)
                 return layout.OK
 
-            with mock.patch.object(_outside.quick, "pace_webhook_last_error", say):
+            with mock.patch.object(_integrations.quick, "pace_webhook_last_error", say):
                 error = webhook.stats().last_error
             self.assertEqual((error or "").encode(), texts[-1])
 

@@ -21,7 +21,7 @@ NAMED = {
     **{f"PACE_READY_{ready.name}": int(ready) for ready in _pool.Ready},
     **{f"PACE_INTEREST_{interest.name}": int(interest) for interest in _pool.Interest},
     **{f"PACE_LANE_{lane.name}": int(lane) for lane in _sources.Lane},
-    **{f"PACE_WROTE_{wrote.name}": int(wrote) for wrote in _server.Wrote},
+    **{f"PACE_WRITE_STATUS_{wrote.name}": int(wrote) for wrote in _server.WriteStatus},
     **{f"PACE_TIMEOUT_{kind.name}": int(kind) for kind in _server.Timeout},
     **{f"PACE_REASON_{reason.name}": int(reason) for reason in _server.Reason},
     **{f"PACE_ROLE_{role.upper()}": row for row, role in enumerate(_pool._ROLES)},

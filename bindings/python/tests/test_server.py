@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Optional
 
 import paceline
-from paceline import Conn, ConnHandler, Pool, Reason, Server, Timeout, Wrote
+from paceline import Conn, ConnHandler, Pool, Reason, Server, Timeout, WriteStatus
 from support import Case, run
 from test_hub_failures import ODD, Broken
 
@@ -178,7 +178,7 @@ class Servers(Case):
         conn = self.next(told, "open")[1]
         client.sendall(b"one")
         self.next(told, "data", b"one")
-        self.assertIn(conn.write_tracked(b"two", 7), (Wrote.SENT, Wrote.QUEUED))
+        self.assertIn(conn.write_tracked(b"two", 7), (WriteStatus.SENT, WriteStatus.QUEUED))
         self.next(told, "written", 7)
         expect(client, b"two")
         self.assertTrue(conn.peer.startswith("127.0.0.1:"))
@@ -456,8 +456,8 @@ class Servers(Case):
             client.sendall(b"x")
             expect(client, b"first abc 0")
             conn = next(iter(server._core.conns.values()))
-            self.assertEqual(conn.write_vectored([]), Wrote.SENT)
-            self.assertEqual(conn.write_vectored(iter([b"1", b"2"])), Wrote.SENT)
+            self.assertEqual(conn.write_vectored([]), WriteStatus.SENT)
+            self.assertEqual(conn.write_vectored(iter([b"1", b"2"])), WriteStatus.SENT)
             expect(client, b"12")
             with self.assertRaises(paceline.Full):
                 conn.write_vectored([b"x" * 1000, b"x" * 3001])
@@ -519,8 +519,8 @@ class Servers(Case):
         server = self.serve(handler, path, output_marks=marks, max_unconsumed=10)
         client = dial(server)
         conn = self.next(told, "open")[1]
-        wrote, sent = Wrote.SENT, 0
-        while wrote is not Wrote.ABOVE_HIGH_MARK:
+        wrote, sent = WriteStatus.SENT, 0
+        while wrote is not WriteStatus.ABOVE_HIGH_MARK:
             wrote = conn.write(b"x" * 5000)
             sent += 5000
         self.assertGreater(conn.queued, 2000)

@@ -1118,14 +1118,12 @@ def requested_of_a_loop(stage: Stage, _: str) -> Call:
     return call
 
 
-@drives(
-    "Hub.publish_batch:payloads", "Hub.publish_together:messages", "Publisher.publish_batch:payloads"
-)
+@drives("Hub.publish_batch:payloads", "Hub.publish_all:messages", "Publisher.publish_batch:payloads")
 def published_as_batch(stage: Stage, place: str) -> Call:
     hub = stage.hub()
     calls: dict[str, Callable[[Any], Any]] = {
         "Hub.publish_batch": lambda items: hub.publish_batch("batch", items(b"x")),
-        "Hub.publish_together": lambda items: hub.publish_together(items(("batch", b"x"))),
+        "Hub.publish_all": lambda items: hub.publish_all(items(("batch", b"x"))),
         "Publisher.publish_batch": lambda items: hub.publisher("one").publish_batch(
             "batch", items(b"x")
         ),
@@ -1682,7 +1680,7 @@ def filtered_here(stage: Stage) -> Any:
     sends = [
         lambda: hub.publish("here"),
         lambda: hub.publish_batch("here", [b"x", b"y"]),
-        lambda: hub.publish_together([("here", b"x")]),
+        lambda: hub.publish_all([("here", b"x")]),
         lambda: publisher.publish("here"),
         lambda: publisher.publish_batch("here", [b"x"]),
         lambda: topic.publish(1),

@@ -964,7 +964,7 @@ class Settings(Workers):
         workers = self.make(metrics=True, name="own")
         n = workers.task(name="counted")(lambda: 5)
         n.submit().result(LONG)
-        self.assertIn('task="counted"', workers.metrics().replace("kind=", "task="))
+        self.assertIn('task="counted"', workers.metrics().replace("task_type=", "task="))
         self.assertIn("families", json.loads(workers.metrics("json")))
         for accept, name, version in (
             (None, "prometheus", "text/plain; version=0.0.4"),

@@ -25,7 +25,7 @@ from paceline._calls import Periodic
 from paceline._future import Future
 from paceline._policy import Chosen, kind_config, limit
 from paceline._pool import Flow
-from paceline._reports import KindStats, ShutdownReport
+from paceline._reports import TaskTypeStats, ShutdownReport
 from paceline._scaling import Scaler
 from paceline._workers import _is_stuck
 from support import Case
@@ -73,7 +73,12 @@ class Given(Case):
         default, name, threads = self.core()
         self.assertEqual((name, threads), ("workers", 4))
         expected = {"max_waiting": 65536, "max_pulled": 1 << 20, "max_tasks": 1 << 22, "seed": 0}
-        expected |= {"metrics": False, "name": b"workers", "scaling": False, "full": layout.FULL_DEFAULT}
+        expected |= {
+            "metrics": False,
+            "name": b"workers",
+            "scaling": False,
+            "full": layout.OVERLOAD_DEFAULT,
+        }
         expected |= {"max_droppable": 0, "outcome_log": None}
         self.assertEqual({key: default[key] for key in expected}, expected)
         for given, changed in (
@@ -629,8 +634,8 @@ class Told(Workers):
                 calls.submit()
         stats = calls.stats()
         self.assertEqual((stats.submitted, stats.accepted, stats.rejected), (5, 2, 3))
-        native = (name for name, *_ in layout.KindStats._fields_)
-        self.assertLessEqual(set(KindStats.__dataclass_fields__), set(native))
+        native = (name for name, *_ in layout.TaskTypeStats._fields_)
+        self.assertLessEqual(set(TaskTypeStats.__dataclass_fields__), set(native))
 
     def test_figures(self) -> None:
         workers = self.make(threads=1, metrics=True, name="figured")

@@ -5,7 +5,7 @@ use super::node::Node;
 use crate::admin::OutcomeLogBuilder;
 use crate::log::{ALLOWED_LEVELS, Levels, LogBuilder};
 use crate::pool::{Builder, MAX_JOINED, MAX_THREADS, Pin, Promotion, SourceKind};
-use crate::task::{Full, WorkerPoolBuilder};
+use crate::task::{OverloadPolicy, WorkerPoolBuilder};
 use bytesize::ByteSize;
 use core::fmt;
 use core::time::Duration;
@@ -283,7 +283,7 @@ macro_rules! section {
     };
 }
 
-impl Stored for Full {
+impl Stored for OverloadPolicy {
     fn from_value(value: Value) -> Option<Self> {
         match String::from_value(value)?.as_str() {
             "wait" => Some(Self::Wait(Duration::MAX)),
@@ -337,7 +337,7 @@ section! {
     WorkerSettings in workers, for WorkerPoolBuilder, rows WORKERS:
     min_active: usize, Kind::Count { low: 1, high: MAX_THREADS as u64 }, "all threads of the pool",
         "The least number of active threads: if it is set, more are active as tasks wait.";
-    full: Full, Kind::Choice(&["wait", "reject", "run_here", "drop_oldest"]), "wait",
+    full: OverloadPolicy, Kind::Choice(&["wait", "reject", "run_here", "drop_oldest"]), "wait",
         "What is done with a task for which its lane has no room.";
     max_droppable: usize, Kind::Count { low: 1, high: 1 << 24 }, "the pool's lane_capacity",
         "Tasks that may wait until they are dropped for others, in all lanes.";

@@ -77,7 +77,7 @@ pub fn serve(name: &str, quick: bool) -> Result<(), String> {
             let handles = load.tasks as usize + 1000;
             let pool = Pool::builder().threads(2).max_handles(handles).build();
             let pool = pool.map_err(|error| error.to_string())?;
-            let kind = WorkerPool::new(&pool).kind("delayed").build();
+            let kind = WorkerPool::new(&pool).task_type("delayed").build();
             let kind = kind.map_err(|error| error.to_string())?;
             measure(&load, |delay, due| {
                 let task = kind.task(move |_| note(due)).delay(delay).submit();

@@ -5,7 +5,7 @@ use std::collections::vec_deque::Drain;
 use std::iter;
 use std::time::Duration;
 
-use paceline::task::{Kind, Task, WorkerPool};
+use paceline::task::{TaskHandle, TaskType, WorkerPool};
 use paceline::{Lane, Pool};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
@@ -126,19 +126,19 @@ impl Peer for Submits {
 struct Tasks {
     /// It ends when this is dropped.
     _pool: Pool,
-    kind: Kind,
+    kind: TaskType,
     limited: bool,
-    kept: Kept<Task<()>>,
+    kept: Kept<TaskHandle<()>>,
 }
 
 impl Tasks {
     fn new(limited: bool) -> Self {
         let pool = pool();
-        let kind = WorkerPool::new(&pool).kind("tick").build().expect("plain settings");
+        let kind = WorkerPool::new(&pool).task_type("tick").build().expect("plain settings");
         Self { _pool: pool, kind, limited, kept: Kept::default() }
     }
 
-    fn redeem(youngest: Task<()>, others: Drain<'_, Task<()>>) {
+    fn redeem(youngest: TaskHandle<()>, others: Drain<'_, TaskHandle<()>>) {
         for task in iter::once(youngest).chain(others) {
             let report = task.wait().expect("outside of the pool");
             report.result.expect("it completed");

@@ -25,7 +25,7 @@ pub fn start_latency(asleep: bool, window: Duration) -> Result<(f64, f64), Strin
     let pool = Pool::builder().threads(ORDINARY).reserve(Lane::Critical, 1).build();
     let pool = pool.map_err(|error| error.to_string())?;
     let workers = WorkerPool::new(&pool);
-    let critical = workers.kind("critical").lane(Lane::Critical).build();
+    let critical = workers.task_type("critical").lane(Lane::Critical).build();
     let critical = critical.map_err(|error| error.to_string())?;
     let (begun, end) = (Arc::new(Barrier::new(ORDINARY + 1)), Arc::new(Barrier::new(ORDINARY + 1)));
     if asleep {

@@ -9,7 +9,7 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use paceline::Timer;
-use paceline::task::{Task, WorkerPool};
+use paceline::task::{TaskHandle, WorkerPool};
 use tokio::time::Sleep;
 
 use super::peers::{self, LIMIT};
@@ -43,8 +43,8 @@ fn each(window: Duration, mut burst: impl FnMut()) -> f64 {
 /// that the machine is the same for both.
 fn of_tasks(window: Duration) -> f64 {
     let pool = peers::pool();
-    let kind = WorkerPool::new(&pool).kind("tick").build().expect("plain settings");
-    let mut kept: Vec<Task<()>> = Vec::with_capacity(BURST);
+    let kind = WorkerPool::new(&pool).task_type("tick").build().expect("plain settings");
+    let mut kept: Vec<TaskHandle<()>> = Vec::with_capacity(BURST);
     let mut burst = |limited: bool| {
         for _ in 0..BURST {
             let task = kind.task(|_| ());

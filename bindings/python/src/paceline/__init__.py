@@ -5,9 +5,9 @@ tasks; ``WorkerPool`` runs tasks that have names, retries and limits; ``Server``
 from publishers to whoever subscribes to their keys; ``Queue`` and ``Ring`` carry short byte strings between threads. Importing makes no threads.
 """
 
-from ._around import Middleware
+from ._middleware import Middleware
 from ._attempt import Attempt, current_attempt
-from ._books import Audit
+from ._counters import Audit
 from ._calls import Calls, Periodic, TaskFunction
 from ._dead import DeadLetter, DeadLetterStats, Redelivered
 from ._errors import (
@@ -43,7 +43,7 @@ from ._message import Batch, Message, Receipt
 from ._message_filter import MessageFilter
 from ._metrics import Counter, Gauge, Histogram, metrics_format
 from ._notices import HubError, Threshold, Watch
-from ._outside import Service, Webhook, WebhookStats
+from ._integrations import Service, Webhook, WebhookStats
 from ._outcomes import Outcome, OutcomeLog, OutcomeLogStats
 from ._policy import Rate, Retry, RetryBudget
 from ._pool import (
@@ -61,7 +61,7 @@ from ._pool import (
 )
 from ._publisher import Publisher, PublisherStats
 from ._queue import Queue
-from ._reports import KindStats, ShutdownReport, WorkersAudit, WorkersHealth
+from ._reports import TaskTypeStats, ShutdownReport, WorkersAudit, WorkersHealth
 from ._ring import Ring
 from ._scaling import Scaling
 from ._server import (
@@ -73,7 +73,7 @@ from ._server import (
     Server,
     ServerStats,
     Timeout,
-    Wrote,
+    WriteStatus,
 )
 from ._signals import Signals
 from ._sources import Lane
@@ -130,7 +130,7 @@ __all__ = [
     "InvalidError",
     "Json",
     "Key",
-    "KindStats",
+    "TaskTypeStats",
     "Lane",
     "LaneRef",
     "Latency",
@@ -207,7 +207,7 @@ __all__ = [
     "WorkerPool",
     "WorkersAudit",
     "WorkersHealth",
-    "Wrote",
+    "WriteStatus",
     "current_attempt",
     "inherited",
     "library_path",

@@ -11,7 +11,7 @@ from . import _layout as layout
 from ._library import check, quick
 
 if TYPE_CHECKING:
-    from ._hands import Hand
+    from ._worker_pool import Hand
 
 #: What this thread runs.
 here = threading.local()

@@ -20,11 +20,11 @@ from ._hosts import Native
 from ._library import check, error, lib, quick
 from ._policy import Chosen, FullPolicy, Priority, Retry, full_of, lane_of, retry_of
 from ._pool import Flow, Handle, Pool
-from ._reports import KindStats
+from ._reports import TaskTypeStats
 from ._task import Task
 
 if TYPE_CHECKING:
-    from ._hands import Core
+    from ._worker_pool import Core
 
 T = TypeVar("T")
 C = TypeVar("C", bound="Calls[Any]")
@@ -296,12 +296,12 @@ class TaskFunction(Calls[T]):
     def __call__(self, *args: Any, **kwargs: Any) -> T:
         return self._function(*args, **kwargs)
 
-    def stats(self) -> KindStats:
+    def stats(self) -> TaskTypeStats:
         """What has happened to its tasks."""
-        stats = layout.KindStats()
+        stats = layout.TaskTypeStats()
         stats.struct_size = ctypes.sizeof(stats)
-        check(quick.pace_kind_stats(self._kind.pointer, ctypes.byref(stats)))
-        return KindStats(*(getattr(stats, name) for name in KindStats.__dataclass_fields__))
+        check(quick.pace_task_type_stats(self._kind.pointer, ctypes.byref(stats)))
+        return TaskTypeStats(*(getattr(stats, name) for name in TaskTypeStats.__dataclass_fields__))
 
 
 def _finite(seconds: Optional[float]) -> Optional[float]:

@@ -14,7 +14,7 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from ._arguments import function, number, patience, some_plain, text, wrong
-from ._books import Audit, audit_of
+from ._counters import Audit, audit_of
 from ._lifetime import usable_cpus
 from ._crew import Crew, Task
 from ._future import Future, new_batch

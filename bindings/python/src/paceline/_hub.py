@@ -294,7 +294,7 @@ class Hub:
         del kept
         return answered(status, receipt)
 
-    def publish_together(self, messages: Iterable[tuple[Any, ...]]) -> Receipt:
+    def publish_all(self, messages: Iterable[tuple[Any, ...]]) -> Receipt:
         """Publishes up to 1024 messages, each ``(key, payload)``, ``(key, payload, headers)`` or ``(key, payload,
         headers, priority)``, of one key or several: every mailbox takes its own of them, or nobody gets any. They
         are in order for each subscription; the receipt is the sum of theirs. A mailbox that drops or conflates
@@ -305,7 +305,7 @@ class Hub:
         pointer, receipt = self._core.pointer(), new_receipt()
         self._core.check_draining()
         all = items("messages", messages, "an iterable of tuples")
-        rows = (layout.Together * len(all))()
+        rows = (layout.PublishItem * len(all))()
         kept: list[Any] = []
         for row, message in zip(rows, all):
             if not isinstance(message, tuple) or not 2 <= len(message) <= 4:
@@ -316,7 +316,7 @@ class Hub:
             row.bytes, row.size = base_of(sent) or None, len(sent)
             kept.append((own, sent, publication, fields))
         with self._core.publishing():
-            check(lib.pace_hub_publish_together(pointer, rows, len(all), 0, ctypes.byref(receipt)))
+            check(lib.pace_hub_publish_all(pointer, rows, len(all), 0, ctypes.byref(receipt)))
         del kept
         return told(receipt)
 

@@ -93,11 +93,11 @@ RETRY_LINEAR = 3
 RETRY_EXPONENTIAL = 4
 RETRY_RANDOM = 5
 
-FULL_DEFAULT = 0
-FULL_REJECT = 1
-FULL_WAIT = 2
-FULL_RUN_HERE = 3
-FULL_DROP_OLDEST = 4
+OVERLOAD_DEFAULT = 0
+OVERLOAD_REJECT = 1
+OVERLOAD_WAIT = 2
+OVERLOAD_RUN_HERE = 3
+OVERLOAD_DROP_OLDEST = 4
 
 JITTER_DEFAULT = 0
 JITTER_NONE = 1
@@ -130,8 +130,8 @@ PRIORITY_NORMAL = 0
 PRIORITY_HIGH = 1
 PRIORITY_CRITICAL = 2
 
-FATE_DEAD_LETTER = 0
-FATE_DISCARD = 1
+ON_EXHAUSTED_DEAD_LETTER = 0
+ON_EXHAUSTED_DISCARD = 1
 RESTART_ONE_FOR_ONE = 0
 RESTART_ONE_FOR_ALL = 1
 DEAD_FAILED = 1
@@ -777,8 +777,8 @@ class Retry(ctypes.Structure):
     ]
 
 
-class KindConfig(ctypes.Structure):
-    """``pace_kind_config_t``"""
+class TaskTypeConfig(ctypes.Structure):
+    """``pace_task_type_config_t``"""
 
     _fields_ = [
         ("struct_size", ctypes.c_uint32),
@@ -878,8 +878,8 @@ class AttemptEnd(ctypes.Structure):
     ]
 
 
-class KindStats(ctypes.Structure):
-    """``pace_kind_stats_t``"""
+class TaskTypeStats(ctypes.Structure):
+    """``pace_task_type_stats_t``"""
 
     _fields_ = [
         ("struct_size", ctypes.c_uint32),
@@ -1243,8 +1243,8 @@ class WebhookStats(ctypes.Structure):
     ]
 
 
-class Together(ctypes.Structure):
-    """``pace_together_t``"""
+class PublishItem(ctypes.Structure):
+    """``pace_publish_item_t``"""
 
     _fields_ = [
         ("key", ctypes.c_void_p),
@@ -1407,7 +1407,7 @@ STRUCTURES: dict[str, type[ctypes.Structure]] = {
     "pace_subscription_stats_t": SubscriptionStats,
     "pace_webhook_options_t": WebhookOptions,
     "pace_webhook_stats_t": WebhookStats,
-    "pace_together_t": Together,
+    "pace_publish_item_t": PublishItem,
     "pace_publisher_options_t": PublisherOptions,
     "pace_publisher_stats_t": PublisherStats,
     "pace_dead_filter_t": DeadFilter,
@@ -1431,12 +1431,12 @@ STRUCTURES: dict[str, type[ctypes.Structure]] = {
     "pace_outcome_log_stats_t": OutcomeLogStats,
     "pace_workers_report_t": WorkersReport,
     "pace_retry_t": Retry,
-    "pace_kind_config_t": KindConfig,
+    "pace_task_type_config_t": TaskTypeConfig,
     "pace_task_options_t": TaskOptions,
     "pace_task_report_t": TaskReport,
     "pace_task_event_t": TaskEvent,
     "pace_attempt_end_t": AttemptEnd,
-    "pace_kind_stats_t": KindStats,
+    "pace_task_type_stats_t": TaskTypeStats,
     "pace_workers_audit_t": WorkersAudit,
     "pace_inherited_t": Inherited,
     "pace_ip_t": Ip,

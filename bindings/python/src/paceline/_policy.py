@@ -197,10 +197,10 @@ def kind_config(
     max_running: Optional[int],
     overlap_retries: bool,
     lease: Optional[float],
-) -> layout.KindConfig:
+) -> layout.TaskTypeConfig:
     """What all tasks of a name have. Raises InvalidError."""
-    config = layout.KindConfig()
-    check(quick.pace_kind_config_init(ctypes.byref(config), ctypes.sizeof(config)))
+    config = layout.TaskTypeConfig()
+    check(quick.pace_task_type_config_init(ctypes.byref(config), ctypes.sizeof(config)))
     config.lane = lane_of(priority)
     if retry is not None:
         retry.fill(config.retry)

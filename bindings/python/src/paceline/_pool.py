@@ -16,7 +16,7 @@ from typing import Any, Optional, Protocol, TypeVar, Union
 
 from . import _layout as layout
 from ._arguments import function, instance, nanos, number, patience, plain, some_plain, within, wrong
-from ._books import Audit, audit_of, waiting
+from ._counters import Audit, audit_of, waiting
 from ._crew import Posted, Task, Unhandled
 from ._errors import ForkedError, InvalidError
 from ._future import Future, new_batch

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class KindStats:
+class TaskTypeStats:
     """What has happened to the tasks of a name. Counts never fall, but for ``running``."""
 
     submitted: int

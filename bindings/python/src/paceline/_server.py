@@ -32,7 +32,7 @@ GATHER = 1 << 16
 _ALL = layout.CONSUMED_ALL
 
 
-class Wrote(IntEnum):
+class WriteStatus(IntEnum):
     """What has become of bytes that were written."""
 
     #: All of them are with the kernel.
@@ -104,7 +104,7 @@ class ConnHandler:
         admitted requests have ended and everything is sent, unless ``allow_half_open`` is set."""
 
     def writable(self, conn: Conn) -> None:
-        """The output was above its high mark (Wrote.ABOVE_HIGH_MARK), and has fallen to the low mark."""
+        """The output was above its high mark (WriteStatus.ABOVE_HIGH_MARK), and has fallen to the low mark."""
 
     def written(self, conn: Conn, token: int) -> None:
         """All bytes up to a ``write_tracked`` with this token have been given to the kernel."""
@@ -213,7 +213,7 @@ class Conn:
         self._size = 0
         self._flags = 0
 
-    def write(self, data: BytesLike) -> Wrote:
+    def write(self, data: BytesLike) -> WriteStatus:
         """Writes, in order, without waiting. Raises StaleError if the connection has ended or is to
         be closed, Full if the queue would exceed its maximum: then nothing was taken. An answer whose request was
         not admitted (``admit``) comes too late if meanwhile the connection's idle time is over, its peer has
@@ -225,22 +225,22 @@ class Conn:
         own = data_of("data", data)
         self._pieces.append(own)
         self._size += len(own)
-        return Wrote.QUEUED if self._size < GATHER else self.flush()
+        return WriteStatus.QUEUED if self._size < GATHER else self.flush()
 
-    def flush(self) -> Wrote:
+    def flush(self) -> WriteStatus:
         """Sends what the running hook has written now. Elsewhere there is nothing to send."""
         if self._host != get_ident() or not self._size:
-            return Wrote.SENT
+            return WriteStatus.SENT
         data, self._pieces, self._size = b"".join(self._pieces), [], 0
         return self._write(data)
 
-    def _write(self, data: bytes) -> Wrote:
+    def _write(self, data: bytes) -> WriteStatus:
         wrote = ctypes.c_uint32()
         server, reference = self._core.server, ctypes.byref(wrote)
         check(lib.pace_server_conn_write(server, self.id, data, len(data), reference))
-        return Wrote(wrote.value)
+        return WriteStatus(wrote.value)
 
-    def write_vectored(self, pieces: Iterable[BytesLike]) -> Wrote:
+    def write_vectored(self, pieces: Iterable[BytesLike]) -> WriteStatus:
         """Writes several pieces as one, in one call and without joining them, behind what the running hook
         has written. Raises as ``write``: then none of them was taken."""
         own = [data_of("pieces", piece) for piece in items("pieces", pieces, "several bytes")]
@@ -254,9 +254,9 @@ class Conn:
         wrote = ctypes.c_uint32()
         server, reference = self._core.server, ctypes.byref(wrote)
         check(lib.pace_server_conn_write_vectored(server, self.id, array, len(own), reference))
-        return Wrote(wrote.value)
+        return WriteStatus(wrote.value)
 
-    def write_tracked(self, data: BytesLike, token: int) -> Wrote:
+    def write_tracked(self, data: BytesLike, token: int) -> WriteStatus:
         """Writes, and has ``written`` called with the token when all of it has been sent."""
         data, token = data_of("data", data), whole("token", token, 64)
         self.flush()
@@ -264,7 +264,7 @@ class Conn:
         server, reference = self._core.server, ctypes.byref(wrote)
         size = len(data)
         check(lib.pace_server_conn_write_tracked(server, self.id, data, size, token, reference))
-        return Wrote(wrote.value)
+        return WriteStatus(wrote.value)
 
     def admit(self) -> Optional[Admission]:
         """Inside a hook: begins a request that is answered later. It counts as in work until its Admission is

@@ -31,7 +31,7 @@ from ._contain import report
 from ._policy import Retry, retry_of
 from ._task import PermanentFailure, RetryAfter
 
-_FATES = {"dead-letter": layout.FATE_DEAD_LETTER, "discard": layout.FATE_DISCARD}
+_FATES = {"dead-letter": layout.ON_EXHAUSTED_DEAD_LETTER, "discard": layout.ON_EXHAUSTED_DISCARD}
 _STRATEGIES = {"one-for-one": 0, "one-for-all": 1}
 
 
@@ -234,7 +234,7 @@ class Care:
         delay = self._delay(raised)
         if delay is not None:
             return delay
-        return DISCARD if self.terms.fate == layout.FATE_DISCARD else DEAD
+        return DISCARD if self.terms.fate == layout.ON_EXHAUSTED_DISCARD else DEAD
 
     def _delay(self, raised: BaseException) -> Optional[float]:
         retry, kind = self.terms.retry, type(raised)

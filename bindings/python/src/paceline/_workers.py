@@ -2,11 +2,11 @@
 
 | file | idea |
 |---|---|
-| `_hands.py` | the threads, and what they share |
+| `_worker_pool.py` | the threads, and what they share |
 | `_calls.py` | functions whose calls are submitted; periodic ones |
 | `_task.py`, `_attempt.py` | what a submitter has of a task, and what its function has of an attempt |
 | `_policy.py`, `_keys.py` | settings of names and tasks; numbers for their keys |
-| `_around.py`, `_outcomes.py` | middleware; the log of outcomes |
+| `_middleware.py`, `_outcomes.py` | middleware; the log of outcomes |
 | `_scaling.py` | how many threads are active |
 | `_metrics.py` | figures of a program's own |
 | `_reports.py` | figures, books, health, and how the end went |
@@ -35,11 +35,11 @@ from ._arguments import (
     whole,
     within,
 )
-from ._around import Middleware
+from ._middleware import Middleware
 from ._calls import HELD, Calls, Periodic, TaskFunction
 from ._contain import shown
 from ._errors import InvalidError
-from ._hands import Core, Hand
+from ._worker_pool import Core, Hand
 from ._hosts import Native
 from ._library import check, lib, quick
 from ._metrics import FORMATS, Counter, Gauge, Histogram, kind_of, make
@@ -56,17 +56,17 @@ from ._policy import (
     retry_of,
 )
 from ._pool import Pool
-from ._reports import KindStats, ShutdownReport, WorkersAudit, WorkersHealth
+from ._reports import TaskTypeStats, ShutdownReport, WorkersAudit, WorkersHealth
 from ._scaling import Scaling
 
 T = TypeVar("T")
 
 #: What a file says of ``full``.
 _POLICIES = {
-    layout.FULL_REJECT: "reject",
-    layout.FULL_WAIT: "wait",
-    layout.FULL_RUN_HERE: "run_here",
-    layout.FULL_DROP_OLDEST: "drop_oldest",
+    layout.OVERLOAD_REJECT: "reject",
+    layout.OVERLOAD_WAIT: "wait",
+    layout.OVERLOAD_RUN_HERE: "run_here",
+    layout.OVERLOAD_DROP_OLDEST: "drop_oldest",
 }
 
 
@@ -142,7 +142,7 @@ class WorkerPool:
         if scaling is None and config.scaling:
             scaling = Scaling(min_active=config.min_active)
         # Threads and room are this side's.
-        config.scaling, config.full = False, layout.FULL_DEFAULT
+        config.scaling, config.full = False, layout.OVERLOAD_DEFAULT
         config.max_pulled = whole("max_pulled", max_pulled)
         config.max_tasks = whole("max_tasks", max_tasks)
         config.seed = whole("seed", seed, 64)
@@ -264,11 +264,11 @@ class WorkerPool:
             pointer, core = ctypes.c_void_p(), self._core
             encoded = text("name", known)
             check(
-                lib.pace_kind_new(
+                lib.pace_task_type_new(
                     core.native.pointer, encoded, ctypes.byref(config), ctypes.byref(pointer)
                 )
             )
-            kind = Native(pointer, lib.pace_kind_free)
+            kind = Native(pointer, lib.pace_task_type_free)
             made = TaskFunction(core, self, function, known, kind, base, Chosen())
             update_wrapper(made, inner)
             self._functions[known] = made
@@ -344,7 +344,7 @@ class WorkerPool:
         times = patience("drain", drain), patience("stop", stop), patience("clean_up", clean_up)
         return self._core.shutdown(*times)
 
-    def stats(self) -> dict[str, KindStats]:
+    def stats(self) -> dict[str, TaskTypeStats]:
         """What has happened to the tasks of each name."""
         return {name: each.stats() for name, each in list(self._functions.items())}
 

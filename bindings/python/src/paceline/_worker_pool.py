@@ -47,7 +47,7 @@ from typing import TYPE_CHECKING, Any, Optional
 from . import _layout as layout
 from . import _lifetime
 from ._arguments import nanos
-from ._around import Middleware, through
+from ._middleware import Middleware, through
 from ._attempt import Attempt, here
 from ._contain import interrupts, report, shown, told, without_frame
 from ._crew import has_lock

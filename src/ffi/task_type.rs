@@ -1,4 +1,4 @@
-//! Kinds: the names of tasks, with the settings that all tasks of a name share.
+//! TaskTypes: the names of tasks, with the settings that all tasks of a name share.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, nanos};
@@ -11,38 +11,38 @@ use super::status::*;
 use super::task::{PACE_LANE_NORMAL, ignore, refuse};
 use super::work::{Work, lane as priority};
 use super::workers::{open as open_workers, pace_workers_t};
-use crate::task::{Backoff, Full, Kind, Rate, RetryBudget};
+use crate::task::{Backoff, OverloadPolicy, Rate, RetryBudget, TaskType};
 use core::ffi::{c_char, c_void};
 use core::mem::offset_of;
 use core::ptr;
 use core::time::Duration;
 
-/// For a task: as its kind; for a kind: as its worker pool; for that: wait for room outside the pool's
+/// For a task: as its task type; for a task type: as its worker pool; for that: wait for room outside the pool's
 /// threads, as long as it takes; inside, PACE_EFULL.
-pub const PACE_FULL_DEFAULT: u32 = 0;
+pub const PACE_OVERLOAD_DEFAULT: u32 = 0;
 /// PACE_EFULL at once.
-pub const PACE_FULL_REJECT: u32 = 1;
+pub const PACE_OVERLOAD_REJECT: u32 = 1;
 /// Wait for full_wait_ns at most.
-pub const PACE_FULL_WAIT: u32 = 2;
+pub const PACE_OVERLOAD_WAIT: u32 = 2;
 /// The first attempt runs in the submitter's thread; inside the pool PACE_EFULL.
-pub const PACE_FULL_RUN_HERE: u32 = 3;
+pub const PACE_OVERLOAD_RUN_HERE: u32 = 3;
 /// The oldest task with this policy in the lowest lane is dropped, and ends as PACE_TASK_REJECTED.
-pub const PACE_FULL_DROP_OLDEST: u32 = 4;
+pub const PACE_OVERLOAD_DROP_OLDEST: u32 = 4;
 
 /// The delay before a retry, in nanoseconds: `retry` is 1 after the first failure. It is called on the
 /// threads of the pool, by several at once, and must be quick.
 pub type pace_delay_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, retry: u32) -> u64>;
 
-/// A kind of tasks: a name with its settings and its statistics.
-pub struct pace_kind_t {
-    pub(super) kind: Kind,
+/// A task type of tasks: a name with its settings and its statistics.
+pub struct pace_task_type_t {
+    pub(super) task_type: TaskType,
     pub(super) pool: crate::Pool,
 }
 
-/// Settings of a kind. Call pace_kind_config_init(), change what you like, call pace_kind_new().
+/// Settings of a task type. Call pace_task_type_config_init(), change what you like, call pace_task_type_new().
 #[repr(C)]
-pub struct pace_kind_config_t {
-    /// Set by pace_kind_config_init().
+pub struct pace_task_type_config_t {
+    /// Set by pace_task_type_config_init().
     pub struct_size: u32,
     /// PACE_LANE_. Default PACE_LANE_NORMAL.
     pub lane: u32,
@@ -87,11 +87,11 @@ pub struct pace_kind_config_t {
     /// How long an attempt whose time is over, and that another might follow, may take to return: then the
     /// task ends, unless its retries overlap. 0 (default): one second.
     pub grace_ns: u64,
-    /// PACE_FULL_: what is done when the lane is full. Default: as its worker pool.
+    /// PACE_OVERLOAD_: what is done when the lane is full. Default: as its worker pool.
     pub full: u32,
     /// Zero.
     pub reserved2: u32,
-    /// For PACE_FULL_WAIT: for how long. PACE_FOREVER: as long as it takes.
+    /// For PACE_OVERLOAD_WAIT: for how long. PACE_FOREVER: as long as it takes.
     pub full_wait_ns: u64,
     /// An attempt whose time is over does not hold up the next one: both may run at once, so the function
     /// must bear that. What the one that was overtaken comes to is discarded and counted; it is asked to
@@ -115,28 +115,28 @@ pub struct pace_kind_config_t {
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_kind_config_init(
-    config: *mut pace_kind_config_t,
+pub unsafe extern "C" fn pace_task_type_config_init(
+    config: *mut pace_task_type_config_t,
     size: usize,
 ) -> pace_status_t {
     // SAFETY: as the header demands.
     call(|| unsafe { sized::init(config, size, DEFAULTS, "config") })
 }
 
-/// A kind of this name. Kinds are for names that are few ("resize", not "resize image 17"): what is known
+/// A task type of this name. Task types are for names that are few ("resize", not "resize image 17"): what is known
 /// of one is kept as long as the pool, and the name as long as the process. The name is UTF-8, and is copied.
-/// A `config` of NULL means the defaults. The same name with the same settings is the same kind.
+/// A `config` of NULL means the defaults. The same name with the same settings is the same task type.
 ///
 /// PACE_EINVAL names the field, its value and the allowed range; or the name has other settings already.
 /// PACE_EVERSION.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_kind_new(
+pub unsafe extern "C" fn pace_task_type_new(
     workers: *mut pace_workers_t,
     name: *const c_char,
-    config: *const pace_kind_config_t,
-    kind: *mut *mut pace_kind_t,
+    config: *const pace_task_type_config_t,
+    task_type: *mut *mut pace_task_type_t,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn pace_kind_new(
         // SAFETY: not NULL, and as the header demands.
         let name = unsafe { boundary::text(name, "name") }?;
         // SAFETY: as the header demands.
-        let to = unsafe { Out::new(kind, "kind") }?;
+        let to = unsafe { Out::new(task_type, "task_type") }?;
         let config = match config.is_null() {
             true => DEFAULTS,
             // SAFETY: not NULL, and as the header demands.
@@ -153,10 +153,10 @@ pub unsafe extern "C" fn pace_kind_new(
         };
         let (registration, delay) = custom(&config)?;
         let made = make(workers, name, &config, delay);
-        let kind = match (made, registration) {
-            (Ok(kind), Some(registration)) => {
+        let task_type = match (made, registration) {
+            (Ok(task_type), Some(registration)) => {
                 registration.keep();
-                kind
+                task_type
             }
             (Err(failure), Some(registration)) => {
                 // Nobody has called it.
@@ -166,58 +166,58 @@ pub unsafe extern "C" fn pace_kind_new(
             (made, None) => made?,
         };
         let pool = workers.workers.pool().clone();
-        to.set(Box::into_raw(Box::new(pace_kind_t { kind, pool })));
+        to.set(Box::into_raw(Box::new(pace_task_type_t { task_type, pool })));
         Ok(())
     })
 }
 
-/// Runs a function once, in the kind's lane: no id, no limits, no retries, and it costs what
-/// pace_pool_post() costs. It is counted in the pool's books, not in the kind's. While the lane is full the
-/// kind's policy is followed; PACE_FULL_DROP_OLDEST is PACE_FULL_REJECT here, for what has no id is not
+/// Runs a function once, in the task type's lane: no id, no limits, no retries, and it costs what
+/// pace_pool_post() costs. It is counted in the pool's books, not in the task type's. While the lane is full the
+/// task type's policy is followed; PACE_OVERLOAD_DROP_OLDEST is PACE_OVERLOAD_REJECT here, for what has no id is not
 /// dropped, and drops nobody.
 ///
 /// PACE_EFULL, PACE_ESHUTDOWN; PACE_EINVAL.
 ///
 /// Threads: any. In handlers: yes, it never waits there.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_kind_post(
-    kind: *const pace_kind_t,
+pub unsafe extern "C" fn pace_task_type_post(
+    task_type: *const pace_task_type_t,
     run: pace_task_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
-        let kind = unsafe { open(kind) }?;
+        let task_type = unsafe { open(task_type) }?;
         let work = Work::new(run, user_data, drop)?;
-        kind.kind.post(move || ignore(work.run())).or_else(refuse)
+        task_type.task_type.post(move || ignore(work.run())).or_else(refuse)
     })
 }
 
-/// Frees what names a kind. Its tasks go on, and what is known of the name is kept. NULL: nothing.
+/// Frees what names a task type. Its tasks go on, and what is known of the name is kept. NULL: nothing.
 ///
 /// Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_kind_free(kind: *mut pace_kind_t) {
+pub unsafe extern "C" fn pace_task_type_free(task_type: *mut pace_task_type_t) {
     call_void(|| {
-        // SAFETY: as the header demands, it came from `pace_kind_new` and is used by nobody else.
-        if unsafe { open(kind) }.is_ok() {
+        // SAFETY: as the header demands, it came from `pace_task_type_new` and is used by nobody else.
+        if unsafe { open(task_type) }.is_ok() {
             // SAFETY: as above.
-            drop(unsafe { Box::from_raw(kind) });
+            drop(unsafe { Box::from_raw(task_type) });
         }
     });
 }
 
-/// The kind behind an argument, in the process that made it.
+/// The task type behind an argument, in the process that made it.
 ///
 /// # Safety
 ///
-/// It is NULL, or came from `pace_kind_new` and has not been freed.
+/// It is NULL, or came from `pace_task_type_new` and has not been freed.
 #[inline]
-pub(super) unsafe fn open<'a>(kind: *const pace_kind_t) -> Result<&'a pace_kind_t> {
+pub(super) unsafe fn open<'a>(task_type: *const pace_task_type_t) -> Result<&'a pace_task_type_t> {
     // SAFETY: as the caller promises.
-    let kind = unsafe { boundary::borrow(kind, "kind") }?;
-    if kind.pool.shared().is_forked() { Err(FORKED) } else { Ok(kind) }
+    let task_type = unsafe { boundary::borrow(task_type, "task_type") }?;
+    if task_type.pool.shared().is_forked() { Err(FORKED) } else { Ok(task_type) }
 }
 
 /// None: no limit.
@@ -226,20 +226,20 @@ fn limit(time: u64) -> Option<Duration> {
 }
 
 /// None: the default.
-pub(super) fn full_of(full: u32, wait_ns: u64) -> Result<Option<Full>> {
+pub(super) fn full_of(full: u32, wait_ns: u64) -> Result<Option<OverloadPolicy>> {
     Ok(Some(match full {
-        PACE_FULL_DEFAULT => return Ok(None),
-        PACE_FULL_REJECT => Full::Reject,
-        PACE_FULL_WAIT if wait_ns == PACE_FOREVER => Full::Wait(Duration::MAX),
-        PACE_FULL_WAIT => Full::Wait(nanos(wait_ns)),
-        PACE_FULL_RUN_HERE => Full::RunHere,
-        PACE_FULL_DROP_OLDEST => Full::DropOldest,
-        other => return Err(Failure::invalid("full", other, "0 to 4 (PACE_FULL_)")),
+        PACE_OVERLOAD_DEFAULT => return Ok(None),
+        PACE_OVERLOAD_REJECT => OverloadPolicy::Reject,
+        PACE_OVERLOAD_WAIT if wait_ns == PACE_FOREVER => OverloadPolicy::Wait(Duration::MAX),
+        PACE_OVERLOAD_WAIT => OverloadPolicy::Wait(nanos(wait_ns)),
+        PACE_OVERLOAD_RUN_HERE => OverloadPolicy::RunHere,
+        PACE_OVERLOAD_DROP_OLDEST => OverloadPolicy::DropOldest,
+        other => return Err(Failure::invalid("full", other, "0 to 4 (PACE_OVERLOAD_)")),
     }))
 }
 
-/// The kind's own function, if its retries follow it.
-fn custom(config: &pace_kind_config_t) -> Result<(Option<Registration>, Option<Backoff>)> {
+/// The task type's own function, if its retries follow it.
+fn custom(config: &pace_task_type_config_t) -> Result<(Option<Registration>, Option<Backoff>)> {
     if config.retry.shape != PACE_RETRY_CUSTOM {
         return Ok((None, None));
     }
@@ -255,10 +255,10 @@ fn custom(config: &pace_kind_config_t) -> Result<(Option<Registration>, Option<B
 fn make(
     workers: &pace_workers_t,
     name: &str,
-    config: &pace_kind_config_t,
+    config: &pace_task_type_config_t,
     delay: Option<Backoff>,
-) -> Result<Kind> {
-    let mut builder = workers.workers.kind(name).lane(priority(config.lane)?);
+) -> Result<TaskType> {
+    let mut builder = workers.workers.task_type(name).lane(priority(config.lane)?);
     if let Some(retry) = retry_of(&config.retry, delay)? {
         builder = builder.retry(retry);
     }
@@ -301,8 +301,8 @@ fn make(
     Ok(builder.build()?)
 }
 
-const DEFAULTS: pace_kind_config_t = pace_kind_config_t {
-    struct_size: size_of::<pace_kind_config_t>() as u32,
+const DEFAULTS: pace_task_type_config_t = pace_task_type_config_t {
+    struct_size: size_of::<pace_task_type_config_t>() as u32,
     lane: PACE_LANE_NORMAL,
     retry: NO_RETRY,
     timeout_ns: PACE_FOREVER,
@@ -322,7 +322,7 @@ const DEFAULTS: pace_kind_config_t = pace_kind_config_t {
     max_running: PACE_UNLIMITED32,
     soft_timeout_ns: PACE_FOREVER,
     grace_ns: 0,
-    full: PACE_FULL_DEFAULT,
+    full: PACE_OVERLOAD_DEFAULT,
     reserved2: 0,
     full_wait_ns: 0,
     overlap_retries: false,
@@ -331,17 +331,17 @@ const DEFAULTS: pace_kind_config_t = pace_kind_config_t {
 };
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
-unsafe impl sized::Sized for pace_kind_config_t {
+unsafe impl sized::Sized for pace_task_type_config_t {
     const FIRST: usize = 168;
-    const NAME: &'static str = "pace_kind_config_t";
+    const NAME: &'static str = "pace_task_type_config_t";
     const FLAGS: &'static [(&'static str, usize)] = &[
-        ("retry_budget", offset_of!(pace_kind_config_t, retry_budget)),
-        ("overlap_retries", offset_of!(pace_kind_config_t, overlap_retries)),
+        ("retry_budget", offset_of!(pace_task_type_config_t, retry_budget)),
+        ("overlap_retries", offset_of!(pace_task_type_config_t, overlap_retries)),
     ];
     const RESERVED: &'static [usize] = &{
-        const FIRST: usize = offset_of!(pace_kind_config_t, reserved);
-        const SECOND: usize = offset_of!(pace_kind_config_t, reserved2);
-        const THIRD: usize = offset_of!(pace_kind_config_t, reserved3);
+        const FIRST: usize = offset_of!(pace_task_type_config_t, reserved);
+        const SECOND: usize = offset_of!(pace_task_type_config_t, reserved2);
+        const THIRD: usize = offset_of!(pace_task_type_config_t, reserved3);
         [
             FIRST,
             FIRST + 1,

@@ -4,13 +4,13 @@ use super::attempt::{Attempt, Outcome};
 use super::batch::Unsubmitted;
 use super::budget::{Budget, RetryBudget};
 use super::gate::Gate;
-use super::handle::Task;
-use super::intake::{self, Full};
+use super::handle::TaskHandle;
+use super::intake::{self, OverloadPolicy};
 use super::limits::Guard;
 use super::record::{self, Head};
 use super::report::Status;
 use super::scaling::Waits;
-use super::stats::{Event, KindStats};
+use super::stats::{Event, TaskTypeStats};
 use super::submit::{self, TaskBuilder};
 use super::waiting::Lobby;
 use super::{Common, OPEN, WorkerPool};
@@ -75,7 +75,7 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     pub(crate) budget: Option<RetryBudget>,
     pub(crate) rate: Option<Rate>,
-    pub(crate) full: Option<Full>,
+    pub(crate) full: Option<OverloadPolicy>,
     pub(crate) max_running: Option<u32>,
     pub(crate) overlap_retries: bool,
 }
@@ -111,13 +111,13 @@ impl Borrow<str> for Name {
 
 /// What the tasks of one name share. It is part of its worker pool's estate, so that a task need not count
 /// references to it.
-pub(crate) struct KindInner {
+pub(crate) struct TaskTypeInner {
     name: Name,
     /// The same without the NUL, for each report.
     plain_name: &'static str,
     common: Weak<Common>,
     pub(crate) settings: Settings,
-    pub(crate) stats: KindStats,
+    pub(crate) stats: TaskTypeStats,
     /// Somebody observes the ends.
     pub(super) told: bool,
     /// Something runs around attempts.
@@ -134,14 +134,14 @@ pub(crate) struct KindInner {
     pub(super) gate: Option<Gate>,
     pub(super) budget: Option<Budget>,
     /// What is done when a lane is full.
-    pub(super) full: Full,
+    pub(super) full: OverloadPolicy,
     /// Where waits in the queue are counted, if somebody adapts to them.
     pub(super) waits: Option<&'static Waits>,
     /// The address of what its pool shares.
     home: usize,
 }
 
-impl KindInner {
+impl TaskTypeInner {
     #[inline]
     pub(crate) fn name(&self) -> &'static str {
         self.plain_name
@@ -153,7 +153,7 @@ impl KindInner {
         CStr::from_bytes_until_nul(self.name.0.as_bytes()).unwrap_or_default()
     }
 
-    /// What it shares with the other kinds of its worker pool. None: pool and worker pool are gone.
+    /// What it shares with the other task types of its worker pool. None: pool and worker pool are gone.
     pub(crate) fn common(&self) -> Option<Arc<Common>> {
         self.common.upgrade()
     }
@@ -214,13 +214,13 @@ impl KindInner {
         affords
     }
 
-    /// Whether a task of this kind may have another limit than that of its attempts.
+    /// Whether a task of this task type may have another limit than that of its attempts.
     #[inline]
     pub(super) fn has_other_limits(&self, head: Head) -> bool {
         self.has_limits || head.has_extras()
     }
 
-    /// A task of this kind has ended. Called once for each.
+    /// A task of this task type has ended. Called once for each.
     #[inline]
     pub(super) fn ended(&self, status: Status) {
         self.stats.ended(status);
@@ -233,7 +233,7 @@ impl KindInner {
 }
 
 /// A task's name with the settings and statistics that all tasks of that name share; see
-/// [`WorkerPool::kind`]. Clones are the same. What is known of a name is kept as long as the pool lives, and
+/// [`WorkerPool::task_type`]. Clones are the same. What is known of a name is kept as long as the pool lives, and
 /// the name itself as long as the process, so names should be few: "resize", not "resize image 17".
 ///
 /// ```
@@ -242,7 +242,7 @@ impl KindInner {
 /// # fn main() -> paceline::Result<()> {
 /// let workers = WorkerPool::new(&Pool::new()?);
 /// let fetch = workers
-///     .kind("fetch")
+///     .task_type("fetch")
 ///     .retry(Retry::fixed(3, Duration::from_millis(1)))
 ///     .timeout(Duration::from_secs(5))
 ///     .build()?;
@@ -256,18 +256,18 @@ impl KindInner {
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Kind {
-    inner: &'static KindInner,
+pub struct TaskType {
+    inner: &'static TaskTypeInner,
     common: Arc<Common>,
 }
 
-impl Kind {
-    pub(super) fn of(inner: &'static KindInner, common: &Arc<Common>) -> Self {
+impl TaskType {
+    pub(super) fn of(inner: &'static TaskTypeInner, common: &Arc<Common>) -> Self {
         Self { inner, common: Arc::clone(common) }
     }
 
     #[inline]
-    pub(crate) fn inner(&self) -> &'static KindInner {
+    pub(crate) fn inner(&self) -> &'static TaskTypeInner {
         self.inner
     }
 
@@ -295,11 +295,11 @@ impl Kind {
         TaskBuilder::new(self.inner, Cow::Borrowed(&self.common), work)
     }
 
-    /// Submits a task with the kind's settings.
+    /// Submits a task with the task type's settings.
     ///
     /// # Errors
     /// As [`TaskBuilder::submit`].
-    pub fn submit<F, R>(&self, work: F) -> Result<Task<R::Value>, Rejected<F>>
+    pub fn submit<F, R>(&self, work: F) -> Result<TaskHandle<R::Value>, Rejected<F>>
     where
         F: FnMut(&Attempt<'_>) -> R + Send + 'static,
         R: Outcome,
@@ -326,7 +326,7 @@ impl Kind {
     pub fn submit_batch<I, F, R>(
         &self,
         work: I,
-        tasks: &mut Vec<Task<R::Value>>,
+        tasks: &mut Vec<TaskHandle<R::Value>>,
     ) -> Result<(), Rejected<Unsubmitted<I::IntoIter, F>>>
     where
         I: IntoIterator<Item = F>,
@@ -336,10 +336,10 @@ impl Kind {
         self.batch().submit(work, tasks)
     }
 
-    /// Runs `work` once, in the kind's lane: no handle, no limits, no retries, and it costs what
-    /// [`Pool::post`](crate::Pool::post) costs. It is counted in the pool's books, not in the kind's. With
-    /// [`Full::DropOldest`] it is given back, as with [`Full::Reject`]: what has no handle drops nobody,
-    /// and is not dropped. One that [`Full::RunHere`] runs here is in no books; if it panics that is all.
+    /// Runs `work` once, in the task type's lane: no handle, no limits, no retries, and it costs what
+    /// [`Pool::post`](crate::Pool::post) costs. It is counted in the pool's books, not in the task type's. With
+    /// [`OverloadPolicy::DropOldest`] it is given back, as with [`OverloadPolicy::Reject`]: what has no handle drops nobody,
+    /// and is not dropped. One that [`OverloadPolicy::RunHere`] runs here is in no books; if it panics that is all.
     ///
     /// # Errors
     /// [`Rejected`] gives the closure back.
@@ -354,22 +354,22 @@ impl Kind {
     }
 }
 
-impl fmt::Debug for Kind {
+impl fmt::Debug for TaskType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kind").field("name", &self.name()).finish_non_exhaustive()
+        f.debug_struct("TaskType").field("name", &self.name()).finish_non_exhaustive()
     }
 }
 
-/// Settings of a [`Kind`].
+/// Settings of a [`TaskType`].
 #[must_use = "a builder does nothing until `build`"]
-pub struct KindBuilder<'a> {
+pub struct TaskTypeBuilder<'a> {
     pool: &'a WorkerPool,
     name: &'a str,
     settings: Settings,
     wrong: Option<Error>,
 }
 
-impl<'a> KindBuilder<'a> {
+impl<'a> TaskTypeBuilder<'a> {
     pub(super) fn new(pool: &'a WorkerPool, name: &'a str) -> Self {
         Self { pool, name, settings: Settings::default(), wrong: None }
     }
@@ -422,7 +422,7 @@ impl<'a> KindBuilder<'a> {
         self
     }
 
-    /// For [`task_pulled`](Kind::task_pulled): how long a host may be silent about an attempt that it has
+    /// For [`task_pulled`](TaskType::task_pulled): how long a host may be silent about an attempt that it has
     /// pulled, before it counts as gone: 1 ms to 100 years. The attempt has failed then, and is followed by
     /// another as after any failure; if there is none, that is told as [`TaskEvent::End`](super::TaskEvent).
     /// [`WorkerPool::heartbeat`] is a sign of life; what a host that was not gone says later is stale, and its
@@ -454,7 +454,7 @@ impl<'a> KindBuilder<'a> {
     }
 
     /// How many of its attempts may run at once: at least 1. The others wait, the oldest first, without
-    /// a thread, and tasks of other names pass them; [`KindSnapshot::waiting`](super::KindSnapshot)
+    /// a thread, and tasks of other names pass them; [`TaskTypeSnapshot::waiting`](super::TaskTypeSnapshot)
     /// counts them. A task has its place while its function runs, also when its time is over, and none
     /// between two attempts; one whose attempts are pulled gives it up when it ends, though its host may
     /// be at it still. One that waits inside for another of its own name may wait for ever.
@@ -471,11 +471,11 @@ impl<'a> KindBuilder<'a> {
     /// Whether an attempt whose time ([`timeout`](Self::timeout)) is over holds up the next one until it has
     /// returned, or its [`grace`](Self::grace) is over: false, the default; or is overtaken by it: true. Then
     /// two or more attempts of a task may run at once; what one comes to that was overtaken is discarded and
-    /// counted ([`KindSnapshot::discarded`](super::KindSnapshot)), and its thread is stuck until it returns. Its
+    /// counted ([`TaskTypeSnapshot::discarded`](super::TaskTypeSnapshot)), and its thread is stuck until it returns. Its
     /// token says so to it. The key stays the task's, and the closure is dropped, once, when all have
     /// returned. Each attempt on a thread of the pool counts for [`max_running`](Self::max_running).
     ///
-    /// For tasks of [`Kind::task_concurrent`] and [`Kind::task_pulled`]; a function that only one thread may
+    /// For tasks of [`TaskType::task_concurrent`] and [`TaskType::task_pulled`]; a function that only one thread may
     /// call at a time is not overtaken.
     pub fn overlap_retries(mut self, overlap: bool) -> Self {
         self.settings.overlap_retries = overlap;
@@ -483,7 +483,7 @@ impl<'a> KindBuilder<'a> {
     }
 
     /// What is done with its tasks when their lane has no room. Default: as its worker pool.
-    pub fn full(mut self, full: Full) -> Self {
+    pub fn full(mut self, full: OverloadPolicy) -> Self {
         self.settings.full = Some(full);
         self
     }
@@ -497,31 +497,34 @@ impl<'a> KindBuilder<'a> {
         nanos(limit)
     }
 
-    /// The kind.
+    /// The task_type.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a setting that is out of its range, or if a kind of this name exists with
+    /// [`Error::Invalid`] for a setting that is out of its range, or if a task type of this name exists with
     /// other settings.
-    pub fn build(self) -> Result<Kind> {
+    pub fn build(self) -> Result<TaskType> {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
         }
         self.settings.retry.check()?;
         self.settings.budget.as_ref().map_or(Ok(()), RetryBudget::check)?;
         self.settings.rate.as_ref().map_or(Ok(()), Rate::check)?;
-        let inner =
-            self.pool.common.kinds.find_or(self.name, || self.settings.clone(), &self.pool.common);
+        let inner = self.pool.common.task_types.find_or(
+            self.name,
+            || self.settings.clone(),
+            &self.pool.common,
+        );
         if inner.settings != self.settings {
-            let allowed = "a name without a kind, or the settings that its kind has";
-            return Err(Error::invalid("kind", self.name, allowed));
+            let allowed = "a name without a task type, or the settings of its task type";
+            return Err(Error::invalid("task type", self.name, allowed));
         }
-        Ok(Kind::of(inner, &self.pool.common))
+        Ok(TaskType::of(inner, &self.pool.common))
     }
 }
 
-impl fmt::Debug for KindBuilder<'_> {
+impl fmt::Debug for TaskTypeBuilder<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KindBuilder")
+        f.debug_struct("TaskTypeBuilder")
             .field("name", &self.name)
             .field("settings", &self.settings)
             .finish_non_exhaustive()
@@ -532,12 +535,12 @@ pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The kinds of a worker pool, by name.
+/// The task types of a worker pool, by name.
 #[derive(Default)]
-pub(crate) struct Kinds(RwLock<HashMap<Box<str>, &'static KindInner>>);
+pub(crate) struct TaskTypes(RwLock<HashMap<Box<str>, &'static TaskTypeInner>>);
 
-impl Kinds {
-    pub(super) fn find_or_make(&self, name: &str, common: &Arc<Common>) -> &'static KindInner {
+impl TaskTypes {
+    pub(super) fn find_or_make(&self, name: &str, common: &Arc<Common>) -> &'static TaskTypeInner {
         self.find_or(name, Settings::default, common)
     }
 
@@ -546,7 +549,7 @@ impl Kinds {
         name: &str,
         settings: impl FnOnce() -> Settings,
         common: &Arc<Common>,
-    ) -> &'static KindInner {
+    ) -> &'static TaskTypeInner {
         if let Some(found) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(name) {
             return found;
         }
@@ -557,7 +560,7 @@ impl Kinds {
             let clock = common.shared.clock().clone();
             let checked = "settings that were checked";
             let kept = Name::new(name);
-            common.estate.keep(KindInner {
+            common.estate.keep(TaskTypeInner {
                 plain_name: kept.as_str(),
                 name: kept,
                 common: Arc::downgrade(common),
@@ -566,11 +569,11 @@ impl Kinds {
                 gate: (rate.is_some() || max_running.is_some())
                     .then(|| Gate::new(rate, max_running, common.lobby.most).expect(checked)),
                 settings,
-                stats: KindStats::default(),
+                stats: TaskTypeStats::default(),
                 told: !common.observers.is_empty(),
                 has_middleware: !common.middleware.is_empty(),
                 has_limits: limits.queue & limits.overall & limits.soft != u64::MAX,
-                // A shutdown tells all kinds that exist, under this lock, after it has entered.
+                // A shutdown tells all task types that exist, under this lock, after it has entered.
                 phase: AtomicU32::new(common.phase()),
                 clock,
                 fork: common.shared.fork_guard(),
@@ -583,10 +586,10 @@ impl Kinds {
     }
 
     /// All of them, by name.
-    pub(crate) fn all(&self) -> Vec<&'static KindInner> {
+    pub(crate) fn all(&self) -> Vec<&'static TaskTypeInner> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let mut kinds: Vec<_> = all.values().copied().collect();
-        kinds.sort_unstable_by_key(|kind| kind.name);
-        kinds
+        let mut task_types: Vec<_> = all.values().copied().collect();
+        task_types.sort_unstable_by_key(|task_type| task_type.name);
+        task_types
     }
 }
