@@ -1,4 +1,4 @@
-//! TaskTypes: the names of tasks, with the settings that all tasks of a name share.
+//! Task types: the names of tasks, with the settings that all tasks of a name share.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, nanos};

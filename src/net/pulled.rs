@@ -63,7 +63,7 @@ use std::sync::{Arc, OnceLock};
 
 // --- what a host sees ------------------------------------------------------------------------------
 
-/// TaskTypes of events that a host wants besides [`ConnEventKind::Data`]. For others the connection does
+/// Kinds of events that a host wants besides [`ConnEventKind::Data`]. For others the connection does
 /// what the hooks of a [`ConnHandler`] do by default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Wanted(u32);
