@@ -46,6 +46,7 @@ mod header {
         ("udp_pull", "Datagram sockets that are pulled as data"),
         ("attempt", "Worker pools: what a task's function is given"),
         ("middleware", "Worker pools: what runs around attempts"),
+        ("task_status", "Worker pools: how a task stands"),
         ("outcome_log", "Worker pools: the log of what became of tasks"),
         ("workers", "Worker pools"),
         ("retry", "How what has failed is tried again"),

@@ -4747,6 +4747,32 @@ typedef struct pace_middleware_t {
     pace_drop_fn drop;
 } pace_middleware_t;
 
+/* ------------------------------------------------------------- Worker pools: how a task stands */
+
+/** It waits for its first attempt. */
+#define PACE_TASK_PENDING 0
+
+/** An attempt runs. */
+#define PACE_TASK_RUNNING 1
+
+/** An attempt has failed, and the next one is to come. */
+#define PACE_TASK_RETRYING 2
+
+/** It has succeeded. A task that has this number or a greater one has ended. */
+#define PACE_TASK_COMPLETED 3
+
+/** Its last attempt failed. */
+#define PACE_TASK_FAILED 4
+
+/** It was cancelled, or the pool stopped. */
+#define PACE_TASK_CANCELLED 5
+
+/** One of its times was over. */
+#define PACE_TASK_TIMED_OUT 6
+
+/** It had been taken in, and was dropped for the sake of others. */
+#define PACE_TASK_REJECTED 7
+
 /* ----------------------------------------------- Worker pools: the log of what became of tasks */
 
 /** A task has ended. */
@@ -5313,30 +5339,6 @@ pace_status_t pace_task_type_post(const pace_task_type_t *task_type,
 void pace_task_type_free(pace_task_type_t *task_type);
 
 /* ------------------------------------------------------------------------- Worker pools: tasks */
-
-/** It waits for its first attempt. */
-#define PACE_TASK_PENDING 0
-
-/** An attempt runs. */
-#define PACE_TASK_RUNNING 1
-
-/** An attempt has failed, and the next one is to come. */
-#define PACE_TASK_RETRYING 2
-
-/** It has succeeded. A task that has this number or a greater one has ended. */
-#define PACE_TASK_COMPLETED 3
-
-/** Its last attempt failed. */
-#define PACE_TASK_FAILED 4
-
-/** It was cancelled, or the pool stopped. */
-#define PACE_TASK_CANCELLED 5
-
-/** One of its times was over. */
-#define PACE_TASK_TIMED_OUT 6
-
-/** It had been taken in, and was dropped for the sake of others. */
-#define PACE_TASK_REJECTED 7
 
 /**
  * What one task, or all of a batch, have in place of their task type's settings. Call

@@ -54,7 +54,7 @@ mod thread_state;
 mod time;
 
 pub use error::{Error, Problem, Rejected, Result};
-pub use log::loud::quiet;
+pub use log::faults::quiet;
 pub use pool::{
     Audit, Builder, Event, EventKind, Flow, Handle, HandleId, HandleOptions, LaneRef, Pin, Pool,
     PoolReport, Promotion, Ring, SetStats, Signals, SlowReport, SourceKind, Stats, Strand, Task,

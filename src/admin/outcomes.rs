@@ -7,7 +7,7 @@
 
 use crate::error::Result;
 use crate::log::LogStats;
-use crate::log::teller::{Settings, Sink, Teller};
+use crate::log::writer::{LogWriter, Settings, Sink};
 use crate::sys::clock;
 use crate::task::{EndRecord, Observer, Status, StuckRecord};
 use core::fmt;
@@ -187,8 +187,8 @@ impl OutcomeLogBuilder {
     /// that is a directory, a block device or a socket;
     /// [`Error::Os`](crate::Error::Os) if the thread cannot be created. That the file cannot be opened is no error: it is tried again for each batch.
     pub fn build(self) -> Result<Arc<OutcomeLog>> {
-        let teller = Teller::start(self.settings, Outcomes { callback: self.callback })?;
-        Ok(Arc::new(OutcomeLog { teller }))
+        let writer = LogWriter::start(self.settings, Outcomes { callback: self.callback })?;
+        Ok(Arc::new(OutcomeLog { writer }))
     }
 }
 
@@ -217,7 +217,7 @@ pub type OutcomeLogStats = LogStats;
 /// # }
 /// ```
 pub struct OutcomeLog {
-    teller: Teller<Outcome>,
+    writer: LogWriter<Outcome>,
 }
 
 impl OutcomeLog {
@@ -228,7 +228,7 @@ impl OutcomeLog {
 
     /// What it has done so far. Any thread.
     pub fn stats(&self) -> OutcomeLogStats {
-        self.teller.stats()
+        self.writer.stats()
     }
 
     /// Waits until everything that was observed before is told and written.
@@ -237,12 +237,12 @@ impl OutcomeLog {
     /// [`Error::TimedOut`](crate::Error::TimedOut); [`Error::WouldDeadlock`](crate::Error::WouldDeadlock) in its
     /// own callback; [`Error::Forked`](crate::Error::Forked).
     pub fn flush(&self, timeout: Duration) -> Result<()> {
-        self.teller.flush(timeout)
+        self.writer.flush(timeout)
     }
 
     fn hand_over(&self, id: u64, name: &str, event: OutcomeEvent, message: &str) {
         let (time, name, message) = (SystemTime::now(), name.to_owned(), message.to_owned());
-        self.teller.tell(Outcome { time, id, name, event, message });
+        self.writer.log(Outcome { time, id, name, event, message });
     }
 }
 

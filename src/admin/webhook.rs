@@ -398,7 +398,7 @@ impl Poster {
                 Some(_) => (Level::Info, "webhook.retried"),
                 None => (Level::Warn, "webhook.failed"),
             };
-            self.log.tell(Component::Webhook, level, event, |record| {
+            self.log.log(Component::Webhook, level, event, |record| {
                 record.with("host", self.host.as_str()).with("attempt", attempts).say(why.as_str());
             });
             *self.counts.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);

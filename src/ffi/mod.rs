@@ -73,6 +73,7 @@ mod subscription;
 mod supervisor;
 mod task;
 mod task_fd;
+mod task_status;
 mod task_type;
 mod threshold;
 mod timer;

@@ -8,7 +8,7 @@ use super::settings::layers;
 use super::sized::{self, Room};
 use super::stats::PACE_NONE;
 use super::status::*;
-use super::work_task::number_of;
+use super::task_status::{PACE_TASK_RETRYING, PACE_TASK_RUNNING, number_of};
 use crate::Error;
 use crate::admin::{Outcome, OutcomeEvent, OutcomeLog};
 use crate::sys::fork::ForkGuard;
@@ -331,12 +331,12 @@ fn with_data(outcome: &Outcome, user: impl FnOnce(&pace_outcome_t)) {
         }
         OutcomeEvent::Retry { attempt, delay } => {
             data.event = PACE_OUTCOME_RETRY;
-            data.status = super::work_task::PACE_TASK_RETRYING;
+            data.status = PACE_TASK_RETRYING;
             (data.attempts, data.delay_ns) = (attempt, count(delay));
         }
         OutcomeEvent::Stuck { worker, elapsed } => {
             data.event = PACE_OUTCOME_STUCK;
-            data.status = super::work_task::PACE_TASK_RUNNING;
+            data.status = PACE_TASK_RUNNING;
             (data.worker, data.run_time_ns) = (worker_of(worker), count(elapsed));
         }
     }

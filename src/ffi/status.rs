@@ -2,7 +2,7 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the names and symbols of the C interface")]
 
 use super::boundary::{self, call_void};
-use crate::log::{Component, Logger, loud};
+use crate::log::{Component, Logger, faults};
 use core::ffi::{CStr, c_char};
 
 /// Major version of the library that this header belongs to.
@@ -128,12 +128,12 @@ pub extern "C" fn pace_quiet(quiet: bool) {
 pub unsafe extern "C" fn pace_unhandled(what: *const c_char, fails: bool) {
     call_void(|| {
         if what.is_null() {
-            return loud::note_told();
+            return faults::note_told();
         }
         // SAFETY: not NULL, and as the header demands.
         let what = unsafe { boundary::words(what) };
         if fails {
-            return loud::note_text(what.into());
+            return faults::note_text(what.into());
         }
         match crate::pool::current() {
             Some((shared, _)) => shared.tell_unhandled(&what),
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn pace_unhandled(what: *const c_char, fails: bool) {
                 record.say(&*what);
             }),
         }
-        loud::note_told_of_another();
+        faults::note_told_of_another();
     });
 }
 

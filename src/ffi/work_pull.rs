@@ -5,10 +5,9 @@ use super::attempt::{Advice, fault, message_of};
 use super::boundary::{self, Failure, Out, TIMED_OUT, call, nanos};
 use super::callback::pace_task_t;
 use super::status::*;
+use super::task_status::number_of;
 use super::task_type::{open as open_task_type, pace_task_type_t};
-use super::work_task::{
-    Ids, Settings, number_of, options_of, pace_task_options_t, refused, submit,
-};
+use super::work_task::{Ids, Settings, options_of, pace_task_options_t, refused, submit};
 use super::workers::{open, pace_workers_t};
 use crate::task::{AttemptId, Status, TaskEvent};
 use core::cell::Cell;

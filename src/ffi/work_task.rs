@@ -12,34 +12,18 @@ use super::retry::{pace_retry_t, retry_of};
 use super::sized::{self, Room};
 use super::stats::PACE_NONE;
 use super::status::*;
+use super::task_status::number_of;
 use super::task_type::{PACE_OVERLOAD_DEFAULT, full_of, open as open_task_type, pace_task_type_t};
 use super::work::lane as priority;
 use super::workers::{open, pace_workers_t};
 use crate::Rejected;
-use crate::task::{Known, OverloadPolicy, Status, TaskBuilder, TaskHandle, TaskReport};
+use crate::task::{Known, OverloadPolicy, TaskBuilder, TaskHandle, TaskReport};
 use core::cell::RefCell;
 use core::ffi::{c_char, c_void};
 use core::mem::{forget, offset_of};
 use core::ptr;
 use core::time::Duration;
 use std::ffi::CString;
-
-/// It waits for its first attempt.
-pub const PACE_TASK_PENDING: u32 = 0;
-/// An attempt runs.
-pub const PACE_TASK_RUNNING: u32 = 1;
-/// An attempt has failed, and the next one is to come.
-pub const PACE_TASK_RETRYING: u32 = 2;
-/// It has succeeded. A task that has this number or a greater one has ended.
-pub const PACE_TASK_COMPLETED: u32 = 3;
-/// Its last attempt failed.
-pub const PACE_TASK_FAILED: u32 = 4;
-/// It was cancelled, or the pool stopped.
-pub const PACE_TASK_CANCELLED: u32 = 5;
-/// One of its times was over.
-pub const PACE_TASK_TIMED_OUT: u32 = 6;
-/// It had been taken in, and was dropped for the sake of others.
-pub const PACE_TASK_REJECTED: u32 = 7;
 
 /// What one task, or all of a batch, have in place of their task type's settings. Call
 /// pace_task_options_init(), and change what you like.
@@ -629,19 +613,6 @@ fn as_data(report: TaskReport<()>, name: &'static core::ffi::CStr) -> pace_task_
 
 fn nanos_of(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-pub(super) fn number_of(status: Status) -> u32 {
-    match status {
-        Status::Pending => PACE_TASK_PENDING,
-        Status::Running => PACE_TASK_RUNNING,
-        Status::Retrying => PACE_TASK_RETRYING,
-        Status::Completed => PACE_TASK_COMPLETED,
-        Status::Failed => PACE_TASK_FAILED,
-        Status::Cancelled => PACE_TASK_CANCELLED,
-        Status::TimedOut => PACE_TASK_TIMED_OUT,
-        Status::Rejected => PACE_TASK_REJECTED,
-    }
 }
 
 const DEFAULTS: pace_task_options_t = pace_task_options_t {

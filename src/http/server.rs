@@ -610,7 +610,7 @@ impl HttpService {
         self.books.panicked();
         // Whoever has said so knows it.
         let heard = true;
-        self.log.tell_unless(heard, Component::Http, Level::Error, "handler.panicked", |record| {
+        self.log.log_unless(heard, Component::Http, Level::Error, "handler.panicked", |record| {
             record.with("peer", peer.to_string()).say("it has failed elsewhere");
             if let Some(exchange) = exchange {
                 name(record, exchange);

@@ -226,7 +226,7 @@ impl Care {
         if let Some(on_restart) = &self.terms.on_restart {
             let failure = failure.map(Failure::message);
             let _panicked = contain(|| on_restart(&Restart { failure, count }));
-            crate::log::loud::note_told();
+            crate::log::faults::note_told();
         }
         count
     }

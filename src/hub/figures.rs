@@ -380,7 +380,7 @@ impl Core {
         );
         let log = &self.shared.log;
         // A log that tells the facade says it for both.
-        if !(log.tells_facade() && log.is_on(Component::Hub, Level::Info)) {
+        if !(log.uses_facade() && log.is_on(Component::Hub, Level::Info)) {
             log::info!(target: HUB_LOG_TARGET, "{line}");
         }
         log.info(Component::Hub, "hub.statistics", |record| {

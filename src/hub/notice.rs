@@ -232,7 +232,7 @@ impl Notice {
         };
         let is_of_history = self.event.starts_with("history.");
         let component = if is_of_history { Component::History } else { Component::Hub };
-        log.tell_unless(heard, component, level, self.event, |record| {
+        log.log_unless(heard, component, level, self.event, |record| {
             record.with("origin", self.origin.as_str());
             for (name, value) in self.fields.as_object().into_iter().flatten() {
                 record.with(name.clone(), as_logged(value));

@@ -298,7 +298,7 @@ impl WatchBuilder<'_> {
                 Severity::Error => (log::Level::Error, Level::Error),
             };
             // The notice of it is there already, if the log tells the facade.
-            if !(logger.tells_facade() && logger.is_on(Component::Hub, its)) {
+            if !(logger.uses_facade() && logger.is_on(Component::Hub, its)) {
                 log::log!(target: super::HUB_LOG_TARGET, level, "{crossing}");
             }
         })

@@ -1,6 +1,6 @@
 //! Which records are made: a level for each component.
 
-use super::{Component, Level};
+use super::record::{Component, Level};
 use crate::error::{Error, Result};
 use crate::sync::atomic::AtomicU8;
 use crate::sync::atomic::Ordering::Relaxed;

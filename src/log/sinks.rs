@@ -1,8 +1,8 @@
 //! The log itself: its settings, and where its records go.
 
 use super::levels::{InForce, Levels};
-use super::teller::{LogStats, Settings, Sink, Teller};
-use super::{Component, Level, Record, Value};
+use super::record::{Component, Level, Record, Value};
+use super::writer::{LogStats, LogWriter, Settings, Sink};
 use crate::error::{Error, Result};
 use crate::sys::clock;
 use core::fmt;
@@ -99,10 +99,10 @@ impl LogBuilder {
     /// [`Error::Invalid`] names the setting, its value and the allowed range, also for a file that is a directory, a
     /// block device or a socket; [`Error::Os`] if the thread cannot be created. That the file cannot be opened is no error: it is tried again for each batch.
     pub fn build(self) -> Result<Log> {
-        let tells_facade = self.settings.facade;
-        let teller = Teller::start(self.settings, Records { callback: self.callback })?;
+        let uses_facade = self.settings.facade;
+        let writer = LogWriter::start(self.settings, Records { callback: self.callback })?;
         let levels = InForce::new(self.levels);
-        Ok(Log { inner: Arc::new(Inner { levels, teller, tells_facade }) })
+        Ok(Log { inner: Arc::new(Inner { levels, writer, uses_facade }) })
     }
 }
 
@@ -147,8 +147,8 @@ pub struct Log {
 
 struct Inner {
     levels: InForce,
-    teller: Teller<Record>,
-    tells_facade: bool,
+    writer: LogWriter<Record>,
+    uses_facade: bool,
 }
 
 impl Log {
@@ -185,7 +185,7 @@ impl Log {
     /// What it has done so far.
     #[must_use]
     pub fn stats(&self) -> LogStats {
-        self.inner.teller.stats()
+        self.inner.writer.stats()
     }
 
     /// Waits until everything that was told before has reached its sinks, the file included. It does not wait
@@ -194,7 +194,7 @@ impl Log {
     /// # Errors
     /// [`Error::TimedOut`]; [`Error::WouldDeadlock`] in its own callback; [`Error::Forked`].
     pub fn flush(&self, timeout: Duration) -> Result<()> {
-        self.inner.teller.flush(timeout)
+        self.inner.writer.flush(timeout)
     }
 
     /// Turns all levels off and waits until everything that was told is written, the callback is dropped, and
@@ -203,15 +203,15 @@ impl Log {
     /// # Errors
     /// As [`flush`](Self::flush); after [`Error::TimedOut`] the thread goes on until it is through.
     pub fn close(&self, timeout: Duration) -> Result<()> {
-        self.inner.teller.check_may_wait()?;
+        self.inner.writer.check_may_wait()?;
         self.set_levels(Levels::OFF);
-        self.inner.teller.close(timeout)
+        self.inner.writer.close(timeout)
     }
 
     /// Whether this thread may wait for its records.
     #[cfg(feature = "capi")]
     pub(crate) fn check_may_wait(&self) -> Result<()> {
-        self.inner.teller.check_may_wait()
+        self.inner.writer.check_may_wait()
     }
 
     #[inline(always)]
@@ -219,8 +219,8 @@ impl Log {
         self.inner.levels.has(component, level)
     }
 
-    pub(super) fn tells_facade(&self) -> bool {
-        self.inner.tells_facade
+    pub(super) fn uses_facade(&self) -> bool {
+        self.inner.uses_facade
     }
 
     #[cold]
@@ -233,10 +233,10 @@ impl Log {
         event: &'static str,
         fill: &mut dyn FnMut(&mut Record),
     ) {
-        if self.inner.teller.is_for_this_thread() {
+        if self.inner.writer.is_for_this_thread() {
             let mut record = new_record(component, level, event, Arc::clone(pool));
             fill(&mut record);
-            self.inner.teller.tell(record);
+            self.inner.writer.log(record);
         }
     }
 }
@@ -245,7 +245,7 @@ impl fmt::Debug for Log {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Log")
             .field("levels", &self.levels())
-            .field("facade", &self.inner.tells_facade)
+            .field("facade", &self.inner.uses_facade)
             .field("stats", &self.stats())
             .finish_non_exhaustive()
     }

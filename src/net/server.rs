@@ -460,7 +460,7 @@ impl Service {
     pub(super) fn tell_exhausted(&self, origin: &Origin, error: &io::Error) {
         origin.exhausted();
         let heard = self.on_exhausted.is_some();
-        self.log.tell_unless(heard, Component::Net, Level::Warn, "accept.paused", |record| {
+        self.log.log_unless(heard, Component::Net, Level::Warn, "accept.paused", |record| {
             record.with("address", origin.address.to_string()).say(error.to_string());
         });
         if let Some(hook) = &self.on_exhausted {
@@ -548,7 +548,7 @@ impl Service {
         drop(removed);
         self.look_after_times();
         let level = if is_abrupt(reason) { Level::Debug } else { Level::Trace };
-        self.log.tell(Component::Net, level, "connection.closed", |record| {
+        self.log.log(Component::Net, level, "connection.closed", |record| {
             record
                 .with("address", link.origin.address.to_string())
                 .with("peer", link.peer.to_string())

@@ -1,7 +1,7 @@
 //! What a pool tells by the log. All of it is rare: no path that is taken for each event comes here.
 
 use super::{PoolReport, Shared, context, message_of};
-use crate::log::{Component, Level, loud};
+use crate::log::{Component, Level, faults};
 use core::any::Any;
 use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -73,7 +73,7 @@ impl Shared {
     /// Code of the user has panicked, on this thread. Drops what it panicked with.
     #[cold]
     pub(crate) fn tell_panic(&self, what: &'static str, panic: Box<dyn Any + Send>) {
-        let says = loud::take_text();
+        let says = faults::take_text();
         self.log.error(Component::Pool, "pool.panicked", |record| {
             let thread = context::seat_in(self).map_or(u64::MAX, |seat| seat as u64);
             let says = says.unwrap_or_else(|| message_of(&*panic).into());
@@ -112,7 +112,7 @@ impl Shared {
     }
 
     pub(super) fn tell_rescue(&self, thread: usize) {
-        self.log.tell(Component::Pool, Level::Trace, "pool.rescued", |record| {
+        self.log.log(Component::Pool, Level::Trace, "pool.rescued", |record| {
             record.with("thread", thread).say("the watch stepped in for a thread that was held up");
         });
     }

@@ -159,7 +159,7 @@ fn log(
     if let Some(common) = task_type.common() {
         // None is told of a middleware.
         let heard = task_type.told && event != "middleware.panicked";
-        common.shared.log.tell_unless(heard, Component::Task, level, event, |record| {
+        common.shared.log.log_unless(heard, Component::Task, level, event, |record| {
             record.with("name", task_type.name());
             fill(record);
         });

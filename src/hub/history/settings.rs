@@ -200,7 +200,7 @@ impl Kept {
     /// The hub is gone, and what waits is on no disk.
     pub(super) fn log_loss(&self, log: &Logger, error: &Error) {
         let Notice { event, origin, .. } = self.health.notice(0);
-        log.tell(Component::History, Level::Error, event, |record| {
+        log.log(Component::History, Level::Error, event, |record| {
             let count = self.log.figures().waiting;
             record.with("origin", origin).with("pattern", self.pattern.as_str());
             record.with("count", count).say(format!("its last commit failed: {error}"));

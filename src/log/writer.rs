@@ -1,19 +1,20 @@
-//! A thread that tells what others hand over to it: to the log's sinks, and to those of the log of outcomes.
+//! The log writer: a thread that writes what others hand over to the sinks of the log, and of the log of outcomes.
 //!
 //! ```text
-//!   any thread ──tell──► queue ──► thread ──take──► sinks
+//!   any thread ──log──► queue ──► thread ──take──► sinks
 //!                  └─ full: dropped, counted             └─ failed: counted
 //! ```
 //!
 //! # Invariants
 //!
-//! 1. Whoever tells never waits: the [queue](crate::Queue) is lock-free, and what finds no room is dropped.
+//! 1. A thread that logs never waits: the [queue](crate::Queue) is lock-free, and what finds no room is dropped.
 //! 2. Handed over = told + dropped, as soon as nothing waits.
 //! 3. Every drop is reported once: after a batch, and at the end, the thread reports what the count has grown by.
 //!    A drop that is counted while the thread has nothing more to take is in the report after the next batch.
 //! 4. In a forked child there is no thread: nothing is handed over, and nothing is waited for.
 
-use super::{Component, Level};
+use super::faults;
+use super::record::{Component, Level};
 use crate::contain::contain;
 use crate::error::{Error, Result};
 use crate::queue::Queue;
@@ -84,7 +85,7 @@ pub(crate) trait Sink<T>: Send + 'static {
     fn call(&mut self, item: &T);
     /// Whether there is a callback.
     fn calls_back(&self) -> bool;
-    /// What tells that so many were dropped.
+    /// The item that says how many were dropped.
     fn loss(&self, _count: u64) -> Option<T> {
         None
     }
@@ -96,7 +97,7 @@ enum Item<T> {
 }
 
 #[derive(Default)]
-struct Books {
+struct Counters {
     told: AtomicU64,
     dropped: AtomicU64,
     errors: AtomicU64,
@@ -106,10 +107,10 @@ struct Books {
     end: Condvar,
 }
 
-impl Books {
+impl Counters {
     fn error(&self, count: u64, error: String) {
         // Not by the log itself, which might fail again.
-        super::loud::tell(Component::Log, Level::Warn, "log.failed", "", &mut |record| {
+        faults::log(Component::Log, Level::Warn, "log.failed", "", &mut |record| {
             record.say(error.as_str());
         });
         *lock(&self.last_error) = Some(error);
@@ -127,53 +128,53 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The side of those who tell. When it is dropped, the thread tells what waits and ends. If there is a callback, that is
+/// The side of the threads that log. When it is dropped, the thread writes what waits and ends. If there is a callback, that is
 /// waited for, but not by the thread itself, nor by a thread of a pool.
-pub(crate) struct Teller<T> {
+pub(crate) struct LogWriter<T> {
     queue: Arc<Queue<Item<T>>>,
-    books: Arc<Books>,
+    counters: Arc<Counters>,
     thread: ThreadId,
     calls_back: bool,
     fork: ForkGuard,
 }
 
-impl<T: Send + 'static> Teller<T> {
+impl<T: Send + 'static> LogWriter<T> {
     pub(crate) fn start(settings: Settings, sink: impl Sink<T>) -> Result<Self> {
         settings.check()?;
         let fork = ForkGuard::new()
             .map_err(|error| Error::os("map a page that tells of a fork", error))?;
         let queue = Arc::new(Queue::new(settings.capacity)?);
-        let books = Arc::new(Books::default());
+        let counters = Arc::new(Counters::default());
         let Settings { facade, max_size, files, .. } = settings;
         let file = settings.file.map(|path| RotatingFile::new(path, max_size as u64, files));
         let file = file.transpose()?;
-        let (items, counts) = (Arc::clone(&queue), Arc::clone(&books));
+        let (items, counts) = (Arc::clone(&queue), Arc::clone(&counters));
         let calls_back = sink.calls_back();
-        let voice = Voice { facade, file, sink, books: counts, reported: 0 };
+        let output = Output { facade, file, sink, counters: counts, reported: 0 };
         let thread = thread::Builder::new().name("paceline-log".into());
-        let spawned = without_signals(|| thread.spawn(move || voice.run(&items)));
+        let spawned = without_signals(|| thread.spawn(move || output.run(&items)));
         let thread = spawned.map_err(|error| Error::os("start the thread of the log", error))?;
-        Ok(Self { queue, books, thread: thread.thread().id(), calls_back, fork })
+        Ok(Self { queue, counters, thread: thread.thread().id(), calls_back, fork })
     }
 
-    /// Whether what this thread tells would be told: not in a forked child, and not by the log's own thread,
+    /// Whether what this thread logs would be written: not in a forked child, and not by the log's own thread,
     /// where a sink's own doings would never end.
     pub(crate) fn is_for_this_thread(&self) -> bool {
         !self.fork.is_child() && !self.is_own()
     }
 
-    pub(crate) fn tell(&self, item: T) {
+    pub(crate) fn log(&self, item: T) {
         if self.queue.push(Item::Told(item)).is_err() {
-            self.books.dropped.fetch_add(1, Relaxed);
+            self.counters.dropped.fetch_add(1, Relaxed);
         }
     }
 
     pub(crate) fn stats(&self) -> LogStats {
         LogStats {
-            told: self.books.told.load(Relaxed),
-            dropped: self.books.dropped.load(Relaxed),
-            errors: self.books.errors.load(Relaxed),
-            last_error: lock(&self.books.last_error).clone(),
+            told: self.counters.told.load(Relaxed),
+            dropped: self.counters.dropped.load(Relaxed),
+            errors: self.counters.errors.load(Relaxed),
+            last_error: lock(&self.counters.last_error).clone(),
         }
     }
 
@@ -198,8 +199,8 @@ impl<T: Send + 'static> Teller<T> {
     }
 
     fn wait_for_end(&self, timeout: Duration) -> Result<()> {
-        let ended = lock(&self.books.ended);
-        let waited = self.books.end.wait_timeout_while(ended, timeout, |ended| !*ended);
+        let ended = lock(&self.counters.ended);
+        let waited = self.counters.end.wait_timeout_while(ended, timeout, |ended| !*ended);
         let (ended, _) = waited.unwrap_or_else(PoisonError::into_inner);
         if *ended { Ok(()) } else { Err(Error::TimedOut) }
     }
@@ -218,7 +219,7 @@ impl<T: Send + 'static> Teller<T> {
     }
 }
 
-impl<T> Drop for Teller<T> {
+impl<T> Drop for LogWriter<T> {
     fn drop(&mut self) {
         if self.fork.is_child() {
             return;
@@ -226,24 +227,24 @@ impl<T> Drop for Teller<T> {
         self.queue.close();
         let is_own = thread::current().id() == self.thread;
         if self.calls_back && !is_own && !crate::thread_state::is_member() {
-            let ended = lock(&self.books.ended);
-            let wait = self.books.end.wait_while(ended, |ended| !*ended);
+            let ended = lock(&self.counters.ended);
+            let wait = self.counters.end.wait_while(ended, |ended| !*ended);
             drop(wait.unwrap_or_else(PoisonError::into_inner));
         }
     }
 }
 
 /// What the thread has.
-struct Voice<S> {
+struct Output<S> {
     facade: bool,
     file: Option<RotatingFile>,
     sink: S,
-    books: Arc<Books>,
+    counters: Arc<Counters>,
     /// Of what was dropped.
     reported: u64,
 }
 
-impl<S> Voice<S> {
+impl<S> Output<S> {
     fn run<T: Send + 'static>(mut self, queue: &Queue<Item<T>>)
     where
         S: Sink<T>,
@@ -255,8 +256,8 @@ impl<S> Voice<S> {
             for item in core::iter::once(first).chain(more) {
                 match item {
                     Item::Told(item) => {
-                        self.tell(&item);
-                        self.books.told.fetch_add(1, Relaxed);
+                        self.write(&item);
+                        self.counters.told.fetch_add(1, Relaxed);
                     }
                     Item::Flush(done) => flushed.push(done),
                 }
@@ -269,21 +270,21 @@ impl<S> Voice<S> {
         }
         self.report_losses();
         self.write_out();
-        let Self { sink, file, books, .. } = self;
+        let Self { sink, file, counters, .. } = self;
         let _panicked = contain(|| drop((sink, file)));
-        *lock(&books.ended) = true;
-        books.end.notify_all();
+        *lock(&counters.ended) = true;
+        counters.end.notify_all();
     }
 
-    fn tell<T>(&mut self, item: &T)
+    fn write<T>(&mut self, item: &T)
     where
         S: Sink<T>,
     {
-        let Self { facade, file, sink, books, .. } = self;
+        let Self { facade, file, sink, counters, .. } = self;
         if let Some(file) = file {
             let mut line = sink.line(item);
             line.push(b'\n');
-            books.check(file.add(&line));
+            counters.check(file.add(&line));
         }
         let told = contain(|| {
             if *facade {
@@ -292,7 +293,7 @@ impl<S> Voice<S> {
             sink.call(item);
         });
         if told.is_none() {
-            books.error(1, "a callback panicked".into());
+            counters.error(1, "a callback panicked".into());
         }
     }
 
@@ -300,18 +301,18 @@ impl<S> Voice<S> {
     where
         S: Sink<T>,
     {
-        let dropped = self.books.dropped.load(Relaxed);
+        let dropped = self.counters.dropped.load(Relaxed);
         let new = dropped - core::mem::replace(&mut self.reported, dropped);
         if new > 0
             && let Some(loss) = self.sink.loss(new)
         {
-            self.tell(&loss);
+            self.write(&loss);
         }
     }
 
     fn write_out(&mut self) {
         if let Some(file) = &mut self.file {
-            self.books.check(file.write_out());
+            self.counters.check(file.write_out());
         }
     }
 }

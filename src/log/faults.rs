@@ -22,7 +22,7 @@
 //!    whether it has room. A standard error stream that is closed, or whose reader has gone, ends nothing.
 //! 3. Told + counted = faults of a kind, in each process. What was counted is in the next line of its kind.
 
-use super::{Component, Level, Record};
+use super::record::{Component, Level, Record, Value};
 use crate::sys::clock;
 use crate::sys::stderr;
 use crate::thread_state::lap;
@@ -197,7 +197,7 @@ fn forget_the_parent() {
 /// Writes a line, if one is due. `pool` may be empty.
 #[cold]
 #[inline(never)]
-pub(crate) fn tell(
+pub(crate) fn log(
     component: Component,
     level: Level,
     event: &'static str,
@@ -239,7 +239,7 @@ fn line(means: &str, record: &Record, counted: u64) -> String {
     }
     let _ = write!(line, "paceline: {means}: {record}");
     if !record.pool.is_empty() {
-        let _ = write!(line, " pool={}", super::Value::from(&*record.pool));
+        let _ = write!(line, " pool={}", Value::from(&*record.pool));
     }
     // One line, whatever the message has.
     line = line.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
