@@ -90,7 +90,10 @@ const Throwing THROWN[] = {
 /// The last one's memory is lost: what has thrown cannot be freed. A std::exception_ptr to it ends the program
 /// when it goes, as the standard says, so that it is not for places that keep one.
 const Throwing AT_ITS_END{"a destructor that throws", [] { throw ThrowsAtItsEnd(); }};
-#if defined(__SANITIZE_ADDRESS__)
+#if !defined(__has_feature)
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
 constexpr bool may_lose_memory = false;
 #else
 constexpr bool may_lose_memory = true;
