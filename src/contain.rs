@@ -25,6 +25,13 @@ pub(crate) fn discard(payload: Box<dyn Any + Send>) {
     }
 }
 
+/// What a panic said.
+pub(crate) fn message_of(panic: &(dyn core::any::Any + Send)) -> Box<str> {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("a panic without a message").into()
+}
+
 /// What belongs to the user and is dropped by whichever thread lets go of it last, a thread of a pool perhaps: a
 /// panic of its destructor ends there.
 #[derive(Debug)]

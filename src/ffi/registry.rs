@@ -1,7 +1,7 @@
 //! What C names by a number: tasks and strands.
 //!
 //! A number is `{ generation: 32, index + 1: 32 }`, so 0 names nothing. Places are type-stable (see
-//! `pool/slab.rs`), so a number of any bits leads to a place or to none, and the generation there
+//! `pool/slots/slab.rs`), so a number of any bits leads to a place or to none, and the generation there
 //! tells whether it is late.
 //!
 //! # The word

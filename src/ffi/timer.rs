@@ -35,7 +35,7 @@ pub unsafe extern "C" fn pace_pool_after(
         let to = unsafe { Out::optional(timer, "timer") }?;
         let work = Work::new(run, user_data, drop)?;
         let work = AskedFor(move || ignore(work.run()));
-        match pool.pool.shared().after_or_back(nanos(delay_ns), work, |_| ()) {
+        match Timer::after(pool.pool.shared(), nanos(delay_ns), work, |_| ()) {
             Ok(timer) => {
                 to.set(name(&timer));
                 Ok(())

@@ -10,7 +10,7 @@ use super::subscribe::Subscriber;
 use super::{Core, Strand, Work};
 use crate::Flow;
 use crate::contain::Contained;
-use crate::pool::Shared;
+use crate::pool::{Shared, Timer};
 use crate::sync::atomic::Ordering::Release;
 use core::cell::Cell;
 use core::time::Duration;
@@ -605,7 +605,7 @@ impl Subscriber {
 fn retry_later(core: &Arc<Core>, subscriber: &Arc<Subscriber>, number: u64, delay: Duration) {
     let (core_left, subscriber_left) = (Arc::downgrade(core), Arc::downgrade(subscriber));
     let retry = move || retry_now(&core_left, &subscriber_left, number);
-    match core.shared.after_or_back(delay, retry, |_| ()) {
+    match Timer::after(&core.shared, delay, retry, |_| ()) {
         Ok(timer) => drop(timer),
         Err((_full, retry)) => retry(),
     }

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::log::{Component, Level};
 #[cfg(feature = "metrics")]
 use crate::metrics::{Collector, Distribution, Registry};
+use crate::pool::Timer;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{CachePadded, Mutex};
@@ -352,7 +353,7 @@ impl Core {
             core.log_line(&audit, &HubRates::between(&before, &audit, now.saturating_sub(at)));
             core.log_later(every, audit, now);
         };
-        if let Err((error @ Error::Full { .. }, _)) = self.shared.after_or_back(every, log, |_| ())
+        if let Err((error @ Error::Full { .. }, _)) = Timer::after(&self.shared, every, log, |_| ())
         {
             self.tell(super::Severity::Error, None, || super::notice::Notice {
                 event: "statistics.stopped",

@@ -147,7 +147,7 @@ pub(crate) use self::{
     message::MAX_HEADERS, publish::Mode, pull::Pulled, together::MOST as MOST_TOGETHER,
 };
 use crate::error::{Error, Result};
-use crate::pool::{self, Pool, Remains, Served, Shared};
+use crate::pool::{self, Pool, Remains, Served, Shared, service};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use crate::sync::{CachePadded, Mutex, MutexGuard, store_load_barrier};
@@ -300,7 +300,7 @@ impl HubBuilder<'_> {
             return Err(Error::invalid("max_payload", self.max_payload, "1 to 1073741824 bytes"));
         }
         let histories = Histories::open(self.histories, &shared)?;
-        let services = shared.members().clamp(1, MAX_SERVICES);
+        let services = shared.ready.members.len().clamp(1, MAX_SERVICES);
         let dead = Arc::new(dead::DeadLetters::new(self.dead_letters)?);
         let notices = notice::Notices::new(self.notices)?;
         let key_counts = figures::KeyCounts::new(self.count_keys)?;
@@ -336,7 +336,7 @@ impl HubBuilder<'_> {
         core.histories.belong_to(&core.me);
         core.open_services(services)?;
         let served: Weak<Core> = Arc::downgrade(&core);
-        core.shared.serve(served);
+        core.shared.end.serve(served);
         #[cfg(feature = "metrics")]
         if let Some((registry, name)) = self.registry {
             figures::attach(&registry, name, &core.me);
@@ -416,10 +416,10 @@ impl Core {
         let mut keys = Vec::with_capacity(count);
         for number in 0..count {
             let mut service = execute::Service::new(Arc::downgrade(self), number);
-            match self.shared.open_service(move || service.serve()) {
+            match service::open(&self.shared, move || service.serve()) {
                 Ok(key) => keys.push(key),
                 Err(error) => {
-                    keys.iter().for_each(|&key| self.shared.close_service(key));
+                    keys.iter().for_each(|&key| service::close(&self.shared, key));
                     return Err(error);
                 }
             }
@@ -434,7 +434,7 @@ impl Core {
         if let Some(service) = call
             && let Some(keys) = self.services.get()
         {
-            self.shared.call_service(keys[service]);
+            service::call(&self.shared, keys[service]);
         }
     }
 
@@ -563,7 +563,7 @@ impl Drop for Core {
     fn drop(&mut self) {
         if !self.shared.is_forked() {
             let keys = self.services.get().into_iter().flatten();
-            keys.for_each(|&key| self.shared.close_service(key));
+            keys.for_each(|&key| service::close(&self.shared, key));
             let keys = self.keys.all();
             keys.iter().for_each(|key| key.channel().clear());
             self.router.channels().iter().for_each(|channel| channel.clear());

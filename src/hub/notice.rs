@@ -56,6 +56,7 @@ use super::publish::Terms;
 use super::subscribe::Subscriber;
 use super::{Core, Hub, HubBuilder, Work};
 use crate::log::{Component, Level, Logger, Value as Logged};
+use crate::pool::Timer;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use crate::sync::{Mutex, MutexGuard, store_load_barrier};
@@ -571,7 +572,7 @@ impl Core {
                 core.look_at_bursts();
             }
         };
-        let armed = self.shared.after_or_back(self.notices.interval, look, |_| ());
+        let armed = Timer::after(&self.shared, self.notices.interval, look, |_| ());
         if armed.is_err() {
             // The next burst tries again.
             lock(&self.notices.bursts).armed = false;

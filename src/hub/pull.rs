@@ -16,7 +16,7 @@ use super::stats::SubscriptionStats;
 use super::subscribe::{Subscriber, Subscription, SubscriptionBuilder, Unsubscribe, Unsubscribed};
 use super::{Core, Hub, NAP, key};
 use crate::error::{Error, Result};
-use crate::pool;
+use crate::pool::{self, Timer};
 use crate::queue::Pollable;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::atomic::{AtomicU64, AtomicUsize};
@@ -115,7 +115,7 @@ fn watch_lease(
 ) -> Result<()> {
     let (core_left, subscriber_left) = (Arc::downgrade(core), Arc::downgrade(subscriber));
     let look = move || look_at_lease(&core_left, &subscriber_left, lease);
-    core.shared.after_or_back(delay, look, |_| ()).map(drop).map_err(|(error, _)| error)
+    Timer::after(&core.shared, delay, look, |_| ()).map(drop).map_err(|(error, _)| error)
 }
 
 fn look_at_lease(core: &Weak<Core>, subscriber: &Weak<Subscriber>, lease: Duration) {

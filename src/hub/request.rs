@@ -577,7 +577,7 @@ impl Asked {
                 ended.call();
             }
         };
-        let armed = core.shared.after_or_back(timeout, over, |_| ());
+        let armed = Timer::after(&core.shared, timeout, over, |_| ());
         if let Some(late) = core.requests.time(number, armed.map_err(|(error, _)| error)?) {
             let _gone_off = late.cancel();
         }
@@ -637,7 +637,7 @@ impl PendingReply {
         }
         let left = |until: Instant| until.saturating_duration_since(Instant::now());
         let left = self.until.map_or(MAX_DELAY, left).min(MAX_DELAY);
-        let timer = self.core.shared.after_or_back(left, self.waiting.ender(), |_| ());
+        let timer = Timer::after(&self.core.shared, left, self.waiting.ender(), |_| ());
         self.timer = Some(timer.map_err(|(error, _)| error)?);
         Ok(())
     }

@@ -44,6 +44,7 @@
 use super::Core;
 use super::care::Supervised;
 use crate::error::{Error, Result};
+use crate::pool::Timer;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{Mutex, MutexGuard};
@@ -401,7 +402,7 @@ impl Supervisor {
                 found().is_some_and(|(core, found)| found.resume_member(&core))
             });
         };
-        match core.shared.after_or_back(lasts, resume, |_| ()) {
+        match Timer::after(&core.shared, lasts, resume, |_| ()) {
             Ok(timer) => drop(timer),
             Err((Error::Full { .. }, resume)) => resume(),
             // The pool has ended.

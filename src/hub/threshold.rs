@@ -20,7 +20,7 @@ use super::{Core, Hub, execute};
 use crate::error::{Error, Result};
 use crate::log::{Component, Level};
 use crate::metrics::{Registry, Snapshot, Value};
-use crate::pool::{contain, promote_new_leader};
+use crate::pool::{Timer, contain, promote_new_leader};
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU64};
@@ -354,7 +354,7 @@ impl Watching {
                 watching.look();
             }
         };
-        core.shared.after_or_back(self.every, look, |_| ()).map(drop).map_err(|(error, _)| error)
+        Timer::after(&core.shared, self.every, look, |_| ()).map(drop).map_err(|(error, _)| error)
     }
 
     fn look(self: &Arc<Self>) {

@@ -31,7 +31,7 @@ use super::server::Seat;
 use super::socket;
 use crate::contain::contain;
 use crate::error::Error;
-use crate::pool::{Activity, Flow, Key};
+use crate::pool::{Activity, Flow, Key, Timer};
 use crate::source::Ready;
 use crate::sys::clock;
 use core::any::Any;
@@ -777,7 +777,7 @@ impl Connection {
         };
         let delay = Duration::from_nanos(at.saturating_sub(clock::now()));
         let service = &self.link().service;
-        match service.pool().map(|pool| pool.shared().after_or_back(delay, ring, |_| ())) {
+        match service.pool().map(|pool| Timer::after(pool.shared(), delay, ring, |_| ())) {
             Some(Ok(timer)) => self.alarm = Alarm { timer: timer.key(), at },
             // The next run tries again.
             Some(Err((Error::Full { .. }, _))) => service.note_untimed(),

@@ -37,7 +37,7 @@ use super::output::{End, Output, State, Unwritten, Wire};
 use super::server::Service;
 use super::socket::SendEnd;
 use crate::error::Error;
-use crate::pool::{Key, Shared};
+use crate::pool::{Key, Shared, Timer};
 use crate::source::Ready;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
@@ -313,7 +313,7 @@ impl Home {
             return;
         }
         let (Some(shared), Some(key)) = (self.shared.upgrade(), key) else { return };
-        if change(shared.slots.slot(key.index), key.generation) {
+        if change(shared.ready.handles.slots.slot(key.index), key.generation) {
             shared.push_activation(key.index);
         }
     }
@@ -323,7 +323,7 @@ impl Home {
         if !self.is_forked()
             && let Some(shared) = self.shared.upgrade()
         {
-            shared.cancel_timer(timer);
+            Timer::cancel_key(&shared, timer);
         }
     }
 

@@ -19,7 +19,7 @@ use super::socket::{self, OwnFile};
 use crate::contain::{Contained, contain};
 use crate::error::{Error, Result};
 use crate::log::{Component, Level, Logger};
-use crate::pool::{Deadline, HandleOptions, Key, Pool, Remains, Served, WeakPool};
+use crate::pool::{Deadline, HandleOptions, Key, Pool, Remains, Served, Timer, WeakPool};
 use crate::source::Interest;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -126,7 +126,7 @@ impl Server {
         // Only now that nothing can fail any more do connections come.
         lock(&service.listeners).iter().for_each(|place| place.resume());
         let part: Weak<Service> = Arc::downgrade(&service);
-        pool.shared().serve(part);
+        pool.shared().end.serve(part);
         Ok(server)
     }
 
@@ -231,7 +231,7 @@ impl Server {
             let later = Arc::downgrade(service);
             let cut_off = move || later.upgrade().into_iter().for_each(|service| service.cut_off());
             // A pool that ends ends its connections too.
-            let _ = pool.shared().after_or_back(time, cut_off, |_| ());
+            let _ = Timer::after(pool.shared(), time, cut_off, |_| ());
             return DrainReport { drained: false, requested: true, stats: service.stats() };
         }
         let drained = service.wait_until_gone(Deadline::after(Some(time)), false);

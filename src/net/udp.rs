@@ -35,7 +35,7 @@ use super::link::{CallWord, Calls, Place};
 use super::socket;
 use crate::contain::contain;
 use crate::error::{Error, Result};
-use crate::pool::{Activity, Deadline, Flow, HandleOptions, Key, Pool, WeakPool};
+use crate::pool::{Activity, Deadline, Flow, HandleOptions, Key, Pool, Timer, WeakPool};
 use crate::source::{Interest, Ready};
 use crate::sync::RwLock;
 use crate::sync::atomic::AtomicU64;
@@ -691,7 +691,7 @@ impl UdpSocket {
                 let _ = later.upgrade().is_some_and(|core| core.end_by(Calls::CUT));
             };
             // A pool that ends ends its sockets too.
-            let _ = pool.shared().after_or_back(time, cut, |_| ());
+            let _ = Timer::after(pool.shared(), time, cut, |_| ());
             return report(false, true);
         }
         let drained = core.port.wait_until_ended(Deadline::after(Some(time)));

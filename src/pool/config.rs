@@ -1,8 +1,8 @@
 //! What a pool is built from. Every field is checked before anything is started.
 
+use super::handler::SlowReport;
+use super::members::GROUP;
 use super::placement::Pin;
-use super::wake::GROUP;
-use super::{Pool, SlowReport};
 use crate::error::{Error, Result};
 use crate::log::Logger;
 use crate::queue::{LANES, Lane};
@@ -47,7 +47,7 @@ pub(crate) const MAX_JOINED: usize = 1024;
 /// Slots that one pool can grow to: handles, strands, timers and rings together.
 const DEFAULT_MAX_HANDLES: usize = 1 << 22;
 
-/// Settings of a [`Pool`]; see [`Pool::builder`].
+/// Settings of a [`Pool`](super::Pool); see [`Pool::builder`](super::Pool::builder).
 ///
 /// ```
 /// use paceline::{Pin, Pool, Promotion};
@@ -119,7 +119,7 @@ impl Default for Builder {
 impl Builder {
     /// Number of pool threads, 0 to 1024. Default: the CPUs that this thread may use, or what the
     /// cgroup quota allows if that is less. 0 makes a pool that only host threads drive
-    /// ([`Pool::join`]); it needs `max_joined` of at least 1.
+    /// ([`Pool::join`](super::Pool::join)); it needs `max_joined` of at least 1.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
@@ -137,7 +137,7 @@ impl Builder {
         self
     }
 
-    /// How many host threads may be inside [`Pool::join`] at once, 0 to 1024. Default 4.
+    /// How many host threads may be inside [`Pool::join`](super::Pool::join) at once, 0 to 1024. Default 4.
     pub fn max_joined(mut self, max_joined: usize) -> Self {
         self.max_joined = max_joined;
         self
@@ -267,15 +267,6 @@ impl Builder {
     /// What tells by the log.
     pub(crate) fn logger(&self) -> Logger {
         Logger::new(self.log.as_ref(), &self.name)
-    }
-
-    /// Builds the pool and starts its threads.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] names the field, its value and the allowed range. [`Error::Os`] if the
-    /// system refuses a thread or a descriptor. Whatever had been started is stopped again.
-    pub fn build(self) -> Result<Pool> {
-        Pool::start(self)
     }
 
     /// Checks everything that does not depend on the machine.

@@ -1,11 +1,12 @@
 //! Handles: registered descriptors and periodic timers.
 
-use super::pull::HandleId;
-use super::slots::{Activity, Close, Key, NEVER, Payload, Start, Traits};
-use super::{Flow, Pool, Shared};
+use super::Pool;
+use super::handler::Flow;
+use super::host::HandleId;
+use super::shared::Shared;
+use super::slots::{Activity, Close, Handles, Key, NEVER, Payload, Slot, Start, Traits};
 use crate::error::{Error, Result};
 use crate::source::{Interest, Ready};
-use crate::sync::atomic::Ordering::{Acquire, Relaxed};
 use crate::time::MAX_DELAY;
 use core::any::Any;
 use core::fmt;
@@ -187,12 +188,12 @@ impl<S> Handle<S> {
         self.slot().is_ok_and(|(slot, key)| slot.is_open(key.generation))
     }
 
-    fn slot(&self) -> Result<(&super::slots::Slot, Key)> {
+    fn slot(&self) -> Result<(&Slot, Key)> {
         if self.shared.is_forked() {
             return Err(Error::Forked);
         }
         let key = self.key.ok_or(STALE)?;
-        Ok((self.shared.slots.slot(key.index), key))
+        Ok((self.shared.ready.handles.slots.slot(key.index), key))
     }
 
     fn close(&mut self) -> Result<Payload> {
@@ -201,9 +202,9 @@ impl<S> Handle<S> {
             return Err(Error::Forked);
         }
         // Nobody waits for a host: it may be the thread that calls.
-        let pulled = self.shared.slots.slot(key.index).traits().pulled;
+        let pulled = self.shared.ready.handles.slots.slot(key.index).traits().pulled;
         let inside = pulled || self.shared.may_not_wait();
-        match self.shared.close(key, !inside) {
+        match self.shared.ready.handles.close(key, !inside) {
             (Close::Mine, payload) => payload.ok_or(STALE),
             (Close::Stale, _) => Err(STALE),
             (Close::Running, _) if inside => Err(Error::Closing),
@@ -214,16 +215,17 @@ impl<S> Handle<S> {
     /// Waits until the running handler has returned, and takes the payload over.
     fn fetch(&self, key: Key) -> Payload {
         let shared = &self.shared;
-        let slot = shared.slots.slot(key.index);
+        let Handles { slots, changed, .. } = &shared.ready.handles;
+        let slot = slots.slot(key.index);
         loop {
-            let epoch = shared.changed.load(Acquire);
+            let epoch = changed.epoch();
             if slot.is_handed_over(key.generation) {
-                let payload = shared.take_payload(key.index);
-                shared.slots.free(key.index);
+                let payload = shared.ready.handles.take_payload(key.index);
+                slots.free(key.index);
                 return payload;
             }
             // From a close that waits the runner makes CLOSED, and nobody else touches that.
-            shared.changed.wait(epoch, None);
+            changed.wait(epoch, None);
         }
     }
 }
@@ -370,7 +372,7 @@ impl Pool {
             return Err(Error::invalid("io", value, "non-blocking (O_NONBLOCK) or level()"));
         }
         let traits = Traits {
-            set: shared.pick_set(),
+            set: shared.ready.handles.sets.pick(),
             may_block: options.may_block,
             level: options.level,
             interest: options.interest.bits(),
@@ -379,8 +381,8 @@ impl Pool {
             ..Traits::default()
         };
         let payload = Payload::Activity(activity(io));
-        let key = shared.allocate(traits, descriptor, payload)?;
-        let slot = shared.slots.slot(key.index);
+        let key = shared.ready.handles.allocate(traits, descriptor, payload)?;
+        let slot = shared.ready.handles.slots.slot(key.index);
         if options.timed {
             // It rests until it has run.
             slot.set_deadline(NEVER);
@@ -388,20 +390,22 @@ impl Pool {
         // Whoever finds the activity elsewhere may have its slot made runnable from now on. A run that ended
         // it would close the descriptor, whose number may be another one's then: so none begins before the
         // source knows it.
-        shared.slots.publish(key, Start::Registering { paused: options.paused });
+        shared.ready.handles.slots.publish(key, Start::Registering { paused: options.paused });
         #[allow(unsafe_code, reason = "the descriptor lives in the slot now")]
         // SAFETY: the payload, and with it the descriptor, is this thread's until `end_registering`.
         let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(descriptor) };
-        let source = &shared.sets[traits.set as usize].source;
+        let source = &shared.ready.handles.sets[traits.set as usize].source;
         let registered = source.register(fd, key.token(), options.interest, options.level);
         if let Err(error) = registered {
             slot.forget_descriptor();
-            shared.end_registering(key.index, Flow::Done);
+            let _queued = shared.ready.handles.end_registering(key.index, Flow::Done);
             return Err(failed(error));
         }
-        shared.end_registering(key.index, Flow::Wait);
+        if shared.ready.handles.end_registering(key.index, Flow::Wait) {
+            shared.push_activation(key.index);
+        }
         if shared.is_too_late() {
-            drop(shared.close(key, false));
+            drop(shared.ready.handles.close(key, false));
             return Err(Error::ShutDown);
         }
         Ok(Handle::new(shared, key))
@@ -418,17 +422,17 @@ impl Pool {
     where
         F: FnMut() -> Flow + Send + 'static,
     {
-        self.shared().every(Duration::ZERO, period, handler)
+        Handle::every(self.shared(), Duration::ZERO, period, handler)
     }
 
-    /// See [`Shared::register_periodic`].
+    /// See [`Handle::periodic`].
     pub(crate) fn register_periodic(
         &self,
         period: Duration,
         pulled: bool,
         activity: impl FnOnce(u64, u64) -> Box<dyn Activity>,
     ) -> Result<Handle<()>> {
-        self.shared().register_periodic(Duration::ZERO, period, pulled, activity)
+        Handle::periodic(self.shared(), Duration::ZERO, period, pulled, activity)
     }
 }
 
@@ -437,7 +441,7 @@ impl Pool {
     /// The handle that a number from outside names, to be detached again after use. None: neither a
     /// descriptor nor a periodic timer lives in that slot.
     pub(crate) fn handle_by_key(&self, key: Key) -> Option<Handle<()>> {
-        let slot = self.shared().slots.get(key.index)?;
+        let slot = self.shared().ready.handles.slots.get(key.index)?;
         let traits = slot.traits();
         let is_timer = traits.timer && !(traits.once || traits.service);
         let is_handle = slot.descriptor() >= 0 || is_timer;
@@ -447,78 +451,47 @@ impl Pool {
 
 const MIN_PERIOD: Duration = Duration::from_micros(1);
 
-impl Shared {
+impl Handle<()> {
     /// As [`Pool::every`], with the first call `delay` later.
     pub(crate) fn every<F>(
-        self: &Arc<Self>,
+        shared: &Arc<Shared>,
         delay: Duration,
         period: Duration,
         handler: F,
-    ) -> Result<Handle<()>>
+    ) -> Result<Self>
     where
         F: FnMut() -> Flow + Send + 'static,
     {
-        self.register_periodic(delay, period, false, |period, due| {
+        Self::periodic(shared, delay, period, false, |period, due| {
             Box::new(Periodic { handler, period, due })
         })
     }
 
     /// Registers what `activity` makes of the period and the first deadline, `delay` (of a valid length)
     /// and a period from now.
-    pub(crate) fn register_periodic(
-        self: &Arc<Self>,
+    pub(crate) fn periodic(
+        shared: &Arc<Shared>,
         delay: Duration,
         period: Duration,
         pulled: bool,
         activity: impl FnOnce(u64, u64) -> Box<dyn Activity>,
-    ) -> Result<Handle<()>> {
-        self.check_open()?;
+    ) -> Result<Self> {
+        shared.check_open()?;
         if !(MIN_PERIOD..=MAX_DELAY).contains(&period) {
             let allowed = "1 microsecond to 100 years";
             return Err(Error::invalid("period", format!("{period:?}"), allowed));
         }
         let period = period.as_nanos() as u64;
-        let due = self.now().saturating_add(delay.as_nanos() as u64).saturating_add(period);
-        let traits = Traits { set: self.pick_set(), timer: true, pulled, ..Traits::default() };
+        let due = shared.now().saturating_add(delay.as_nanos() as u64).saturating_add(period);
+        let handles = &shared.ready.handles;
+        let traits = Traits { set: handles.sets.pick(), timer: true, pulled, ..Traits::default() };
         let payload = Payload::Activity(activity(period, due));
-        let key = self.allocate(traits, -1, payload)?;
-        self.arm(key, due);
-        if self.is_too_late() {
-            drop(self.close(key, false));
+        let key = handles.allocate(traits, -1, payload)?;
+        shared.arm(key, due, |_| ());
+        if shared.is_too_late() {
+            drop(handles.close(key, false));
             return Err(Error::ShutDown);
         }
-        Ok(Handle::new(self, key))
-    }
-
-    /// A slot for a payload, or an error that says that there is none.
-    pub(crate) fn allocate(
-        &self,
-        traits: Traits,
-        descriptor: i32,
-        payload: Payload,
-    ) -> Result<Key> {
-        self.slots.allocate(traits, descriptor, payload).map_err(|_| self.no_slot_left())
-    }
-
-    pub(crate) fn no_slot_left(&self) -> Error {
-        Error::Full { what: "handles", capacity: self.slots.limit() }
-    }
-
-    /// Publishes a timer and hands it to its set.
-    pub(crate) fn arm(&self, key: Key, deadline: u64) {
-        self.arm_named(key, deadline, |_| ());
-    }
-
-    /// As `arm`; `named` is called in between. If the timer is closed by then, its set finds that out.
-    pub(crate) fn arm_named(&self, key: Key, deadline: u64, named: impl FnOnce(Key)) {
-        let slot = self.slots.slot(key.index);
-        slot.set_deadline(deadline);
-        let set = slot.traits().set;
-        self.slots.publish(key, Start::Armed);
-        named(key);
-        self.sets[set as usize].arm(&self.slots, key.index, deadline);
-        if self.hosted.load(Relaxed) {
-            self.refresh_alarm();
-        }
+        Ok(Self::new(shared, key))
     }
 }

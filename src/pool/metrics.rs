@@ -1,7 +1,9 @@
 //! The figures of a pool, for a registry.
 
-use super::crew::Member;
-use super::{Pool, Shared, Stats};
+use super::Pool;
+use super::members::Member;
+use super::shared::Shared;
+use super::stats::{Audit, Stats};
 use crate::metrics::{Collector, Registry};
 use crate::queue::Lane;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -11,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 impl Pool {
     /// Puts this pool's figures into a registry, with the label `pool` = `name`, for as long as the pool
-    /// lives: its books, the lengths of its lanes, and for each of its threads what it has done, its CPU
+    /// lives: its counters, the lengths of its lanes, and for each of its threads what it has done, its CPU
     /// time, and its utilisation: the part of the time since the last snapshot that it had a CPU.
     pub fn attach_metrics(&self, registry: &Registry, name: &str) {
         let pool = Arc::downgrade(self.shared());
@@ -20,8 +22,8 @@ impl Pool {
         registry.collect(move |collector| {
             let Some(shared) = pool.upgrade() else { return false };
             let mut figures = Figures { collector, pool: &name };
-            figures.books(&shared);
-            let stats = shared.stats();
+            figures.tasks(&shared);
+            let stats = Stats::of(&shared);
             figures.present(&stats);
             figures.threads(&stats);
             let mut usage = usage.lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,7 +41,7 @@ struct Usage {
 
 impl Usage {
     fn new(shared: &Shared) -> Self {
-        Self { at: clock::now(), cpu: shared.crew.members.iter().map(cpu_of).collect() }
+        Self { at: clock::now(), cpu: shared.ready.members.iter().map(cpu_of).collect() }
     }
 }
 
@@ -65,15 +67,15 @@ impl Figures<'_> {
         self.collector.gauge(name, help, &[("pool", self.pool)], value);
     }
 
-    fn books(&mut self, shared: &Shared) {
-        let books = shared.audit();
-        self.counter("paceline_tasks_submitted", "Tasks and timers handed in", books.submitted);
-        self.counter("paceline_tasks_accepted", "Those that were taken", books.accepted);
-        self.counter("paceline_tasks_rejected", "Those that were given back", books.rejected);
-        self.counter("paceline_tasks_completed", "Those that ran to their end", books.completed);
-        self.counter("paceline_tasks_failed", "Those that panicked", books.failed);
-        self.counter("paceline_tasks_cancelled", "Those that never ran", books.cancelled);
-        self.gauge("paceline_tasks_in_flight", "Those that wait or run", books.in_flight as f64);
+    fn tasks(&mut self, shared: &Shared) {
+        let tasks = Audit::of(shared);
+        self.counter("paceline_tasks_submitted", "Tasks and timers handed in", tasks.submitted);
+        self.counter("paceline_tasks_accepted", "Those that were taken", tasks.accepted);
+        self.counter("paceline_tasks_rejected", "Those that were given back", tasks.rejected);
+        self.counter("paceline_tasks_completed", "Those that ran to their end", tasks.completed);
+        self.counter("paceline_tasks_failed", "Those that panicked", tasks.failed);
+        self.counter("paceline_tasks_cancelled", "Those that never ran", tasks.cancelled);
+        self.gauge("paceline_tasks_in_flight", "Those that wait or run", tasks.in_flight as f64);
     }
 
     fn present(&mut self, stats: &Stats) {

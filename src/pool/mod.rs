@@ -5,32 +5,30 @@
 //!                                                     └─ surplus ─► ready work ─► any thread
 //! ```
 //!
-//! One thread leads: it waits at the event source of its [handle set](set). When something happens
+//! One thread leads: it waits at the event source of its [handle set](leader). When something happens
 //! it keeps one event, puts the rest into ready work, offers leadership, and handles the event
 //! itself. In the common case no event changes threads and nobody is woken: the leader comes back,
 //! works the surplus off, and takes the leadership that it had offered.
 //!
 //! # What each file is about
 //!
-//! | file | idea |
+//! | where | idea |
 //! |---|---|
-//! | `worker.rs` | the loop of one member: lead, handle, follow, watch |
-//! | `wake.rs` | who sleeps, searches and watches: one word, every wake one CAS |
-//! | `reserve.rs` | threads that run one lane only |
-//! | `active.rs` | how many of the threads work, and how the others are set aside |
-//! | `ageing.rs` | whether something waits for too long in a lane |
-//! | `bed.rs` | how the watch is armed for a lone request without waking anybody |
-//! | `set.rs` | leadership of a handle set, and what the leader does with it |
-//! | `slots.rs`, `slab.rs` | where handles live; one word per handle settles every race for it |
-//! | `pace.rs` | what is known of time: averages, thresholds, and the watch's survey |
-//! | `crew.rs` | members, how they are woken, what they have done |
-//! | `shared.rs` | what they share, and the steps that work on it |
-//! | `task.rs`, `submit.rs` | submitted work and its results |
-//! | `handle.rs`, `timer.rs`, `strand.rs`, `ring.rs` | what users register |
+//! | `worker/` | the loop of one member: lead, handle, follow, watch; what it knows of time |
+//! | `members/` | members, how they are woken, what they have done; `wake.rs`: who sleeps, searches and watches: one word, every wake one CAS |
+//! | `members/places.rs` | how many of the threads work, and how the others are set aside |
+//! | `members/deferred_watchdog.rs` | how the watch is armed for a lone request without waking a thread |
+//! | `leader/` | leadership of a handle set, and what the leader does with it |
+//! | `slots/` | where handles live; one word per handle settles every race for it |
+//! | `ready/` | ready work, and who comes for it; `reserve.rs`: threads that run one lane only; `ageing.rs`: whether something waits for too long in a lane |
+//! | `tasks/` | submitted work and its results; strands |
+//! | `end.rs`, `shutdown.rs` | the end: refuse, drain, stop, sweep |
+//! | `shared.rs` | what the members share: the owners of all this |
+//! | `handle.rs`, `timers/`, `ring.rs` | what users register |
 //! | `service.rs` | slots for parts that keep ready work of their own |
-//! | `pull.rs` | events as data, for hosts that cannot be called back |
+//! | `host/` | threads of a host: they take part, or pull events as data |
 //! | `signals.rs` | signals of the process, told on the pool |
-//! | `host.rs`, `shutdown.rs`, `stats.rs`, `config.rs`, `placement.rs` | the rest of the surface |
+//! | `start.rs`, `stats.rs`, `config.rs`, `placement.rs` | the rest of the surface |
 //!
 //! # Deferred promotion
 //!
@@ -49,14 +47,14 @@
 //!
 //! # Invariants
 //!
-//! 1. A handle set has at most one leader. (`set.rs`)
+//! 1. A handle set has at most one leader. (`leader/`)
 //! 2. Never { ready work ∧ every thread parked }. Work from outside never waits while a follower is
-//!    parked and nobody is searching. (`wake.rs`)
+//!    parked and nobody is searching. (`members/wake.rs`)
 //! 3. Ready work and an offered leadership never wait longer than two watch periods, plus the
-//!    scheduler's delay, while some thread is free. (`worker.rs`, [`pace`]) A reserved thread is free
-//!    for its lane only (`reserve.rs`), and one that is set aside is not (`active.rs`).
+//!    scheduler's delay, while some thread is free. (`worker/`) A reserved thread is free
+//!    for its lane only (`ready/reserve.rs`), and one that is set aside is not (`members/places.rs`).
 //! 4. A handle's handler runs on at most one thread at a time, and an event that arrives meanwhile is
-//!    not lost. (`slots.rs`)
+//!    not lost. (`slots/`)
 //! 5. `deregister` closes a queued handle at once; of a running one it returns after the handler has,
 //!    or, inside a handler, says `Closing`. (`handle.rs`)
 //! 6. Conservation: submitted = accepted + rejected; accepted = completed + failed + cancelled + in
@@ -64,133 +62,76 @@
 //! 7. After start no thread is created, and posting, dispatching and arming allocate nothing.
 //! 8. No lock is held, and no foreign work runs on the caller's stack, while code of the user runs.
 
-mod active;
-mod ageing;
-mod bed;
 mod config;
 mod context;
-mod crew;
+mod counters;
+mod deadline;
+mod end;
 mod handle;
+mod handler;
 mod host;
+mod leader;
+mod log;
+mod members;
 #[cfg(feature = "metrics")]
 mod metrics;
 #[cfg(all(test, loom))]
 pub(crate) mod models;
-mod pace;
 mod placement;
-mod pull;
+mod ready;
 pub(crate) mod record;
-mod reserve;
 mod ring;
-mod service;
-mod set;
+pub(crate) mod service;
 mod shared;
 mod shutdown;
 mod signals;
-mod slab;
 mod slots;
-mod staging;
 mod start;
 mod stats;
-mod strand;
-mod submit;
-mod task;
-mod tell;
+mod tasks;
 #[cfg(all(test, not(loom)))]
 mod tests;
-mod timer;
-mod wake;
+mod this_thread;
+mod timers;
 mod worker;
 
-pub(crate) use active::Overseer;
 pub use config::{Builder, Promotion, SourceKind};
 #[cfg(feature = "config")]
 pub(crate) use config::{MAX_JOINED, MAX_THREADS};
-pub use crew::ThreadRole;
+pub use context::promote_new_leader;
+pub use end::PoolReport;
 pub use handle::{Handle, HandleOptions};
+pub use handler::{EventKind, Flow, SlowReport};
+pub use host::{Event, HandleId};
+pub(crate) use members::Overseer;
+pub use members::ThreadRole;
 pub use placement::Pin;
-pub use pull::{Event, EventKind, HandleId};
 pub use ring::Ring;
-pub use shutdown::PoolReport;
 pub use signals::Signals;
 pub use stats::{Audit, SetStats, Stats, ThreadState, ThreadStats};
-pub use strand::Strand;
-pub use submit::{LaneRef, Unposted};
-pub use task::Task;
-pub use timer::Timer;
+pub use tasks::{LaneRef, Strand, Task, Unposted};
+pub use timers::Timer;
 
 #[cfg(feature = "capi")]
 pub(crate) use self::{
     handle::next_multiple,
-    slab::{Entry, Slab},
-    timer::AskedFor,
+    slots::{Entry, Slab},
+    timers::AskedFor,
 };
-pub(crate) use context::current;
-pub(crate) use context::discard;
-pub(crate) use context::{Outcome, report};
-pub(crate) use context::{blocking, contain};
-pub(crate) use context::{is_inside, seat_here, stops_around_us, take_outcome};
+pub(crate) use crate::contain::{contain, discard, message_of};
+pub(crate) use context::{blocking, current, stops_around_us};
+pub(crate) use deadline::Deadline;
+pub(crate) use end::{Remains, Served};
 pub(crate) use shared::Shared;
-pub(crate) use shared::Staged;
-pub(crate) use shared::{Remains, Served};
-pub(crate) use slots::Activity;
-pub(crate) use slots::Key;
-pub(crate) use slots::NEVER;
-pub(crate) use slots::Slot;
-pub(crate) use submit::message_of;
+pub(crate) use slots::{Activity, Key, NEVER, Slot};
+pub(crate) use tasks::Staged;
+pub(crate) use this_thread::{Outcome, member_here, report, take_outcome};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use core::fmt;
 use core::time::Duration;
 use shutdown::{Life, Threads};
 use std::sync::Arc;
-
-/// What a handler answers.
-///
-/// ```
-/// use paceline::{Flow, Pool};
-/// use std::sync::mpsc;
-/// use std::time::Duration;
-/// # fn main() -> paceline::Result<()> {
-/// let pool = Pool::new()?;
-/// let (ticks, ticked) = mpsc::channel();
-/// let mut left = 3;
-/// pool.every(Duration::from_millis(1), move || {
-///     let _receiver_may_be_gone = ticks.send(left);
-///     left -= 1;
-///     if left == 0 { Flow::Done } else { Flow::Wait } // three calls, then it is deregistered
-/// })?
-/// .detach();
-/// assert_eq!(ticked.iter().collect::<Vec<_>>(), [3, 2, 1]);
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[must_use]
-pub enum Flow {
-    /// Call me when something happens. For an edge-triggered descriptor this promises that the last
-    /// operation saw EAGAIN (or `WouldBlock`): what is left unread now is not reported again.
-    Wait,
-    /// There is more to do: call me again, after others had their turn.
-    Again,
-    /// Do not call me before [`Handle::resume`]. What arrives meanwhile is kept. See [`Handle::pause`] for the one
-    /// exception.
-    Pause,
-    /// I am through: deregister, and drop what was registered.
-    Done,
-}
-
-/// A handler or task that took longer than the limit of [`Builder::on_slow`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SlowReport {
-    /// The index of the thread.
-    pub thread: usize,
-    /// How long it has taken so far.
-    pub elapsed: Duration,
-    /// It has not returned yet.
-    pub running: bool,
-}
 
 /// A fixed set of threads and the event sources that they serve. Clones are the same pool; when the
 /// last one is dropped, the pool runs what it has accepted and shuts down.
@@ -213,21 +154,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool with default settings: a thread per usable CPU, epoll, deferred promotion.
-    ///
-    /// # Errors
-    /// As [`Builder::build`].
-    pub fn new() -> Result<Pool> {
-        Builder::default().build()
-    }
-
-    /// Settings to build a pool from.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
-    pub(crate) fn start(config: Builder) -> Result<Pool> {
-        start::start(config)
+    pub(crate) fn from_life(life: Life) -> Self {
+        Self { life: Arc::new(life) }
     }
 
     #[inline]
@@ -235,13 +163,79 @@ impl Pool {
         &self.life.shared
     }
 
-    pub(crate) fn threads(&self) -> &Threads {
+    fn threads(&self) -> &Threads {
         &self.life.threads
     }
 
     /// Whether the calling thread is a member now.
     pub(crate) fn is_inside(&self) -> bool {
-        context::is_inside(self.shared())
+        self.shared().is_inside()
+    }
+
+    /// Shuts the pool down: refuses new work from outside and lets everything that was accepted end, for up to
+    /// `drain`. Then it cancels what has not begun, closes all handles, and ends the threads.
+    ///
+    /// Everything: servers stop accepting, answer the requests that they have taken, and close their connections, as by
+    /// their own `drain`; worker pools run their tasks, with the retries; hubs and rings deliver what was published; tasks
+    /// run. A retry, or a delayed task of a worker pool, that is due only after the drain is not waited for; nor is a
+    /// one-shot timer that is not due. A connection that is not through after the drain is cut off, and counted.
+    /// Datagram sockets stay open to the end, so that late answers can be sent.
+    ///
+    /// It returns when all handlers have returned, or 100 ms after the drain at the latest; threads
+    /// that are still inside a handler then are reported as stuck, and nothing that they use is
+    /// freed. Inside a handler it is only a request and returns at once. Calling it again is
+    /// harmless.
+    ///
+    /// A pool without threads is drained by the hosts that are in it now: those that [join](Self::join) until the
+    /// last of them leaves, and those that [pull](Self::pull) until they end, or say that they are
+    /// [done](Self::pull_done).
+    ///
+    /// The end of a pool's last owner does the same, for up to 30 s.
+    pub fn shutdown(&self, drain: Duration) -> PoolReport {
+        let shared = self.shared();
+        if shared.is_forked() {
+            return PoolReport::default();
+        }
+        let drain = u64::try_from(drain.as_nanos()).unwrap_or(u64::MAX);
+        shared.shut_down(drain, self.threads())
+    }
+
+    /// What the last owner's end does, for owners in other languages.
+    #[cfg(feature = "capi")]
+    pub(crate) fn end_with_owner(&self) -> PoolReport {
+        match self.shared().is_forked() {
+            true => PoolReport::default(),
+            false => self.shared().end_with_owner(self.threads()),
+        }
+    }
+
+    /// Shuts the pool down without a drain: what has not begun is cancelled. Otherwise as
+    /// [`shutdown`](Self::shutdown).
+    pub fn stop_now(&self) -> PoolReport {
+        self.shutdown(Duration::ZERO)
+    }
+
+    /// Lets only the first `threads` of the ordinary threads work; the others finish what they are at,
+    /// and park until more are wanted. Parked threads cost nothing. At the start all are active; a
+    /// shutdown calls them all back to help.
+    ///
+    /// 1 to the number of ordinary threads; with more than one handle set, at least one more than
+    /// there are sets. Reserved threads and host threads always work. While threads of the pool wait
+    /// inside for others' tasks, as many more are active.
+    ///
+    /// Any thread may call this, and so may handlers.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names the range; [`Error::ShutDown`], [`Error::Forked`].
+    pub fn set_active(&self, threads: usize) -> Result<()> {
+        let shared = self.shared();
+        shared.check_open()?;
+        let (least, most) = (shared.places.least(), shared.places.ordinary());
+        if !(least..=most).contains(&threads) {
+            return Err(Error::invalid("active", threads, format!("{least} to {most}")));
+        }
+        shared.places.set_active(threads, &shared.ready, &shared.log);
+        Ok(())
     }
 
     pub(crate) fn downgrade(&self) -> WeakPool {
@@ -262,49 +256,8 @@ impl WeakPool {
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool")
-            .field("threads", &self.shared().crew.threads)
-            .field("sets", &self.shared().sets.len())
+            .field("threads", &self.shared().ready.members.threads)
+            .field("sets", &self.shared().ready.handles.sets.len())
             .finish_non_exhaustive()
-    }
-}
-
-/// Says "I am about to block": another thread of this thread's pool is called to lead and to take
-/// over what this one has claimed. Call it inside a handler or task; elsewhere it does nothing.
-///
-/// ```
-/// use paceline::{Pool, promote_new_leader};
-/// # fn main() -> paceline::Result<()> {
-/// let pool = Pool::builder().threads(2).build()?;
-/// let task = pool.submit(|| {
-///     promote_new_leader(); // what follows may block: another thread leads from now on
-///     std::fs::read_to_string("/proc/self/comm")
-/// })?;
-/// assert!(task.wait()?.is_ok());
-/// # Ok(())
-/// # }
-/// ```
-pub fn promote_new_leader() {
-    if let Some((shared, _)) = context::current() {
-        shared.promote_for_blocking();
-    }
-}
-
-/// A time to give up at, or none.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Deadline(Option<u64>);
-
-impl Deadline {
-    pub(crate) fn after(timeout: Option<Duration>) -> Self {
-        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        Self(timeout.map(|time| crate::sys::clock::now().saturating_add(nanos(time))))
-    }
-
-    pub(crate) fn is_over(self) -> bool {
-        self.0.is_some_and(|deadline| crate::sys::clock::now() >= deadline)
-    }
-
-    pub(crate) fn left(self) -> Option<Duration> {
-        let left = |deadline: u64| deadline.saturating_sub(crate::sys::clock::now());
-        self.0.map(|deadline| Duration::from_nanos(left(deadline)))
     }
 }

@@ -91,7 +91,7 @@
 //! saw the mark: no wake-up is lost. `parked` is set with Release and cleared with Acquire: the closure.
 #![allow(unsafe_code, reason = "the value is handed over through a word")]
 
-use super::slab::{Entry, Slab};
+use super::slots::{Entry, Slab};
 use crate::queue::{ErasedIn, Run};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -733,7 +733,7 @@ impl<M: Meta, V: Yield> Runner<M, V> {
                 let unwanted = unsafe { record.regain::<V>(how) };
                 record.leave(RUNNER_LEFT);
                 crate::thread_state::next_lap();
-                let _panicked = super::context::contain(|| drop(unwanted));
+                let _panicked = super::contain(|| drop(unwanted));
                 return false;
             }
             let lingers = told || now & (NOTIFY | HANDLE_LEFT) != 0;
@@ -778,7 +778,7 @@ impl<M: Meta, V: Yield> Runner<M, V> {
         // SAFETY: the handle had left, so the room has stayed with the runner.
         let unwanted = (before & HANDLE_LEFT != 0).then(|| unsafe { record.regain::<V>(how) });
         record.leave(RUNNER_LEFT);
-        let _panicked = super::context::contain(|| drop(unwanted));
+        let _panicked = super::contain(|| drop(unwanted));
     }
 
     /// Leaves a task that was not taken in after all, and that nobody counts. False: somebody has ended

@@ -8,9 +8,12 @@
 //! A call is never lost. Either the slot becomes QUEUED by it, or it is QUEUED or RUNNING already and
 //! keeps the readiness, and then it runs once more.
 
-use super::shared::{Remains, Served};
-use super::slots::{Activity, Key, Payload, Start, Traits};
-use super::{Flow, Pool, Shared, context};
+use super::Pool;
+use super::end::{Remains, Served};
+use super::handler::Flow;
+use super::service;
+use super::shared::Shared;
+use super::slots::{Activity, Key};
 use crate::error::{Error, Rejected, Result};
 use crate::queue::PushError;
 use crate::queue::event_ring::{
@@ -86,7 +89,11 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
         let (ring, consumer) = serial("capacity", capacity)?;
         let serving = Arc::new(AtomicU64::new(0));
         let serves = Serves::new(&serving, shared);
-        let key = shared.let_slot(Box::new(Serial { consumer, handler, _serves: serves }))?;
+        let key = shared.ready.handles.let_slot(Box::new(Serial {
+            consumer,
+            handler,
+            _serves: serves,
+        }))?;
         Self::open(shared, ring, Box::new([key]), None, serving)
     }
 
@@ -106,7 +113,7 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
         let handled = Arc::new(AtomicU64::new(0));
         let serving = Arc::new(AtomicU64::new(0));
         let keys: Arc<[std::sync::OnceLock<Key>]> =
-            (0..shared.crew.ordinary.max(1)).map(|_| std::sync::OnceLock::new()).collect();
+            (0..shared.places.ordinary().max(1)).map(|_| std::sync::OnceLock::new()).collect();
         for key in &*keys {
             let batch = Concurrent {
                 consumer: consumer.clone(),
@@ -116,11 +123,11 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
                 keys: Arc::clone(&keys),
                 serves: Serves::new(&serving, shared),
             };
-            match shared.let_slot(Box::new(batch)) {
+            match shared.ready.handles.let_slot(Box::new(batch)) {
                 Ok(slot) => drop(key.set(slot)),
                 Err(error) => {
                     let begun = keys.iter().filter_map(|key| key.get().copied());
-                    begun.for_each(|slot| drop(shared.close(slot, false)));
+                    begun.for_each(|slot| drop(shared.ready.handles.close(slot, false)));
                     return Err(error);
                 }
             }
@@ -137,11 +144,11 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
         serving: Arc<AtomicU64>,
     ) -> Result<Self> {
         if shared.is_too_late() {
-            slots.iter().for_each(|&key| drop(shared.close(key, false)));
+            slots.iter().for_each(|&key| drop(shared.ready.handles.close(key, false)));
             return Err(Error::ShutDown);
         }
         let served: Weak<EventRing<T>> = Arc::downgrade(&ring);
-        shared.serve(served);
+        shared.end.serve(served);
         let shared = Arc::clone(shared);
         Ok(Self { owner: Arc::new(Owner { shared, ring, slots, handled, serving }) })
     }
@@ -154,7 +161,7 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
     #[inline]
     pub fn publish(&self, event: T) -> Result<(), Rejected<T>> {
         match self.try_publish(event) {
-            Err(Rejected::Full(event)) if !context::is_inside(&self.owner.shared) => {
+            Err(Rejected::Full(event)) if !self.owner.shared.is_inside() => {
                 match self.owner.ring.publish_batch(&[event], || self.owner.call()) {
                     1 => Ok(()),
                     _ => Err(Rejected::ShutDown(event)),
@@ -201,7 +208,7 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
         if owner.is_too_late() {
             return Err(Rejected::ShutDown(0));
         }
-        if context::is_inside(&owner.shared) {
+        if owner.shared.is_inside() {
             return self.try_publish_batch(events);
         }
         match owner.ring.publish_batch(events, || owner.call()) {
@@ -293,20 +300,20 @@ impl<T: Copy + Send + Sync + 'static> Owner<T> {
     /// Whether the pool drains, which handlers may add to and others may not.
     #[inline]
     fn is_too_late(&self) -> bool {
-        !self.shared.is_open_to(true)
-            || !self.shared.is_open_to(false) && !context::is_inside(&self.shared)
+        !self.shared.end.is_open_to(true)
+            || !self.shared.end.is_open_to(false) && !self.shared.is_inside()
     }
 
     #[cold]
     fn call(&self) {
-        self.shared.call_one(self.slots.iter().copied());
+        service::call_one(&self.shared, self.slots.iter().copied());
     }
 
     fn close(&self) {
         self.ring.close();
         // Each slot sees the close when it runs, and ends.
         for &key in &self.slots {
-            self.shared.call_one(core::iter::once(key));
+            service::call_one(&self.shared, core::iter::once(key));
         }
     }
 }
@@ -320,26 +327,8 @@ impl<T: Copy + Send + Sync + 'static> Drop for Owner<T> {
         // Acquire: pairs with the Release in the drop of `Serves`.
         let ended = || self.serving.load(Acquire) == 0;
         let slots = || self.slots.iter().copied();
-        self.shared.wait_outside(slots, |time| self.shared.wait_for_change(time, ended));
-    }
-}
-
-impl Shared {
-    /// Lets a slot to an activity that waits to be called.
-    pub(crate) fn let_slot(&self, activity: Box<dyn Activity>) -> Result<Key> {
-        let key = self.allocate(Traits::default(), -1, Payload::Activity(activity))?;
-        self.slots.publish(key, Start::Idle);
-        Ok(key)
-    }
-
-    /// Makes the first slot runnable that rests. If all are runnable or running, each of them has
-    /// been told to run once more.
-    fn call_one(&self, keys: impl Iterator<Item = Key>) {
-        for key in keys {
-            if self.slots.slot(key.index).activate(key.generation) {
-                return self.push_activation(key.index);
-            }
-        }
+        self.shared
+            .wait_outside(slots, |time| self.shared.ready.handles.changed.wait_unless(time, ended));
     }
 }
 
@@ -370,7 +359,7 @@ impl Drop for Serves {
         if self.serving.fetch_sub(1, Release) == 1
             && let Some(shared) = self.shared.upgrade()
         {
-            shared.announce_change();
+            shared.ready.handles.changed.announce();
         }
     }
 }
@@ -428,7 +417,7 @@ where
         if self.consumer.rest() == Rest::More
             && let Some(shared) = self.serves.shared.upgrade()
         {
-            shared.call_one(self.keys.iter().filter_map(|key| key.get().copied()));
+            service::call_one(&shared, self.keys.iter().filter_map(|key| key.get().copied()));
         }
         if taken > 0 {
             let _counted = Handled(&self.handled, taken as u64);

@@ -7,11 +7,10 @@
 //! One that is *timed* says at the end of each run when it is to run again by itself, and has its slot for
 //! that, too: so it never waits for a timer to be free. While it waits for that time calls are not heard.
 
-use super::slots::{Activity, Key};
-use super::slots::{NEVER, Payload, Start, Traits};
-use super::{Flow, Shared};
-use crate::error::Error;
-use crate::error::Result;
+use super::handler::Flow;
+use super::shared::Shared;
+use super::slots::{Activity, Key, NEVER, Payload, Start, Traits};
+use crate::error::{Error, Result};
 use crate::source::Ready;
 use core::any::Any;
 
@@ -47,44 +46,51 @@ impl<F: FnMut() -> u64 + Send + 'static> Activity for Timed<F> {
     }
 }
 
-impl Shared {
-    /// Lets a slot to a function that runs, on one thread at a time, whenever it is called.
-    pub(crate) fn open_service<F>(&self, serve: F) -> Result<Key>
-    where
-        F: FnMut() -> Flow + Send + 'static,
-    {
-        self.let_slot(Box::new(Service(serve)))
-    }
+/// Lets a slot to a function that runs, on one thread at a time, whenever it is called.
+pub(crate) fn open<F>(shared: &Shared, serve: F) -> Result<Key>
+where
+    F: FnMut() -> Flow + Send + 'static,
+{
+    shared.ready.handles.let_slot(Box::new(Service(serve)))
+}
 
-    /// As `open_service`; `serve` says at which instant of the pool's clock it is to run again by itself.
-    /// [`NEVER`]: only when it is called.
-    pub(crate) fn open_timed_service<F>(&self, serve: F) -> Result<Key>
-    where
-        F: FnMut() -> u64 + Send + 'static,
-    {
-        let traits =
-            Traits { set: self.pick_set(), timer: true, service: true, ..Traits::default() };
-        let payload = Payload::Activity(Box::new(Timed { serve, next: NEVER }));
-        let key = self.allocate(traits, -1, payload)?;
-        self.slots.publish(key, Start::Idle);
-        if self.is_too_late() {
-            drop(self.close(key, false));
-            return Err(Error::ShutDown);
+/// As `open`; `serve` says at which instant of the pool's clock it is to run again by itself.
+/// [`NEVER`]: only when it is called.
+pub(crate) fn open_timed<F>(shared: &Shared, serve: F) -> Result<Key>
+where
+    F: FnMut() -> u64 + Send + 'static,
+{
+    let handles = &shared.ready.handles;
+    let traits =
+        Traits { set: handles.sets.pick(), timer: true, service: true, ..Traits::default() };
+    let payload = Payload::Activity(Box::new(Timed { serve, next: NEVER }));
+    let key = handles.allocate(traits, -1, payload)?;
+    handles.slots.publish(key, Start::Idle);
+    if shared.is_too_late() {
+        drop(handles.close(key, false));
+        return Err(Error::ShutDown);
+    }
+    Ok(key)
+}
+
+/// Has the service run, once more if it runs now.
+pub(crate) fn call(shared: &Shared, key: Key) {
+    call_one(shared, core::iter::once(key));
+}
+
+/// Makes the first slot runnable that rests. If all are runnable or running, each of them has
+/// been told to run once more.
+pub(super) fn call_one(shared: &Shared, keys: impl Iterator<Item = Key>) {
+    for key in keys {
+        if shared.ready.handles.slots.slot(key.index).activate(key.generation) {
+            return shared.push_activation(key.index);
         }
-        Ok(key)
     }
+}
 
-    /// Has the service run, once more if it runs now.
-    pub(crate) fn call_service(&self, key: Key) {
-        if self.slots.slot(key.index).activate(key.generation) {
-            self.push_activation(key.index);
-        }
-    }
-
-    /// Ends the service; its function is dropped here, or by its run.
-    pub(crate) fn close_service(&self, key: Key) {
-        drop(self.close(key, false));
-    }
+/// Ends the service; its function is dropped here, or by its run.
+pub(crate) fn close(shared: &Shared, key: Key) {
+    drop(shared.ready.handles.close(key, false));
 }
 
 #[cfg(all(test, not(loom)))]
@@ -102,7 +108,7 @@ mod tests {
     #[cfg(feature = "capi")]
     fn no_number_from_outside_names_a_timed_service() {
         let pool = pool();
-        let key = pool.shared().open_timed_service(|| NEVER).unwrap();
+        let key = open_timed(pool.shared(), || NEVER).unwrap();
         assert!(pool.handle_by_key(key).is_none());
         assert!(pool.timer_by_key(key).is_none());
     }
@@ -113,7 +119,7 @@ mod tests {
         let _report = pool.shutdown(Duration::ZERO);
         let held = Arc::new(());
         let inner = Arc::clone(&held);
-        let opened = pool.shared().open_timed_service(move || {
+        let opened = open_timed(pool.shared(), move || {
             let _held = &inner;
             NEVER
         });

@@ -11,8 +11,8 @@
 //! what was published; rings hand out their events. Until all of them are through, handlers may go on to submit, publish
 //! and send datagrams: so it does not matter which part another one needs.
 //!
-//! Whether all of it has ended is looked at in the books, when the pool has stopped: the report says `drained` unless
-//! something was lost since the end began ([`Before`]), which is counted there, or a thread is stuck. That a listener has
+//! Whether all of it has ended is looked at in the counters, when the pool has stopped: the report says `drained` unless
+//! something was lost since the end began (`end.rs`), which is counted there, or a thread is stuck. That a listener has
 //! found no thread to end on loses nothing: it takes in who waits, to be counted among the connections, and ends where
 //! the pool is stopped.
 //!
@@ -21,46 +21,25 @@
 //! if a handler never returns, the caller of `shutdown` sweeps what that handler does not use, and
 //! the rest stays allocated for it.
 
-use super::shared::{DRAIN_LOOK, Served};
-use super::{Pool, Shared, context};
-use crate::contain::Contained;
+use super::end::{DRAIN_LOOK, PoolReport, Remains};
+use super::host::has_pullers;
+use super::log;
+use super::shared::Shared;
+use super::slots::{Key, Payload};
+use crate::contain::contain;
+use crate::queue::{Claimed, Hand, Taken, Turn};
 use crate::sync::atomic::Ordering::{Acquire, Relaxed};
+use crate::sync::store_load_barrier;
 use crate::sys::thread::JoinHandle;
 use core::time::Duration;
 use crossbeam_queue::SegQueue;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 /// How long threads may take to leave after the drain, before they are called stuck.
 const GRACE: u64 = 100_000_000;
 
 /// How long the end of a pool's last owner drains at most.
 const LAST_DRAIN: Duration = Duration::from_secs(30);
-
-/// How a shutdown went.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[must_use]
-#[non_exhaustive]
-pub struct PoolReport {
-    /// Everything that had been accepted has ended: nothing was cut off, cancelled or left, and no handler still runs.
-    /// If it is false, the counts say what was.
-    pub drained: bool,
-    /// This was called inside a handler, so it was only a request: the pool shuts down when its
-    /// handlers have returned.
-    pub requested: bool,
-    /// Tasks that were accepted and will not run, and one-shot timers that were not due. (These do not count against
-    /// `drained`.) This and what follows is what has come about since the first shutdown of the pool began.
-    pub cancelled: u64,
-    /// Of worker pools: tasks that were cancelled, those that waited for another attempt among them, and those that a
-    /// host has pulled and not completed.
-    pub worker_tasks: u64,
-    /// Of servers: connections that were cut off, as they were not through.
-    pub connections: u64,
-    /// Events of rings, and messages of hubs, in mailboxes or with publishers that waited for room there, which will not
-    /// be handled.
-    pub left: u64,
-    /// Indices of threads whose handlers have not returned. They end when those do.
-    pub stuck: Vec<usize>,
-}
 
 /// The pool's own threads, to be joined once.
 pub(crate) struct Threads(SegQueue<JoinHandle>);
@@ -83,72 +62,27 @@ impl Threads {
     }
 }
 
-impl Pool {
-    /// Shuts the pool down: refuses new work from outside and lets everything that was accepted end, for up to
-    /// `drain`. Then it cancels what has not begun, closes all handles, and ends the threads.
-    ///
-    /// Everything: servers stop accepting, answer the requests that they have taken, and close their connections, as by
-    /// their own `drain`; worker pools run their tasks, with the retries; hubs and rings deliver what was published; tasks
-    /// run. A retry, or a delayed task of a worker pool, that is due only after the drain is not waited for; nor is a
-    /// one-shot timer that is not due. A connection that is not through after the drain is cut off, and counted.
-    /// Datagram sockets stay open to the end, so that late answers can be sent.
-    ///
-    /// It returns when all handlers have returned, or 100 ms after the drain at the latest; threads
-    /// that are still inside a handler then are reported as stuck, and nothing that they use is
-    /// freed. Inside a handler it is only a request and returns at once. Calling it again is
-    /// harmless.
-    ///
-    /// A pool without threads is drained by the hosts that are in it now: those that [join](Self::join) until the
-    /// last of them leaves, and those that [pull](Self::pull) until they end, or say that they are
-    /// [done](Self::pull_done).
-    ///
-    /// The end of a pool's last owner does the same, for up to 30 s.
-    pub fn shutdown(&self, drain: Duration) -> PoolReport {
-        let shared = self.shared();
-        if shared.is_forked() {
-            return PoolReport::default();
-        }
-        let drain = u64::try_from(drain.as_nanos()).unwrap_or(u64::MAX);
-        shared.shut_down(drain, self.threads())
-    }
-
-    /// What the last owner's end does, for owners in other languages.
-    #[cfg(feature = "capi")]
-    pub(crate) fn end_with_owner(&self) -> PoolReport {
-        match self.shared().is_forked() {
-            true => PoolReport::default(),
-            false => self.shared().end_with_owner(self.threads()),
-        }
-    }
-
-    /// Shuts the pool down without a drain: what has not begun is cancelled. Otherwise as
-    /// [`shutdown`](Self::shutdown).
-    pub fn stop_now(&self) -> PoolReport {
-        self.shutdown(Duration::ZERO)
-    }
-}
-
 impl Shared {
-    fn shut_down(&self, drain: u64, threads: &Threads) -> PoolReport {
+    pub(super) fn shut_down(&self, drain: u64, threads: &Threads) -> PoolReport {
         let deadline = self.now().saturating_add(drain).min(u64::MAX - 1);
         // So that none of them takes its counts along.
-        let _parts: Vec<_> = self.parts().collect();
+        let _parts: Vec<_> = self.end.parts().collect();
         self.drain(deadline);
-        if context::is_inside(self) {
+        if self.is_inside() {
             return PoolReport { requested: true, ..PoolReport::default() };
         }
         self.wait_for_members(deadline);
-        let report = self.report();
+        let report = self.end.report(&self.counters, || self.ready.members.stuck());
         // By the machine's clock, whatever the pool's is.
         threads.reap(crate::sys::clock::now());
-        self.tell_end(&report);
+        log::stopped(&self.log, &report, self.ready.members.threads);
         report
     }
 
     /// The end of the last owner, who is the only one that could have pulled what waits to be pulled.
     pub(crate) fn end_with_owner(&self, threads: &Threads) -> PoolReport {
         self.outbox.close();
-        self.dropped.fetch_add(self.outbox.sweep(), Relaxed);
+        self.counters.dropped.fetch_add(self.outbox.sweep(), Relaxed);
         self.shut_down(LAST_DRAIN.as_nanos() as u64, threads)
     }
 
@@ -156,16 +90,18 @@ impl Shared {
     /// member is stuck, and sweeps.
     fn wait_for_members(&self, deadline: u64) {
         loop {
-            let epoch = self.changed.load(Acquire);
+            let epoch = self.ready.handles.changed.epoch();
             let now = self.now();
-            let nobody = self.present() == 0;
-            if now >= deadline || nobody && self.outbox.is_delivered() && !self.has_pullers() {
+            let nobody = self.ready.members.present() == 0;
+            if now >= deadline || nobody && self.outbox.is_delivered() && !has_pullers(self) {
                 self.stop();
             } else if nobody {
                 // Hosts that pull are busy elsewhere, and it may be over by what other threads do.
                 self.stop_if_drained();
             }
-            if self.present() == 0 && self.is_stopping() || now >= deadline.saturating_add(GRACE) {
+            if self.ready.members.present() == 0 && self.end.is_stopping()
+                || now >= deadline.saturating_add(GRACE)
+            {
                 break;
             }
             let next = match now < deadline {
@@ -173,75 +109,185 @@ impl Shared {
                 true => deadline,
                 false => deadline.saturating_add(GRACE),
             };
-            self.changed.wait(epoch, Some(Duration::from_nanos(next - now)));
+            self.ready.handles.changed.wait(epoch, Some(Duration::from_nanos(next - now)));
         }
         self.sweep();
     }
 
-    /// What has become of everything, by now.
-    fn report(&self) -> PoolReport {
-        let before = self.before.get_or_init(|| Before::of(self));
-        let (worker_tasks, connections) = before.lost_in_parts(self);
-        let dropped = self.dropped.load(Relaxed) - before.dropped;
-        let undue = self.undue.load(Relaxed) - before.undue;
-        let (left, stuck) = (self.left_in_parts(), self.stuck());
-        // A thread that has nothing more to do may just not have been given a processor yet.
-        let all_have_ended = stuck.is_empty() || self.ended_drained();
-        PoolReport {
-            drained: all_have_ended && dropped + worker_tasks + connections + left == 0,
-            requested: false,
-            cancelled: dropped + undue,
-            worker_tasks,
-            connections,
-            left,
-            stuck,
+    /// Whether nothing more may begin. A drain whose time is over is ended here: members that find
+    /// work all the time come to no other place where they would notice.
+    #[inline]
+    pub(crate) fn must_stop(&self) -> bool {
+        self.end.must_stop(|| self.stop_if_late())
+    }
+
+    #[cold]
+    fn stop_if_late(&self) -> bool {
+        let late = self.end.drain_is_over(self.now());
+        if late {
+            self.stop();
+        }
+        late
+    }
+
+    /// Refuses work from outside and lets members finish what was accepted, until `deadline`.
+    pub(crate) fn drain(&self, deadline: u64) {
+        log::draining(&self.log, deadline.saturating_sub(self.now()));
+        self.end.set_deadline(deadline, &self.counters);
+        self.ready.tasks.close_outside();
+        self.outbox.close_outside();
+        self.end.begin_drain();
+        store_load_barrier();
+        self.rooms.dismiss();
+        if !self.end.drain_is_over(self.now()) {
+            self.end.parts().for_each(|part| part.begin_drain());
+        }
+        if !self.stop_if_drained() {
+            // Leaders must take the deadline into account.
+            self.ready.handles.sets.ring_all();
+            self.ready.members.stop_all();
         }
     }
 
-    /// The pool's own threads that have not left.
-    fn stuck(&self) -> Vec<usize> {
-        let members = self.crew.members.iter().enumerate();
-        members
-            .filter(|(_, member)| member.role() != super::ThreadRole::Away)
-            .map(|(index, _)| index)
-            .collect()
-    }
-}
-
-/// What had been lost when the end of the pool began.
-pub(crate) struct Before {
-    dropped: u64,
-    undue: u64,
-    /// Tasks cancelled, and connections cut off, by part.
-    parts: Vec<(Weak<dyn Served>, u64, u64)>,
-}
-
-impl Before {
-    pub(super) fn of(shared: &Shared) -> Self {
-        let part = |part: Contained<Arc<dyn Served>>| {
-            (Arc::downgrade(&part), part.cancelled(), part.cut_off())
-        };
-        Self {
-            dropped: shared.dropped.load(Relaxed),
-            undue: shared.undue.load(Relaxed),
-            parts: shared.parts().map(part).collect(),
+    /// Whether every task that was accepted has ended, and every one-shot timer that is due. Callers
+    /// have changed their own role, and passed a barrier, before they ask; whoever ends something
+    /// asks, so the last one gets the answer.
+    ///
+    /// The order of the looks is what makes it true. A task moves from a lane, or a timer from its
+    /// slot, to a member whose role says so *before*: so lanes and slots come first. A member may
+    /// rob one that was not looked at yet, and both seem to have nothing: so there must be an instant
+    /// at which all of them rest ([`Members::rest`](super::members::Members::rest)). What rests has posted before it came to that: so
+    /// what the strands and the rings hold, and what the lanes have accepted, come last.
+    pub(crate) fn is_drained(&self) -> bool {
+        if !self.end.is_draining() {
+            return false;
         }
+        let accepted = self.ready.tasks.accepted();
+        self.ready.tasks.is_empty()
+            && !self.ready.handles.has_due_timers()
+            && self.ready.members.rest()
+            && self.counters.in_strands.load(Acquire) == 0
+            && self.outbox.is_delivered()
+            && self.end.remains() < Remains::Work
+            && self.ready.tasks.accepted() == accepted
     }
 
-    /// Tasks of worker pools, and connections, that have been lost since. Parts that came later had lost none.
-    fn lost_in_parts(&self, shared: &Shared) -> (u64, u64) {
-        let lost = |part: Contained<Arc<dyn Served>>| {
-            let is_it =
-                |known: &Weak<dyn Served>| core::ptr::addr_eq(known.as_ptr(), Arc::as_ptr(&part));
-            let known = self.parts.iter().find(|(known, ..)| is_it(known));
-            let (cancelled, cut_off) =
-                known.map_or((0, 0), |&(_, cancelled, cut_off)| (cancelled, cut_off));
-            (
-                part.cancelled().saturating_sub(cancelled) + part.out(),
-                part.cut_off().saturating_sub(cut_off),
-            )
-        };
-        shared.parts().map(lost).fold((0, 0), |sum, lost| (sum.0 + lost.0, sum.1 + lost.1))
+    /// A thread outside has taken back what a drain may have waited for.
+    pub(crate) fn recheck_drain(&self) {
+        store_load_barrier();
+        self.stop_if_drained();
+    }
+
+    /// Whether whoever sweeps up may have missed what the caller has just published: then that is the
+    /// caller's to take back.
+    pub(crate) fn is_too_late(&self) -> bool {
+        // Against *stop, then sweep*.
+        store_load_barrier();
+        self.end.is_stopping()
+    }
+
+    /// Ends it if all that was accepted has ended. Callers as those of `is_drained`.
+    pub(crate) fn stop_if_drained(&self) -> bool {
+        let accepted = self.ready.tasks.accepted();
+        let drained = self.is_drained();
+        if drained {
+            self.refuse_all();
+            // What a handler has posted meanwhile is seen here. Members are not looked at again: the
+            // one that looks for work now would pass for one that runs it.
+            let nothing_new = self.ready.tasks.accepted() == accepted
+                && self.outbox.is_delivered()
+                && self.end.remains() == Remains::Nothing;
+            self.finish(nothing_new);
+        }
+        drained
+    }
+
+    /// Ends it: nothing new begins.
+    pub(crate) fn stop(&self) {
+        self.refuse_all();
+        self.finish(self.is_drained() && self.end.remains() == Remains::Nothing);
+    }
+
+    /// Before the last look: a handler that posts now is refused, or what it posted is seen. (Into a
+    /// strand it may still get a task, which is cancelled, and counted as that.)
+    fn refuse_all(&self) {
+        self.ready.tasks.close_all();
+        self.outbox.close();
+        self.end.parts().for_each(|part| part.close());
+    }
+
+    fn finish(&self, drained: bool) {
+        if !self.end.begin_stop() {
+            return;
+        }
+        log::stopping(&self.log, drained);
+        self.end.set_drained(drained);
+        store_load_barrier();
+        self.ready.handles.sets.ring_all();
+        self.ready.members.stop_all();
+        self.rooms.dismiss();
+        self.ready.handles.changed.announce();
+    }
+
+    /// Drops everything that will not run any more. What a stuck handler uses is left alone: its own
+    /// state, and the tasks behind it in its strand. Tasks in the stuck member's hand are taken out of
+    /// it, as any thread may.
+    pub(crate) fn sweep(&self) {
+        // Against *publish, then see that the pool goes on* in `is_too_late`'s callers.
+        store_load_barrier();
+        let _sweeping = self.begin_sweep();
+        // No timer was due when a drain was through, whatever becomes due until the last member has left.
+        let drained = self.end.ended_drained();
+        let now = self.now();
+        let mut turn = Turn::default();
+        let hand = Hand::new();
+        loop {
+            match self.ready.tasks.claim(&hand, &mut turn, 1) {
+                Claimed::Some(task) => self.counters.cancel(task.into_task()),
+                Claimed::Busy => std::thread::yield_now(),
+                Claimed::Empty => break,
+            }
+        }
+        for member in &*self.ready.members {
+            let mut left = member.hand.steal(&hand);
+            while let Some(task) = left {
+                self.counters.cancel(task);
+                left = hand.next().map(Taken::into_task);
+            }
+        }
+        self.counters.dropped.fetch_add(self.outbox.sweep(), Relaxed);
+        for index in self.ready.handles.slots.indices() {
+            let Some(slot) = self.ready.handles.slots.get(index) else { continue };
+            let key = Key { index, generation: slot.generation() };
+            let of_the_library = slot.traits().service;
+            let is_due = !drained && (slot.is_due_timer() || slot.deadline() <= now);
+            let (_, payload) = self.ready.handles.close(key, false);
+            if matches!(payload, Some(Payload::Once(_))) {
+                let count = match is_due {
+                    _ if of_the_library => &self.counters.timers_cancelled,
+                    true => &self.counters.dropped,
+                    false => &self.counters.undue,
+                };
+                count.fetch_add(1, Relaxed);
+            }
+            let _panicked = contain(|| drop(payload));
+        }
+        self.drop_kept();
+    }
+
+    /// A member leaves. The last one of a stopped pool sweeps up; so does the first one, because a
+    /// handler may wait for what will not run, and then never leave.
+    pub(crate) fn leave(&self) {
+        loop {
+            let present = self.ready.members.present();
+            if self.end.is_stopping() && (present == 1 || self.end.is_first_to_leave()) {
+                self.sweep();
+            }
+            // Of two that leave at once, one finds that it is the last.
+            if self.ready.members.depart_from(present) {
+                return self.ready.handles.changed.announce();
+            }
+        }
     }
 }
 

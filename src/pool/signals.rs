@@ -3,7 +3,10 @@
 //! A signal handler of the old kind may call next to nothing. Here signals are blocked and read from a
 //! descriptor, as any event: the handler may do what handlers of the pool may.
 
-use super::{Flow, Handle, Pool, Shared};
+use super::Pool;
+use super::handle::{Handle, HandleOptions};
+use super::handler::Flow;
+use super::shared::Shared;
 use crate::error::{Error, Result};
 use crate::source::Interest;
 use crate::sync::{Condvar, Mutex};
@@ -97,7 +100,7 @@ impl Signals {
             .map_err(|error| Error::os("open a descriptor for signals (signalfd)", error))?;
         let arrived = Arc::new(Arrived::default());
         let teller = Teller(Arc::clone(&arrived));
-        let options = super::HandleOptions::new().interest(Interest::READABLE);
+        let options = HandleOptions::new().interest(Interest::READABLE);
         let handle = pool.register_with(fd, options, move |fd, _| {
             while let Some(signal) = fd.take() {
                 handler(signal);

@@ -1,11 +1,13 @@
 //! From settings to running threads. Either everything starts, or nothing is left behind.
 
-use super::config::{Builder, SourceKind};
+use super::config::{Builder, Hook, SourceKind};
+use super::leader::HandleSet;
 use super::placement::{Occupancy, Pin};
-use super::set::HandleSet;
+use super::shared::Shared;
 use super::shutdown::{Life, Threads};
 use super::worker::Worker;
-use super::{Pool, Shared, context};
+use super::{Pool, context, log};
+use crate::contain::contain;
 use crate::error::{Error, Result};
 use crate::source::Source;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -13,14 +15,36 @@ use crate::sys::thread::{self, JoinHandle};
 use crate::sys::topology::Topology;
 use std::sync::{Arc, mpsc};
 
-pub(crate) fn start(config: Builder) -> Result<Pool> {
-    let started = start_by(&config);
-    // A hook's last reference may go with the settings: its destructor must not cost the pool.
-    let _panicked = context::contain(|| drop(config));
-    started
+impl Pool {
+    /// A pool with default settings: a thread per usable CPU, epoll, deferred promotion.
+    ///
+    /// # Errors
+    /// As [`Builder::build`].
+    pub fn new() -> Result<Pool> {
+        Builder::default().build()
+    }
+
+    /// Settings to build a pool from.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
 }
 
-fn start_by(config: &Builder) -> Result<Pool> {
+impl Builder {
+    /// Builds the pool and starts its threads.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] names the field, its value and the allowed range. [`Error::Os`] if the
+    /// system refuses a thread or a descriptor. Whatever had been started is stopped again.
+    pub fn build(self) -> Result<Pool> {
+        let started = start(&self);
+        // A hook's last reference may go with the settings: its destructor must not cost the pool.
+        let _panicked = contain(|| drop(self));
+        started
+    }
+}
+
+fn start(config: &Builder) -> Result<Pool> {
     config.validate()?;
     let machine = Topology::of_this_machine();
     let ordinary = config.threads.unwrap_or_else(|| machine.parallelism());
@@ -37,8 +61,9 @@ fn start_by(config: &Builder) -> Result<Pool> {
             return Err(error);
         }
     };
-    shared.tell_start(threads.len());
-    Ok(Pool { life: Arc::new(Life { shared, threads: Threads::new(threads) }) })
+    let Shared { ready, log, .. } = &*shared;
+    log::started(log, threads.len(), ready.handles.sets.len(), &ready.members);
+    Ok(Pool::from_life(Life { shared, threads: Threads::new(threads) }))
 }
 
 fn open_sets(config: &Builder, leaders: usize) -> Result<Box<[HandleSet]>> {
@@ -73,11 +98,12 @@ fn spawn_all(
     for index in 0..threads {
         let name = format!("{}-{index}", config.name);
         let body = thread_body(config, Arc::clone(shared), index, pinned.clone());
-        shared.arrive();
+        shared.ready.members.arrive();
         match thread::spawn(&name, config.stack_size, Box::new(body)) {
             Ok(thread) => started.push(thread),
             Err(error) => {
-                shared.depart();
+                shared.ready.members.depart();
+                shared.ready.handles.changed.announce();
                 return Err((started, Error::os(format!("start thread {index}"), error)));
             }
         }
@@ -100,7 +126,7 @@ fn thread_body(
 ) -> impl FnOnce() + Send + 'static {
     let on_start = config.on_start.clone();
     let on_stop = config.on_stop.clone();
-    let call = move |shared: &Shared, hook: Option<super::config::Hook>| {
+    let call = move |shared: &Shared, hook: Option<Hook>| {
         let Some(hook) = hook else { return };
         shared.run_hook(|| hook(index));
         // It may be the last reference.
@@ -108,8 +134,8 @@ fn thread_body(
     };
     move || {
         #[cfg(feature = "metrics")]
-        shared.crew.members[index].kernel_thread.store(thread::id(), Relaxed);
-        let result = shared.pin_current(index);
+        shared.ready.members[index].kernel_thread.store(thread::id(), Relaxed);
+        let result = pin_current(&shared, index);
         let _nobody_listens = pinned.send(result);
         drop(pinned);
         // Hooks, and destructors that run while this thread sweeps up, are inside too: what waits for
@@ -119,35 +145,18 @@ fn thread_body(
         Worker::new(&shared, index, u64::MAX).run();
         call(&shared, on_stop);
         #[cfg(feature = "metrics")]
-        shared.crew.members[index].kernel_thread.store(0, Relaxed);
+        shared.ready.members[index].kernel_thread.store(0, Relaxed);
         shared.leave();
     }
 }
 
-impl Shared {
-    fn pin_current(&self, thread: usize) -> Result<()> {
-        let member = &self.crew.members[thread];
-        let result = self.placement.pin_current(thread);
-        match (&result, self.placement.cpu(thread)) {
-            (Ok(()), Some(cpu)) => member.pinned.store(cpu as u32 + 1, Relaxed),
-            (Err(_), _) => member.pin_failed.store(1, Relaxed),
-            (Ok(()), None) => {}
-        }
-        result
+fn pin_current(shared: &Shared, thread: usize) -> Result<()> {
+    let member = &shared.ready.members[thread];
+    let result = shared.placement.pin_current(thread);
+    match (&result, shared.placement.cpu(thread)) {
+        (Ok(()), Some(cpu)) => member.pinned.store(cpu as u32 + 1, Relaxed),
+        (Err(_), _) => member.pin_failed.store(1, Relaxed),
+        (Ok(()), None) => {}
     }
-
-    /// A member leaves. The last one of a stopped pool sweeps up; so does the first one, because a
-    /// handler may wait for what will not run, and then never leave.
-    pub(crate) fn leave(&self) {
-        loop {
-            let present = self.present();
-            if self.is_stopping() && (present == 1 || self.is_first_to_leave()) {
-                self.sweep();
-            }
-            // Of two that leave at once, one finds that it is the last.
-            if self.depart_from(present) {
-                return;
-            }
-        }
-    }
+    result
 }

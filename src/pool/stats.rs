@@ -1,7 +1,9 @@
 //! Looking at a pool: statistics, and the books that must balance.
 
-use super::crew::ThreadRole;
-use super::{Pool, Shared};
+use super::Pool;
+use super::members::{Tally, ThreadRole};
+use super::shared::Shared;
+use super::slots::Slot;
 use crate::queue::Lane;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed};
 
@@ -174,20 +176,24 @@ impl ThreadStats {
 impl Pool {
     /// A snapshot for people and dashboards. Any thread; allocates.
     pub fn stats(&self) -> Stats {
-        self.shared().stats()
+        Stats::of(self.shared())
     }
 
     /// The books; see [`Audit`]. Any thread.
     pub fn audit(&self) -> Audit {
-        self.shared().audit()
+        Audit::of(self.shared())
     }
 }
 
-impl Shared {
-    pub(crate) fn stats(&self) -> Stats {
-        Stats {
-            threads: (0..self.crew.members.len()).map(|index| self.thread_stats(index)).collect(),
-            sets: self
+impl Stats {
+    pub(crate) fn of(shared: &Shared) -> Self {
+        Self {
+            threads: (0..shared.ready.members.len())
+                .map(|index| ThreadStats::of(shared, index))
+                .collect(),
+            sets: shared
+                .ready
+                .handles
                 .sets
                 .iter()
                 .map(|set| SetStats {
@@ -196,22 +202,24 @@ impl Shared {
                     surplus: set.surplus.len(),
                 })
                 .collect(),
-            queued: Lane::ALL.map(|lane| self.tasks.len(lane)),
-            handles: self.slots_in_use(),
-            wakes: self.crew.wakes(),
-            parked: self.crew.sleepers(),
-            active: self.active(),
-            watch: self.crew.watch(),
+            queued: Lane::ALL.map(|lane| shared.ready.tasks.len(lane)),
+            handles: shared.ready.handles.slots_in_use(),
+            wakes: shared.ready.members.wakes(),
+            parked: shared.ready.members.sleepers(),
+            active: shared.places.active(),
+            watch: shared.ready.members.watch(),
         }
     }
+}
 
-    fn thread_stats(&self, index: usize) -> ThreadStats {
-        let member = &self.crew.members[index];
+impl ThreadStats {
+    fn of(shared: &Shared, index: usize) -> Self {
+        let member = &shared.ready.members[index];
         let tally = &member.tally;
-        ThreadStats {
+        Self {
             role: member.role(),
-            reserved: self.crew.reserved_for(index),
-            stuck: self.is_slow(member),
+            reserved: shared.ready.members.reserved_for(index),
+            stuck: shared.ready.watchdog.is_slow(member, || shared.now()),
             cpu: member.pinned.load(Relaxed).checked_sub(1).map(|cpu| cpu as usize),
             pin_failed: member.pin_failed.load(Relaxed) != 0,
             terms: tally.terms.get(),
@@ -226,28 +234,31 @@ impl Shared {
             ticks: tally.ticks.get(),
         }
     }
+}
 
-    pub(crate) fn audit(&self) -> Audit {
-        let sum = |count: fn(&super::crew::Tally) -> u64| -> u64 {
-            self.crew.members.iter().map(|member| count(&member.tally)).sum()
+impl Audit {
+    pub(crate) fn of(shared: &Shared) -> Self {
+        let sum = |count: fn(&Tally) -> u64| -> u64 {
+            shared.ready.members.iter().map(|member| count(&member.tally)).sum()
         };
         // What has ended is read first, what was accepted last: a busy pool seems to have too much
         // in flight rather than too little.
         let ended = sum(|tally| tally.tasks.get());
         let failed = sum(|tally| tally.failed.get());
         let cancelled = sum(|tally| tally.cancelled.get());
-        let timers = self.undue.load(Acquire) + self.timers_cancelled.load(Acquire);
-        let dropped = self.dropped.load(Acquire) + timers;
-        let (staged, unstaged) = self.staged();
-        let (pulled_accepted, pulled, posted) = self.outbox.books();
-        let in_flight = self.in_flight() + posted;
-        let accepted = self.tasks.accepted()
-            + self.strands_accepted.load(Acquire)
-            + self.timers_armed.load(Acquire)
+        let timers =
+            shared.counters.undue.load(Acquire) + shared.counters.timers_cancelled.load(Acquire);
+        let dropped = shared.counters.dropped.load(Acquire) + timers;
+        let (staged, unstaged) = shared.ready.handles.sets.staged();
+        let (pulled_accepted, pulled, posted) = shared.outbox.counts();
+        let in_flight = in_flight(shared) + posted;
+        let accepted = shared.ready.tasks.accepted()
+            + shared.counters.strands_accepted.load(Acquire)
+            + shared.counters.timers_armed.load(Acquire)
             + staged
             + pulled_accepted;
-        let rejected = self.rejected.load(Acquire);
-        Audit {
+        let rejected = shared.counters.rejected.load(Acquire);
+        Self {
             submitted: accepted + rejected,
             accepted,
             rejected,
@@ -257,16 +268,17 @@ impl Shared {
             in_flight,
         }
     }
+}
 
-    /// Counted: what is queued, claimed, waits in strands or for its time, or runs.
-    fn in_flight(&self) -> u64 {
-        let queued: usize = Lane::ALL.iter().map(|&lane| self.tasks.len(lane)).sum();
-        let held: usize = self.crew.members.iter().map(|member| member.hand.len()).sum();
-        let running =
-            self.crew.members.iter().filter(|member| member.role() == ThreadRole::Task).count();
-        let timers = self.slots.indices().filter(|&index| {
-            self.slots.get(index).is_some_and(super::slots::Slot::is_waiting_timer)
+/// Counted: what is queued, claimed, waits in strands or for its time, or runs.
+fn in_flight(shared: &Shared) -> u64 {
+    let queued: usize = Lane::ALL.iter().map(|&lane| shared.ready.tasks.len(lane)).sum();
+    let held: usize = shared.ready.members.iter().map(|member| member.hand.len()).sum();
+    let running =
+        shared.ready.members.iter().filter(|member| member.role() == ThreadRole::Task).count();
+    let timers =
+        shared.ready.handles.slots.indices().filter(|&index| {
+            shared.ready.handles.slots.get(index).is_some_and(Slot::is_waiting_timer)
         });
-        (queued + held + running + timers.count()) as u64 + self.in_strands.load(Acquire)
-    }
+    (queued + held + running + timers.count()) as u64 + shared.counters.in_strands.load(Acquire)
 }

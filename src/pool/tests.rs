@@ -1,7 +1,7 @@
 //! What only an injected failure shows, or a neighbour inside the crate. Everything else that a pool
 //! promises is tested from outside.
 
-use super::shared::{Remains, Served};
+use super::end::{Remains, Served};
 use super::{Pool, Shared};
 use crate::error::Error;
 use crate::sys::thread::injected;
@@ -52,7 +52,7 @@ fn what_is_served_may_call_the_pool() {
     impl Neighbour {
         fn call_the_pool(&self) {
             let another: Weak<Ended> = Weak::new();
-            self.shared.serve(another);
+            self.shared.end.serve(another);
         }
     }
     impl Served for Neighbour {
@@ -80,7 +80,7 @@ fn what_is_served_may_call_the_pool() {
     let (asked, closed) = (AtomicUsize::new(0), AtomicBool::new(false));
     let neighbour = Arc::new(Neighbour { shared: Arc::clone(pool.shared()), asked, closed });
     let served: Weak<Neighbour> = Arc::downgrade(&neighbour);
-    pool.shared().serve(served);
+    pool.shared().end.serve(served);
     let (ended, end) = mpsc::channel();
     std::thread::spawn(move || ended.send(pool.shutdown(Duration::from_secs(600))));
     let report = end.recv_timeout(Duration::from_secs(60)).expect("the pool ends");

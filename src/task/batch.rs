@@ -14,7 +14,7 @@ use super::stats::Event;
 use super::submit::{Pattern, TaskBuilder, refused};
 use super::task_type::TaskType;
 use crate::error::Rejected;
-use crate::pool::{Staged, is_inside};
+use crate::pool::Staged;
 use core::fmt;
 use std::collections::VecDeque;
 
@@ -209,14 +209,14 @@ where
     /// Brings what is staged to its lane, or does what the policy says.
     fn push_staged(&mut self, tasks: &mut Vec<TaskHandle<R::Value>>) -> Result<(), Rejected<()>> {
         let (lane, shared) = (self.pattern.lane, &self.pattern.common.shared);
-        let inside = is_inside(shared);
+        let inside = shared.is_inside();
         let staged = &mut self.staged;
         let mut pushed = shared.push_staged(lane, staged, inside);
         if let (Err(Rejected::Full(())), false) = (&pushed, inside) {
             pushed = match self.pattern.full {
                 OverloadPolicy::Wait(time) => {
-                    let room = shared.lane_room(lane);
-                    shared.retry_for_room_until(patience(time), room, (), |()| {
+                    let room = shared.rooms.of(lane);
+                    room.retry_until(patience(time), (), |()| {
                         shared.push_staged(lane, staged, false)
                     })
                 }
@@ -228,7 +228,7 @@ where
             };
         }
         if pushed.is_err() {
-            shared.count_rejected(());
+            shared.counters.count_rejected(());
         }
         let taken = self.holders.len() - self.staged.len();
         tasks.extend(self.holders.drain(..taken).map(TaskHandle::new));

@@ -22,7 +22,7 @@ use super::stats::Event;
 use super::waiting::{Hold, Turn};
 use super::{STOPPING, limits, observe};
 use crate::error::Rejected;
-use crate::pool::{self, Shared, contain, seat_here};
+use crate::pool::{self, Shared, contain, member_here};
 use crate::queue::{Lane, Run};
 use crate::sync::barrier_after_change;
 use core::time::Duration;
@@ -119,7 +119,7 @@ where
 {
     #[inline]
     fn run(self) {
-        self.run_on(seat_here());
+        self.run_on(member_here());
     }
 }
 

@@ -38,7 +38,7 @@ use super::record::{Head, Place};
 use super::task_type::TaskTypeInner;
 use super::waiting::{Parked, Waits};
 use crate::error::{Error, Result};
-use crate::pool::contain;
+use crate::pool::{Timer, contain};
 use crate::queue::{Lane, Run};
 use crate::sync::{Mutex, MutexGuard};
 use crate::time::{MAX_DELAY, Rate, Tokens};
@@ -157,7 +157,7 @@ impl Gate {
         let Some(common) = task_type.common() else { return };
         let shared = &common.shared;
         let wake = Wake { task_type: Some(task_type) };
-        let Err((error, mut wake)) = shared.after_or_back(delay, wake, |_| ()) else { return };
+        let Err((error, mut wake)) = Timer::after(shared, delay, wake, |_| ()) else { return };
         match error {
             // Every timer is in use. Going round through a lane wastes work, but not the tasks.
             Error::Full { .. } if delay < MAX_DELAY => drop(shared.try_post(Lane::Low, wake)),

@@ -52,7 +52,7 @@ impl WorkerPool {
     pub fn health(&self) -> HealthReport {
         let shared = self.pool.shared();
         let stats = self.pool.stats();
-        let threads = shared.ordinary_threads();
+        let threads = shared.places.ordinary();
         let late: Vec<_> =
             self.common.guard.stuck(&pin()).into_iter().map(|(_, worker)| worker).collect();
         let is_stuck = |index: &usize| late.contains(index);
@@ -61,7 +61,7 @@ impl WorkerPool {
         let at_work = |index: &usize| stats.threads[*index].role != ThreadRole::Parked;
         let left = (0..threads).filter(at_work).filter(|index| !is_stuck(index));
         let reserved = (0..stats.threads.len()).filter(|&at| stats.threads[at].reserved.is_some());
-        let health = if self.common.phase() != OPEN || !shared.is_open_to(false) {
+        let health = if self.common.phase() != OPEN || !shared.end.is_open_to(false) {
             Health::Draining
         } else if stuck.is_empty() {
             Health::Ready

@@ -94,7 +94,7 @@ where
             Ok(())
         }
         OverloadPolicy::Reject | OverloadPolicy::DropOldest => {
-            Err(shared.count_rejected(Rejected::Full(job)))
+            Err(shared.counters.count_rejected(Rejected::Full(job)))
         }
     })
 }
@@ -117,7 +117,7 @@ where
             Ok(())
         }
         OverloadPolicy::Reject | OverloadPolicy::DropOldest => {
-            Err(shared.count_rejected(Rejected::Full(work)))
+            Err(shared.counters.count_rejected(Rejected::Full(work)))
         }
     }
 }

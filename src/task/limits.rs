@@ -37,7 +37,7 @@ use super::report::Status;
 use super::task_type::TaskTypeInner;
 use super::{OPEN, STOPPING};
 use crate::pool::record::LATE;
-use crate::pool::{Shared, current};
+use crate::pool::{Shared, Timer, current};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::{CachePadded, barrier_after_change, store_load_barrier};
@@ -163,7 +163,8 @@ pub(super) fn arm_own(head: Head) {
 }
 
 fn look_at(shared: &Arc<Shared>, id: u64, at: u64) {
-    let armed = shared.at_or_back(
+    let armed = Timer::at(
+        shared,
         at,
         move || {
             let pin = pin();
@@ -301,7 +302,7 @@ impl Guard {
         if self.due.fetch_min(due, AcqRel) <= due {
             return;
         }
-        if shared.at_or_back(due, move || self.fire(due), |_| ()).is_err() {
+        if Timer::at(shared, due, move || self.fire(due), |_| ()).is_err() {
             // Waiters and the next to begin look after it.
             let _ = self.due.compare_exchange(due, NEVER, AcqRel, Relaxed);
         }

@@ -365,7 +365,7 @@ impl WorkerPoolBuilder {
 
     fn found(shared: &Shared) -> (Arc<Estate>, &'static limits::Guard) {
         let estate = Estate::new(shared);
-        let guard = estate.keep(limits::Guard::new(shared.members()));
+        let guard = estate.keep(limits::Guard::new(shared.ready.members.len()));
         (estate, guard)
     }
 
@@ -395,7 +395,7 @@ impl WorkerPoolBuilder {
         // Tasks outlive the handles of their worker pool; those who observe them do, too.
         self.pool.shared().keep(Arc::clone(&common) as _);
         let served: Weak<Common> = Arc::downgrade(&common);
-        self.pool.shared().serve(served);
+        self.pool.shared().end.serve(served);
         common.lobby.attempts.end_with(&common.shared);
         let handles = Arc::new(Handles(Arc::clone(&common)));
         WorkerPool { pool: self.pool, common, handles }

@@ -5,7 +5,7 @@ use super::record::Head;
 use super::report::Status;
 use super::task_type::TaskTypeInner;
 use crate::log::{Component, Level, Record};
-use crate::pool::{contain, seat_here};
+use crate::pool::{contain, member_here};
 use core::time::Duration;
 
 /// How a task ended, for observers.
@@ -120,7 +120,7 @@ pub(super) fn tell_stuck(head: Head) {
 #[cold]
 pub(super) fn tell_return(task_type: &'static TaskTypeInner) {
     log(task_type, Level::Info, "task.returned", |record| {
-        if let Some(thread) = seat_here() {
+        if let Some(thread) = member_here() {
             record.with("thread", thread);
         }
         record.say("an attempt has returned after its task had ended");

@@ -109,7 +109,8 @@ impl Drop for Periodic {
         let ended = || beat.dropped.load(Acquire);
         // The tick's is closed already.
         let none = || None;
-        self.shared.wait_outside(none, |time| self.shared.wait_for_change(time, ended));
+        self.shared
+            .wait_outside(none, |time| self.shared.ready.handles.changed.wait_unless(time, ended));
     }
 }
 
@@ -136,7 +137,7 @@ impl<F> Drop for Source<F> {
         let _panicked = contain(|| drop(work));
         // Release: pairs with the Acquire in the drop of `Periodic`.
         self.beat.dropped.store(true, Release);
-        self.pattern.common.shared.announce_change();
+        self.pattern.common.shared.ready.handles.changed.announce();
     }
 }
 
@@ -287,7 +288,7 @@ where
         });
         let work = Mutex::new(Some(work));
         let source = Arc::new(Source { beat: Arc::clone(&beat), pattern, missed, work });
-        let handle = shared.every(delay, period, move || source.tick())?;
+        let handle = Handle::every(&shared, delay, period, move || source.tick())?;
         Ok(Periodic { handle: Some(handle), beat, shared })
     }
 }

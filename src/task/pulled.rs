@@ -68,7 +68,7 @@ use super::submit::TaskBuilder;
 use super::task_type::TaskType;
 use super::{WorkerPool, limits};
 use crate::error::{Error, Rejected, Result};
-use crate::pool::{Deadline, Key, NEVER, Shared, Timer, contain, current};
+use crate::pool::{Deadline, Key, NEVER, Shared, Timer, contain, current, service};
 use crate::queue::{Aged, Lane, Outbox, Store, Turn};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
@@ -497,7 +497,7 @@ impl Attempts {
         let one_at_a_time = self.lock_unwatched();
         if self.keeper.get().is_none() {
             let keeper = Keeper(self);
-            let key = shared.open_timed_service(move || keeper.run())?;
+            let key = service::open_timed(shared, move || keeper.run())?;
             self.keeper.set(key).expect("it is set under this lock only");
         }
         drop(one_at_a_time);
@@ -598,7 +598,7 @@ impl Attempts {
                 self.look_at_lease(&shared, id);
             }
         };
-        match shared.at_or_back(due, look, |_| ()) {
+        match Timer::at(shared, due, look, |_| ()) {
             Ok(timer) => self.keep_timer(id, due, timer),
             Err((Error::Full { .. }, _)) => {
                 self.leave_to_keeper(shared, due, |unwatched| unwatched.ids.push(id));
@@ -617,7 +617,7 @@ impl Attempts {
                 drop(self.watch(&shared, next));
             }
         };
-        match shared.at_or_back(watch.at, look, |_| ()) {
+        match Timer::at(shared, watch.at, look, |_| ()) {
             Ok(timer) => Some(timer),
             Err((Error::Full { .. }, _)) => {
                 let add = |unwatched: &mut Unwatched| unwatched.watches.push(watch);
@@ -637,7 +637,7 @@ impl Attempts {
         let was_kept = core::mem::replace(&mut unwatched.kept, true);
         drop(unwatched);
         if let Some(&keeper) = self.keeper.get().filter(|_| !was_kept) {
-            shared.call_service(keeper);
+            service::call(shared, keeper);
         }
     }
 

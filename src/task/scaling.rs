@@ -34,7 +34,7 @@ use super::estate::{Estate, pin};
 use super::limits::Guard;
 use crate::error::{Error, Result};
 use crate::log::Component;
-use crate::pool::{Overseer, Shared};
+use crate::pool::{Overseer, Shared, Timer};
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use crate::sync::store_load_barrier;
@@ -217,6 +217,7 @@ pub(crate) struct Scaler {
     /// Somebody looks, or is about to.
     looks: AtomicBool,
     me: Weak<Scaler>,
+    pool: Weak<Shared>,
 }
 
 impl Scaler {
@@ -227,9 +228,9 @@ impl Scaler {
         estate: &Estate,
         guard: &'static Guard,
     ) -> Result<Arc<Self>> {
-        scaling.validate(shared.least_active(), shared.ordinary_threads())?;
+        scaling.validate(shared.places.least(), shared.places.ordinary())?;
         let scaler = Arc::new_cyclic(|me: &Weak<Scaler>| Self {
-            controller: Mutex::new(Controller::new(scaling, shared.ordinary_threads())),
+            controller: Mutex::new(Controller::new(scaling, shared.places.ordinary())),
             waits: estate.keep(Waits::new()),
             guard,
             percentile: scaling.percentile,
@@ -237,13 +238,14 @@ impl Scaler {
             next_look: AtomicU64::new(0),
             looks: AtomicBool::new(false),
             me: me.clone(),
+            pool: Arc::downgrade(shared),
         });
         let overseer: Arc<dyn Overseer> = Arc::clone(&scaler) as _;
-        if !shared.let_oversee(&overseer) {
+        if !shared.places.let_oversee(&overseer) {
             let allowed = "by one worker pool of a pool";
             return Err(Error::invalid("scaling", "asked for again", allowed));
         }
-        shared.set_active(scaling.min_active);
+        shared.places.set_active(scaling.min_active, &shared.ready, &shared.log);
         Ok(scaler)
     }
 
@@ -254,7 +256,7 @@ impl Scaler {
 
     /// Ordinary threads that do not come back in time.
     fn stuck(&self, shared: &Shared) -> usize {
-        let ordinary = shared.ordinary_threads();
+        let ordinary = shared.places.ordinary();
         self.guard.stuck(&pin()).iter().filter(|(_, worker)| *worker < ordinary).count()
     }
 
@@ -276,26 +278,27 @@ impl Scaler {
         let period = u64::try_from(self.period.as_nanos()).unwrap_or(u64::MAX);
         self.next_look.store(shared.now().saturating_add(period), Relaxed);
         self.arm(shared, self.period);
-        shared.wake_overseer();
+        shared.places.wake_overseer(&shared.ready.members);
     }
 
     fn arm(&self, shared: &Arc<Shared>, delay: Duration) {
         let (me, weak) = (self.me.clone(), Arc::downgrade(shared));
         let look = move || {
             if let (Some(me), Some(shared)) = (me.upgrade(), weak.upgrade())
-                && let Some(next) = me.look(&shared)
+                && let Some(next) = me.look()
             {
                 me.arm(&shared, next);
             }
         };
-        let armed = shared.after_or_back(delay, look, |_| ());
+        let armed = Timer::after(shared, delay, look, |_| ());
         // Without room for a timer the thread that is set aside looks alone.
         drop(armed);
     }
 }
 
 impl Overseer for Scaler {
-    fn look(&self, shared: &Shared) -> Option<Duration> {
+    fn look(&self) -> Option<Duration> {
+        let shared = &*self.pool.upgrade()?;
         if !self.looks.load(Relaxed) {
             return None;
         }
@@ -310,11 +313,11 @@ impl Overseer for Scaler {
         self.next_look.store(now.saturating_add(period), Relaxed);
         let seen = Seen {
             wait: self.waits.take(self.percentile),
-            queued: shared.waiting_tasks(),
+            queued: shared.ready.waiting_tasks(),
             stuck: self.stuck(shared),
         };
         let active = controller.step(seen);
-        let before = shared.active();
+        let before = shared.places.active();
         if active != before {
             shared.log.info(Component::Task, "workers.scaled", |record| {
                 record
@@ -324,13 +327,13 @@ impl Overseer for Scaler {
                     .with("stuck", seen.stuck)
                     .say("the number of active threads follows the load");
             });
-            shared.set_active(active);
+            shared.places.set_active(active, &shared.ready, &shared.log);
         }
         if controller.is_least() && seen == Seen::default() {
             self.looks.store(false, Relaxed);
             // Against *post, then see that somebody looks*.
             store_load_barrier();
-            if shared.waiting_tasks() == 0 || self.looks.swap(true, AcqRel) {
+            if shared.ready.waiting_tasks() == 0 || self.looks.swap(true, AcqRel) {
                 return None;
             }
         }

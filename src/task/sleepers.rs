@@ -29,7 +29,7 @@
 use super::record::{Head, TaskMeta};
 use crate::error::Error;
 use crate::pool::record::{Meta, Parcel, Parks, Record};
-use crate::pool::{Key, NEVER, Shared, contain, current};
+use crate::pool::{Key, NEVER, Shared, Timer, contain, current, service};
 use crate::queue::{Lane, Run};
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -176,14 +176,14 @@ impl<M: Meta> Sleepers<M> {
         drop(filed);
         // Neither has the number any more: dropped, they do nothing.
         for key in old.into_iter().chain(key.filter(|_| superseded)) {
-            shared.cancel_timer(key);
+            Timer::cancel_key(shared, key);
         }
     }
 
     fn set_alarm(&'static self, shared: &Arc<Shared>, at: u64, number: u64) -> Option<Key> {
         let alarm = Alarm { sleepers: Some(self), number };
         let mut key = None;
-        let armed = shared.at_or_back(at, alarm, |named| key = Some(named));
+        let armed = Timer::at(shared, at, alarm, |named| key = Some(named));
         if let Err((Error::Full { .. }, alarm)) = armed {
             match self.keeper.get() {
                 Some(&keeper) => self.leave_to_keeper(shared, keeper, alarm),
@@ -199,7 +199,7 @@ impl<M: Meta> Sleepers<M> {
         let one_at_a_time = self.lock();
         if self.keeper.get().is_none() {
             let keeper = Keeper(self);
-            if let Ok(key) = shared.open_timed_service(move || keeper.run()) {
+            if let Ok(key) = service::open_timed(shared, move || keeper.run()) {
                 self.keeper.set(key).expect("it is set under this lock only");
             }
         }
@@ -217,7 +217,7 @@ impl<M: Meta> Sleepers<M> {
         let was_kept = core::mem::replace(&mut filed.kept, true);
         drop(filed);
         if !was_kept {
-            shared.call_service(keeper);
+            service::call(shared, keeper);
         }
         // The keeper may have gone before it stood in.
         if shared.is_too_late() {
@@ -449,7 +449,7 @@ mod models {
             let (house, case) = (House::new(1, 1), Case::new(false));
             let sleepers: &'static Sleepers<_> = Box::leak(Box::new(Sleepers::new()));
             sleepers.open_keeper(&house.shared);
-            let slots = core::iter::from_fn(|| house.shared.slots.take()).collect();
+            let slots = core::iter::from_fn(|| house.shared.ready.handles.slots.take()).collect();
             Self { house, case, sleepers, slots }
         }
 
@@ -509,12 +509,16 @@ mod models {
             let night = Night::new();
             let _inside = night.house.enter();
             let slots = night.slots[..2].to_vec();
-            let member = night.member(move |shared| shared.slots.give_back_all(&slots));
+            let member =
+                night.member(move |shared| shared.ready.handles.slots.give_back_all(&slots));
             night.put(2 * HOUR);
             night.put(HOUR);
             member.join().unwrap();
             night.house.pass(AFTER_LOOK);
-            assert!(night.house.shared.slots_in_use() <= 2, "the keeper, and an alarm");
+            assert!(
+                night.house.shared.ready.handles.slots_in_use() <= 2,
+                "the keeper, and an alarm"
+            );
             night.house.pass(HOUR);
             assert_eq!(night.case.count(COMPLETED), 1);
             night.house.pass(HOUR);
@@ -529,7 +533,7 @@ mod models {
         for free in [0, 1] {
             explore(3, move || {
                 let night = Night::new();
-                night.house.shared.slots.give_back_all(&night.slots[..free]);
+                night.house.shared.ready.handles.slots.give_back_all(&night.slots[..free]);
                 let _inside = night.house.enter();
                 let member = night.house.spawn(|shared, _| {
                     House::run_next(shared);

@@ -557,7 +557,7 @@ impl TaskTypes {
         all.entry(name.into()).or_insert_with(|| {
             let settings = settings();
             let Settings { budget, rate, max_running, limits, .. } = settings;
-            let clock = common.shared.clock().clone();
+            let clock = common.shared.ready.handles.sets.clock().clone();
             let checked = "settings that were checked";
             let kept = Name::new(name);
             common.estate.keep(TaskTypeInner {

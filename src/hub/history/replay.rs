@@ -56,7 +56,7 @@ use crate::hub::pull::check_key;
 use crate::hub::subscribe::{Unsubscribe, Unsubscribed};
 use crate::hub::supervise::{Intensity, OnFailure, Supervisor};
 use crate::hub::{self, Core, Hub, Work, execute};
-use crate::pool::contain;
+use crate::pool::{Timer, contain};
 use crate::queue::Pollable;
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::{Acquire, Release};
@@ -559,7 +559,7 @@ impl Replaying {
                 core.call(core.ready.push_due(Work::Replay(replaying)));
             }
         };
-        match core.shared.after_or_back(delay, due, |_| ()) {
+        match Timer::after(&core.shared, delay, due, |_| ()) {
             Ok(timer) => drop(timer),
             Err((_full, due)) => due(),
         }

@@ -11,7 +11,7 @@ use crate::hub::key::{Pattern, is_reserved};
 use crate::hub::message::Stored;
 use crate::hub::notice::{Burst, Loses, Notice, Severity};
 use crate::log::{Component, Level, Logger};
-use crate::pool::{Shared, promote_new_leader};
+use crate::pool::{Shared, Timer, promote_new_leader};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::time::MAX_DELAY;
@@ -375,7 +375,7 @@ impl Alarm for OnPool {
                 health.tell(&log);
             }
         };
-        let set = self.0.after_or_back(delay, commit, |_| ());
+        let set = Timer::after(&self.0, delay, commit, |_| ());
         set.map(drop).map_err(|(error, _)| error)
     }
 }

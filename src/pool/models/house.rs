@@ -1,12 +1,12 @@
 //! A pool without threads of its own: its real state, by a clock that stands still.
 
+use crate::pool::Strand;
 use crate::pool::config::Builder;
+use crate::pool::leader::HandleSet;
 use crate::pool::placement::{Occupancy, Pin};
-use crate::pool::set::HandleSet;
 use crate::pool::slots::{Claim, Key, Payload, Traits};
-use crate::pool::strand::Strand;
 use crate::pool::worker::Worker;
-use crate::pool::{Shared, context};
+use crate::pool::{Audit, Shared, context};
 use crate::queue::{Erased, Lane};
 use crate::source::{ScriptedSource, Source};
 use crate::sys::topology::Topology;
@@ -82,7 +82,7 @@ impl House {
 
     /// A member with its whole loop.
     pub(super) fn start(&self, me: usize) -> thread::JoinHandle<()> {
-        self.shared.arrive();
+        self.shared.ready.members.arrive();
         self.spawn(move |shared, _| {
             Worker::new(shared, me, u64::MAX).run();
             shared.leave();
@@ -102,7 +102,7 @@ impl House {
     }
 
     pub(super) fn strand(&self) -> Strand {
-        self.shared.open_strand().unwrap()
+        Strand::open(&self.shared).unwrap()
     }
 
     /// Lets a slot to a one-shot timer. The first slots of a table are made before threads are, because
@@ -110,7 +110,7 @@ impl House {
     pub(super) fn timer(&self) -> Key {
         let traits = Traits { timer: true, once: true, ..Traits::default() };
         let payload = Payload::Once(Erased::new(self.record.closure()));
-        let Ok(key) = self.shared.slots.allocate(traits, -1, payload) else {
+        let Ok(key) = self.shared.ready.handles.slots.allocate(traits, -1, payload) else {
             panic!("no slot is free")
         };
         key
@@ -118,23 +118,24 @@ impl House {
 
     /// Runs one activation, if there is one: `Worker::run_activation`.
     pub(crate) fn run_next(shared: &Shared) -> bool {
-        let mut chain = shared.stack.take_all(&shared.slots);
-        let Some(index) = chain.pop(&shared.slots) else { return false };
+        let mut chain = shared.ready.handles.stack.take_all(&shared.ready.handles.slots);
+        let Some(index) = chain.pop(&shared.ready.handles.slots) else { return false };
         assert!(chain.is_empty(), "one slot has one entry");
         Self::run(shared, index);
         true
     }
 
     fn run(shared: &Shared, index: u32) {
-        match shared.slots.slot(index).claim() {
-            Claim::Run(_) if shared.slots.slot(index).traits().once => {
-                shared.take_once(index).run()
+        match shared.ready.handles.slots.slot(index).claim() {
+            Claim::Run(_) if shared.ready.handles.slots.slot(index).traits().once => {
+                shared.ready.handles.take_once(index).run()
             }
             Claim::Run(ready) => {
-                let flow = shared.run_claimed(shared.slots.slot(index), ready);
-                let _ = shared.finish(index, flow, ready, || true);
+                let flow =
+                    shared.ready.handles.run_claimed(shared.ready.handles.slots.slot(index), ready);
+                let _ = shared.ready.handles.finish(index, flow, ready, || true);
             }
-            Claim::Free => shared.bury(index),
+            Claim::Free => shared.ready.handles.bury(index),
             Claim::Nothing => {}
         }
     }
@@ -147,10 +148,11 @@ impl House {
     /// Some time later: runs what is ready, and what is due then. No other thread is at work.
     pub(crate) fn pass(&self, time: Duration) {
         self.script.advance(time);
-        let (shared, set) = (&*self.shared, &self.shared.sets[0]);
+        let (shared, set) = (&*self.shared, &self.shared.ready.handles.sets[0]);
         let mut lead = set.try_lead(0).expect("nobody leads");
-        lead.take_in_timers(&shared.slots);
-        let harvest = lead.sort_out(&shared.slots, &shared.stack, shared.now());
+        lead.take_in_timers(&shared.ready.handles.slots);
+        let harvest =
+            lead.sort_out(&shared.ready.handles.slots, &shared.ready.handles.stack, shared.now());
         lead.promote();
         let surplus = core::iter::from_fn(|| set.surplus.pop().map(|index| index as u32));
         for index in harvest.first.into_iter().chain(surplus) {
@@ -161,18 +163,18 @@ impl House {
 
     /// Whether no timer waits.
     pub(crate) fn is_at_rest(&self) -> bool {
-        let mut lead = self.shared.sets[0].try_lead(0).expect("nobody leads");
-        let earliest = lead.take_in_timers(&self.shared.slots);
+        let mut lead = self.shared.ready.handles.sets[0].try_lead(0).expect("nobody leads");
+        let earliest = lead.take_in_timers(&self.shared.ready.handles.slots);
         lead.promote();
         earliest == u64::MAX
     }
 
     /// Every closure has ended once, and the books say how.
     pub(super) fn is_closed(&self, accepted: usize, refused: usize) {
-        let cancelled = self.shared.audit().cancelled as usize;
+        let cancelled = Audit::of(&self.shared).cancelled as usize;
         assert_eq!(self.record.runs() + cancelled, accepted);
         assert_eq!(self.record.drops(), accepted + refused);
-        assert_eq!(self.shared.in_strands.load(Relaxed), 0);
+        assert_eq!(self.shared.counters.in_strands.load(Relaxed), 0);
     }
 }
 

@@ -20,8 +20,8 @@
 
 use super::explore;
 use super::heap::Heap;
-use crate::pool::set::{HandleSet, Leadership};
-use crate::pool::wake::{Called, Taken, WakeWord};
+use crate::pool::leader::{HandleSet, Leadership};
+use crate::pool::members::{Called, Taken, WakeWord};
 use crate::source::Source;
 use crate::sync::{Parker, Wakes, store_load_barrier};
 use core::time::Duration;
@@ -115,7 +115,7 @@ impl Road {
                 let _ = self.parkers[member].unpark(Wakes::SEARCH.with(off));
                 true
             }
-            Err(why) => why == crate::pool::wake::Sleepers::Searching,
+            Err(why) => why == crate::pool::members::Sleepers::Searching,
         }
     }
 

@@ -21,8 +21,8 @@
 
 use super::explore;
 use super::heap::Heap;
-use crate::pool::set::HandleSet;
-use crate::pool::wake::{Called, Sleepers, WakeWord};
+use crate::pool::leader::HandleSet;
+use crate::pool::members::{Called, Sleepers, WakeWord};
 use crate::source::Source;
 use crate::sync::{Parker, Wakes, store_load_barrier};
 use core::time::Duration;
@@ -336,7 +336,7 @@ impl Reserved<'_> {
     }
 
     /// `Worker::hand_over` with nothing harvested.
-    fn hand_over(&self, lead: crate::pool::set::Leadership<'_>) {
+    fn hand_over(&self, lead: crate::pool::leader::Leadership<'_>) {
         lead.promote();
         store_load_barrier();
         self.road.wake_ordinary_to_lead();

@@ -27,9 +27,9 @@ fn producer(house: &House) -> thread::JoinHandle<bool> {
 
 /// Claims one task and runs it. False: none was there.
 fn consume(shared: &Shared) -> bool {
-    match shared.tasks.claim(&Hand::new(), &mut Turn::default(), 1) {
+    match shared.ready.tasks.claim(&Hand::new(), &mut Turn::default(), 1) {
         Claimed::Some(task) => {
-            shared.made_room();
+            shared.rooms.made_room(&shared.ready.tasks);
             task.into_task().run();
             true
         }

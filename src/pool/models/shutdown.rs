@@ -19,7 +19,7 @@
 
 use super::explore;
 use super::house::{House, post};
-use crate::pool::crew::ThreadRole;
+use crate::pool::ThreadRole;
 use crate::pool::{Shared, context};
 use crate::queue::{Claimed, Lane, Taken, Turn};
 use crate::sync::atomic::AtomicU32;
@@ -35,7 +35,7 @@ struct Follower<'a>(&'a Shared);
 
 impl Follower<'_> {
     fn ride(&self) {
-        while !self.0.is_stopping() {
+        while !self.0.end.is_stopping() {
             if !House::run_next(self.0) {
                 self.follow();
             }
@@ -44,11 +44,11 @@ impl Follower<'_> {
 
     fn follow(&self) {
         let shared = self.0;
-        let (word, me) = shared.crew.place(0);
-        let seat = &shared.crew.members[0];
+        let (word, me) = shared.ready.members.place(0);
+        let seat = &shared.ready.members[0];
         seat.set_role(ThreadRole::Follower);
         word.announce(me);
-        let busy = !shared.stack.is_empty() || shared.is_stopping();
+        let busy = !shared.ready.handles.stack.is_empty() || shared.end.is_stopping();
         if busy || shared.is_drained() {
             if word.retract(me) {
                 return if busy { seat.set_role(ThreadRole::Leader) } else { shared.stop() };
@@ -76,7 +76,7 @@ fn a_post_against_a_drain_runs_or_comes_back() {
         house.shared.drain(LONG);
         let accepted = poster.join().unwrap();
         member.join().unwrap();
-        assert!(house.shared.ended_drained());
+        assert!(house.shared.end.ended_drained());
         assert_eq!(house.record.runs(), accepted);
         house.is_closed(accepted, 1 - accepted);
     });
@@ -90,14 +90,14 @@ fn a_stop_forgets_no_task(stuck: bool) {
         let house = House::new(1, 4);
         let before = [(); 2].map(|()| usize::from(house.post()));
         let member = house.spawn(move |shared, _| {
-            let hand = &shared.crew.members[0].hand;
-            let claimed = shared.tasks.claim(hand, &mut Turn::default(), 2);
+            let hand = &shared.ready.members[0].hand;
+            let claimed = shared.ready.tasks.claim(hand, &mut Turn::default(), 2);
             if let Claimed::Some(task) = claimed {
                 task.into_task().run();
             }
             // `Worker::run_tasks`, then `leave`.
             while !stuck && let Some(task) = hand.next().map(Taken::into_task) {
-                if shared.is_stopping() { shared.cancel(task) } else { task.run() }
+                if shared.end.is_stopping() { shared.counters.cancel(task) } else { task.run() }
             }
         });
         let poster = house.spawn(|shared, record| usize::from(post(shared, record)));
@@ -135,14 +135,14 @@ fn a_drain_sees_what_is_being_stolen() {
             let work = move || done[which].store(1, Relaxed);
             assert!(house.shared.try_post(Lane::Normal, work).is_ok());
         }
-        let seat = &house.shared.crew.members[1];
+        let seat = &house.shared.ready.members[1];
         seat.set_role(ThreadRole::Task);
-        let claimed = house.shared.tasks.claim(&seat.hand, &mut Turn::default(), 2);
+        let claimed = house.shared.ready.tasks.claim(&seat.hand, &mut Turn::default(), 2);
         let Claimed::Some(task) = claimed else { panic!("two were there") };
         let task = task.into_task();
         house.shared.drain(LONG);
         let thief = house.spawn(|shared, _| {
-            let [thief, victim] = &shared.crew.members[..] else { panic!("two members") };
+            let [thief, victim] = &shared.ready.members[..] else { panic!("two members") };
             thief.set_role(ThreadRole::Task);
             if let Some(task) = victim.hand.steal(&thief.hand) {
                 task.run();
@@ -151,7 +151,7 @@ fn a_drain_sees_what_is_being_stolen() {
         });
         let victim = house.spawn(move |shared, _| {
             task.run();
-            let seat = &shared.crew.members[1];
+            let seat = &shared.ready.members[1];
             if let Some(task) = seat.hand.next() {
                 task.into_task().run();
             }
@@ -175,13 +175,13 @@ fn a_drain_sees_what_tasks_post() {
     explore(3, || {
         let house = House::new(1, 4);
         let strand = house.strand();
-        let seat = &house.shared.crew.members[0];
+        let seat = &house.shared.ready.members[0];
         seat.set_role(ThreadRole::Task);
         house.shared.drain(LONG);
         // loom's threads are one to the system, so all of them are inside; only the member posts.
         let _inside = context::enter(&house.shared, 0);
         let member = house.spawn(move |shared, record| {
-            let seat = &shared.crew.members[0];
+            let seat = &shared.ready.members[0];
             strand.post(record.closure()).unwrap();
             seat.set_role(ThreadRole::Leader);
             assert!(House::run_next(shared));
@@ -209,7 +209,7 @@ fn a_post_to_a_strand_against_a_drain_runs_or_comes_back() {
         Follower(&house.shared).ride();
         let accepted = poster.join().unwrap();
         assert_eq!(house.record.runs(), accepted);
-        assert!(house.shared.ended_drained());
+        assert!(house.shared.end.ended_drained());
         house.shared.sweep();
         house.is_closed(accepted, 1 - accepted);
     });
@@ -228,7 +228,7 @@ fn a_refused_post_to_a_strand_does_not_hold_a_drain_up() {
         assert!(strand.try_post(house.record.closure()).is_err());
         member.join().unwrap();
         assert_eq!(house.record.runs(), 1);
-        assert!(house.shared.ended_drained());
+        assert!(house.shared.end.ended_drained());
         house.shared.sweep();
         house.is_closed(1, 1);
     });
@@ -248,7 +248,7 @@ fn a_dropped_strand_runs_its_last_task() {
         runner.join().unwrap();
         while House::run_next(&house.shared) {}
         assert_eq!(house.record.runs(), 2);
-        assert_eq!(house.shared.slots.in_use(), 0, "it has ended");
+        assert_eq!(house.shared.ready.handles.slots.in_use(), 0, "it has ended");
         house.is_closed(2, 0);
     });
 }

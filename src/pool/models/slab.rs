@@ -11,7 +11,7 @@
 #![allow(unsafe_code, reason = "the entries' tenants write to them")]
 
 use super::explore;
-use crate::pool::slab::{Entry, Slab};
+use crate::pool::slots::{Entry, Slab};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::AtomicU32;
 use loom::thread;

@@ -19,15 +19,15 @@ use super::house::House;
 use super::timers::{deadlines, lead_until};
 use crate::pool::Shared;
 use crate::pool::slots::{Claim, Key, Payload};
-use crate::pool::staging::Own;
+use crate::pool::timers::Own;
 
 /// A thread's shard. Claimed before threads are made, because loom does not see that a `OnceLock` orders the
 /// making of shards and slots.
 fn own(house: &House) -> Own {
     let own = Own::claim(&house.shared).expect("no shard has an owner");
     // So that the chunk of the table is there.
-    let index = house.shared.slots.take().expect("a slot is free");
-    house.shared.slots.give_back_all(&[index]);
+    let index = house.shared.ready.handles.slots.take().expect("a slot is free");
+    house.shared.ready.handles.slots.give_back_all(&[index]);
     own
 }
 
@@ -48,8 +48,8 @@ fn cancel(own: &mut Own, shared: &Shared, key: Key) -> bool {
 /// Stages a timer, and the leader takes it in.
 fn take_in(house: &House, own: &mut Own, deadline: u64) {
     stage(own, &house.shared, deadline, house.record.closure());
-    let mut lead = house.shared.sets[0].try_lead(0).unwrap();
-    assert_eq!(lead.take_in_timers(&house.shared.slots), deadline);
+    let mut lead = house.shared.ready.handles.sets[0].try_lead(0).unwrap();
+    assert_eq!(lead.take_in_timers(&house.shared.ready.handles.slots), deadline);
     lead.promote();
 }
 
@@ -62,7 +62,7 @@ fn a_sleeping_leader_comes_for_an_earlier_timer() {
         let mut own = own(&house);
         let [later, earlier] = deadlines(&house);
         let leader = house.spawn(move |shared, _| {
-            let mut lead = shared.sets[0].try_lead(0).unwrap();
+            let mut lead = shared.ready.handles.sets[0].try_lead(0).unwrap();
             lead_until(shared, &mut lead, earlier);
         });
         stage(&mut own, &house.shared, later, house.record.closure());
@@ -81,8 +81,9 @@ fn a_leader_looks_before_it_sleeps_longer() {
         let [later, earlier] = deadlines(&house);
         take_in(&house, &mut own, earlier);
         let leader = house.spawn(move |shared, _| {
-            let mut lead = shared.sets[0].try_lead(0).unwrap();
-            let harvest = lead.sort_out(&shared.slots, &shared.stack, earlier);
+            let mut lead = shared.ready.handles.sets[0].try_lead(0).unwrap();
+            let harvest =
+                lead.sort_out(&shared.ready.handles.slots, &shared.ready.handles.stack, earlier);
             assert!(harvest.first.is_some(), "the earlier is due");
             lead_until(shared, &mut lead, later);
         });
@@ -101,16 +102,17 @@ fn a_staged_timer_has_one_end() {
         let [_, earlier] = deadlines(&house);
         let key = stage(&mut own, &house.shared, earlier, house.record.closure());
         let leader = house.spawn(move |shared, _| {
-            let mut lead = shared.sets[0].try_lead(0).unwrap();
-            lead.take_in_timers(&shared.slots);
-            let harvest = lead.sort_out(&shared.slots, &shared.stack, earlier);
+            let mut lead = shared.ready.handles.sets[0].try_lead(0).unwrap();
+            lead.take_in_timers(&shared.ready.handles.slots);
+            let harvest =
+                lead.sort_out(&shared.ready.handles.slots, &shared.ready.handles.stack, earlier);
             let Some(index) = harvest.first else { return 0 };
-            match shared.slots.slot(index).claim() {
+            match shared.ready.handles.slots.slot(index).claim() {
                 Claim::Run(_) => {
-                    shared.take_once(index).run();
+                    shared.ready.handles.take_once(index).run();
                     return 1;
                 }
-                Claim::Free => shared.bury(index),
+                Claim::Free => shared.ready.handles.bury(index),
                 Claim::Nothing => {}
             }
             0
@@ -122,11 +124,15 @@ fn a_staged_timer_has_one_end() {
         assert_eq!(usize::from(mine) + others + runs, 1);
         assert_eq!(house.record.runs(), runs);
         // What was closed in the wheel lies there until it is due.
-        let mut lead = house.shared.sets[0].try_lead(0).unwrap();
-        lead.take_in_timers(&house.shared.slots);
-        let _none = lead.sort_out(&house.shared.slots, &house.shared.stack, earlier);
+        let mut lead = house.shared.ready.handles.sets[0].try_lead(0).unwrap();
+        lead.take_in_timers(&house.shared.ready.handles.slots);
+        let _none = lead.sort_out(
+            &house.shared.ready.handles.slots,
+            &house.shared.ready.handles.stack,
+            earlier,
+        );
         lead.promote();
-        assert_eq!(house.shared.slots_in_use(), 0);
+        assert_eq!(house.shared.ready.handles.slots_in_use(), 0);
         if runs == 1 {
             // loom would have a close that came while it ran change the word after it was free.
             return;
@@ -135,13 +141,13 @@ fn a_staged_timer_has_one_end() {
         let next = stage(&mut own, &house.shared, earlier, || ());
         assert!(!cancel(&mut own, &house.shared, key), "late");
         assert!(cancel(&mut own, &house.shared, next));
-        assert_eq!(house.shared.slots_in_use(), 0);
+        assert_eq!(house.shared.ready.handles.slots_in_use(), 0);
     });
 }
 
 /// `Shared::cancel_timer` of a thread without a shard.
 fn close(shared: &Shared, key: Key) -> bool {
-    let (_, payload) = shared.close(key, false);
+    let (_, payload) = shared.ready.handles.close(key, false);
     payload.is_some()
 }
 
@@ -158,8 +164,9 @@ fn what_is_handed_over_is_heard_of() {
         own.find_free_cells(&house.shared);
         stage(&mut own, &house.shared, later, house.record.closure());
         let leader = house.spawn(move |shared, _| {
-            let mut lead = shared.sets[0].try_lead(0).unwrap();
-            let harvest = lead.sort_out(&shared.slots, &shared.stack, earlier);
+            let mut lead = shared.ready.handles.sets[0].try_lead(0).unwrap();
+            let harvest =
+                lead.sort_out(&shared.ready.handles.slots, &shared.ready.handles.stack, earlier);
             assert!(harvest.first.is_some(), "the earlier is due");
             lead_until(shared, &mut lead, later);
         });
@@ -179,9 +186,13 @@ fn an_owner_makes_room() {
         for _ in 0..4 {
             stage(&mut own, &house.shared, later, house.record.closure());
         }
-        let mut lead = house.shared.sets[0].try_lead(0).unwrap();
-        assert_eq!(lead.take_in_timers(&house.shared.slots), later);
-        let harvest = lead.sort_out(&house.shared.slots, &house.shared.stack, later);
+        let mut lead = house.shared.ready.handles.sets[0].try_lead(0).unwrap();
+        assert_eq!(lead.take_in_timers(&house.shared.ready.handles.slots), later);
+        let harvest = lead.sort_out(
+            &house.shared.ready.handles.slots,
+            &house.shared.ready.handles.stack,
+            later,
+        );
         assert_eq!(harvest.first.into_iter().count() + harvest.surplus, 4);
         lead.promote();
     });
@@ -198,7 +209,7 @@ fn a_stop_forgets_no_staged_timer() {
         take_in(&house, &mut own, earlier);
         let arming = house.spawn(move |shared, record| {
             let key = stage(&mut own, shared, later, record.closure());
-            if shared.is_stopping() {
+            if shared.end.is_stopping() {
                 cancel(&mut own, shared, key);
             }
         });

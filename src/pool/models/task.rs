@@ -15,7 +15,8 @@
 
 use super::explore;
 use crate::Error;
-use crate::pool::task::{Completer, Outcome, Task, TaskTable};
+use crate::pool::Task;
+use crate::pool::tasks::cell::{Cells, Completer, Outcome};
 use crate::sys::fork::ForkGuard;
 use loom::thread;
 use std::future::Future;
@@ -35,7 +36,7 @@ impl Drop for Counted {
 
 /// One task with its two ends, in a table of two cells.
 struct Case {
-    table: Arc<TaskTable>,
+    table: Arc<Cells>,
     made: Arc<AtomicUsize>,
     dropped: Arc<AtomicUsize>,
 }
@@ -43,7 +44,7 @@ struct Case {
 impl Case {
     fn new() -> Self {
         let case = Self {
-            table: Arc::new(TaskTable::new(2, ForkGuard::new().unwrap())),
+            table: Arc::new(Cells::new(2, ForkGuard::new().unwrap())),
             made: Arc::default(),
             dropped: Arc::default(),
         };
@@ -52,7 +53,7 @@ impl Case {
     }
 
     fn pair(&self) -> (Completer<Counted>, Task<Counted>) {
-        self.table.pair().expect("a free cell")
+        Task::pair(&self.table).expect("a free cell")
     }
 
     /// What a worker does with the completer's closure: `Wrapped::run`.
@@ -73,8 +74,8 @@ impl Case {
     /// cells here too, because loom does not see that the `OnceLock` of a chunk orders their making.
     fn cells_are_free(&self) {
         assert_eq!(self.made.load(Relaxed), self.dropped.load(Relaxed));
-        let both = [0, 1].map(|_| self.table.pair::<()>().expect("both are free"));
-        assert!(self.table.pair::<()>().is_none());
+        let both = [0, 1].map(|_| Task::<()>::pair(&self.table).expect("both are free"));
+        assert!(Task::<()>::pair(&self.table).is_none());
         drop(both);
     }
 }

@@ -1,6 +1,6 @@
 //! Timers on their way to the leader: none is left in the intake while the leader sleeps on.
 //!
-//! The handle set is the real one, and so is `Shared::refresh_alarm`, which leads for a host that
+//! The handle set is the real one, and so is `refresh_alarm`, which leads for a host that
 //! polls. A leader that sleeps through a timer is a deadlock.
 //!
 //! # Seeded faults
@@ -16,21 +16,21 @@
 use super::explore;
 use super::house::House;
 use crate::pool::Shared;
-use crate::pool::crew::ThreadRole;
-use crate::pool::set::Leadership;
+use crate::pool::ThreadRole;
+use crate::pool::host::refresh_alarm;
+use crate::pool::leader::Leadership;
 use crate::pool::slots::{Key, Start};
-use std::sync::atomic::Ordering::Relaxed;
 
 /// `Shared::arm`, for a set that no host polls.
 fn arm(shared: &Shared, key: Key, deadline: u64) {
-    shared.slots.slot(key.index).set_deadline(deadline);
-    shared.slots.publish(key, Start::Armed);
-    shared.sets[0].arm(&shared.slots, key.index, deadline);
+    shared.ready.handles.slots.slot(key.index).set_deadline(deadline);
+    shared.ready.handles.slots.publish(key, Start::Armed);
+    shared.ready.handles.sets[0].arm(&shared.ready.handles.slots, key.index, deadline);
 }
 
 /// `Worker::{demultiplex, block}` without a clock: sleeps until called, unless it knows of `earliest`.
 pub(super) fn lead_until(shared: &Shared, lead: &mut Leadership<'_>, earliest: u64) {
-    while lead.take_in_timers(&shared.slots) != earliest {
+    while lead.take_in_timers(&shared.ready.handles.slots) != earliest {
         lead.set.source.arm();
         if !lead.has_new_timers() {
             lead.wait(None);
@@ -54,7 +54,7 @@ fn a_sleeping_leader_hears_of_an_earlier_timer() {
         let (late, early) = (house.timer(), house.timer());
         let [later, earlier] = deadlines(&house);
         let leader = house.spawn(move |shared, _| {
-            let mut lead = shared.sets[0].try_lead(0).unwrap();
+            let mut lead = shared.ready.handles.sets[0].try_lead(0).unwrap();
             lead_until(shared, &mut lead, earlier);
         });
         arm(&house.shared, late, later);
@@ -72,7 +72,7 @@ fn timers_of_two_threads_are_heard_of() {
         let (late, early) = (house.timer(), house.timer());
         let [later, earlier] = deadlines(&house);
         let leader = house.spawn(move |shared, _| {
-            let mut lead = shared.sets[0].try_lead(0).unwrap();
+            let mut lead = shared.ready.handles.sets[0].try_lead(0).unwrap();
             lead_until(shared, &mut lead, earlier);
         });
         let other = house.spawn(move |shared, _| arm(shared, late, later));
@@ -89,16 +89,16 @@ fn timers_of_two_threads_are_heard_of() {
 fn a_polling_host_hears_of_every_timer() {
     explore(3, || {
         let house = House::new(1, 1);
-        house.shared.hosted.store(true, Relaxed);
+        house.shared.alarm.want();
         let (late, early) = (house.timer(), house.timer());
         let [later, earlier] = deadlines(&house);
-        let other = house.spawn(move |shared, _| shared.arm(late, later));
-        house.shared.arm(early, earlier);
+        let other = house.spawn(move |shared, _| shared.arm(late, later, |_| ()));
+        house.shared.arm(early, earlier, |_| ());
         other.join().unwrap();
-        let set = &house.shared.sets[0];
+        let set = &house.shared.ready.handles.sets[0];
         let rung = set.source.disarm();
         let alarm = set.earliest();
-        let all = set.try_lead(0).unwrap().take_in_timers(&house.shared.slots);
+        let all = set.try_lead(0).unwrap().take_in_timers(&house.shared.ready.handles.slots);
         assert_eq!(all, earlier);
         assert!(rung || alarm <= earlier);
     });
@@ -111,18 +111,18 @@ fn who_refreshes_the_alarm_calls_a_follower() {
     explore(3, || {
         let house = House::new(1, 1);
         let member = house.spawn(|shared, _| {
-            let (word, me) = shared.crew.place(0);
-            let seat = &shared.crew.members[0];
-            while shared.sets[0].try_lead(me).is_none() {
+            let (word, me) = shared.ready.members.place(0);
+            let seat = &shared.ready.members[0];
+            while shared.ready.handles.sets[0].try_lead(me).is_none() {
                 seat.set_role(ThreadRole::Follower);
                 word.announce(me);
-                if !shared.is_offered() || !word.retract(me) {
+                if !shared.ready.is_offered() || !word.retract(me) {
                     let wakes = seat.parker.park(None);
                     assert!(wakes.is_call());
                 }
             }
         });
-        house.shared.refresh_alarm();
+        refresh_alarm(&house.shared.ready, &house.shared.outbox);
         member.join().unwrap();
     });
 }

@@ -19,7 +19,7 @@
 
 use super::explore;
 use super::heap::Heap;
-use crate::pool::wake::{Called, WakeWord};
+use crate::pool::members::{Called, WakeWord};
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::{Parker, Wakes, store_load_barrier};

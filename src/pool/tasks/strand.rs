@@ -10,10 +10,15 @@
 //! If it is the post's, the claim acquires the task from it; else the post finds the word claimed, and
 //! leaves new readiness in it. No barrier is needed.
 
-use super::slots::{Activity, Key, Payload, Start, Traits};
+use super::submit::submit_by;
 use super::task::Task;
-use super::{Flow, Pool, Shared, context};
 use crate::error::{Error, Rejected, Result};
+use crate::pool::Pool;
+use crate::pool::deadline::Deadline;
+use crate::pool::handler::Flow;
+use crate::pool::shared::Shared;
+use crate::pool::slots::{Activity, Key};
+use crate::pool::this_thread;
 use crate::queue::{CLOSED_ALL, Erased, MpmcRing, Origin, PopError, PushError, Run};
 use crate::source::Ready;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
@@ -67,7 +72,7 @@ impl Activity for Serve {
     fn run(&mut self, _: Ready) -> Flow {
         let Some(shared) = self.shared.upgrade() else { return Flow::Done };
         let flow = self.run_some(&shared);
-        shared.made_room_in_strand();
+        shared.rooms.made_room_in_strand();
         flow
     }
 
@@ -108,8 +113,8 @@ impl Drop for Serve {
         loop {
             match self.tasks.try_pop() {
                 Ok(task) => {
-                    shared.cancel(task);
-                    shared.in_strands.fetch_sub(1, AcqRel);
+                    shared.counters.cancel(task);
+                    shared.counters.in_strands.fetch_sub(1, AcqRel);
                 }
                 Err(PopError::Busy) => std::thread::yield_now(),
                 Err(PopError::Empty) => return,
@@ -122,11 +127,26 @@ fn run_one(shared: &Shared, task: Erased) {
     let ran = catch_unwind(AssertUnwindSafe(|| task.run()));
     let panicked = ran.map_err(|panic| shared.tell_panic("task", panic)).is_err();
     shared.end_if_forked();
-    shared.count_strand_task(panicked, context::take_outcome());
-    shared.in_strands.fetch_sub(1, AcqRel);
+    let outcome = this_thread::take_outcome();
+    if let Some(me) = shared.member_here() {
+        shared.ready.members[me].tally.count_task(panicked, outcome);
+    }
+    shared.counters.in_strands.fetch_sub(1, AcqRel);
 }
 
 impl Strand {
+    pub(crate) fn open(shared: &Arc<Shared>) -> Result<Self> {
+        shared.check_open()?;
+        let tasks = Arc::new(MpmcRing::new("strand_capacity", shared.strand_capacity)?);
+        let serve = Serve { shared: Arc::downgrade(shared), tasks: Arc::clone(&tasks) };
+        let key = shared.ready.handles.let_slot(Box::new(serve))?;
+        if shared.is_too_late() {
+            drop(shared.ready.handles.close(key, false));
+            return Err(Error::ShutDown);
+        }
+        Ok(Self { owner: Arc::new(Owner { shared: Arc::clone(shared), key, tasks }) })
+    }
+
     /// Appends a task. From outside the pool's threads it waits for room; from inside it never waits.
     ///
     /// # Errors
@@ -141,16 +161,16 @@ impl Strand {
     fn append<F: Run>(&self, work: F) -> Result<(), Rejected<F>> {
         let shared = self.shared();
         match self.push(work) {
-            Err(Rejected::Full(work)) if !context::is_inside(shared) => {
-                shared.retry_for_room(&shared.strand_room, work, |work| self.push(work))
+            Err(Rejected::Full(work)) if !shared.is_inside() => {
+                shared.rooms.strands.retry_until(Deadline::NEVER, work, |work| self.push(work))
             }
             other => other,
         }
-        .map_err(|rejected| shared.count_rejected(rejected))
+        .map_err(|rejected| shared.counters.count_rejected(rejected))
     }
 
     fn try_append<F: Run>(&self, work: F) -> Result<(), Rejected<F>> {
-        self.push(work).map_err(|rejected| self.shared().count_rejected(rejected))
+        self.push(work).map_err(|rejected| self.shared().counters.count_rejected(rejected))
     }
 
     /// Appends a task if there is room.
@@ -170,15 +190,15 @@ impl Strand {
             return Err(Rejected::Forked(work));
         }
         // Counted before it can run, so that the count never falls below zero.
-        shared.in_strands.fetch_add(1, AcqRel);
+        shared.counters.in_strands.fetch_add(1, AcqRel);
         // Against *drain (or stop), then look at the count*: a drain that this does not see waits.
         store_load_barrier();
-        let pushed = match shared.is_open_to(context::is_inside(shared)) {
+        let pushed = match shared.end.is_open_to(shared.is_inside()) {
             true => self.push_counted(work),
             false => Err(Rejected::ShutDown(work)),
         };
         if pushed.is_err() {
-            shared.in_strands.fetch_sub(1, AcqRel);
+            shared.counters.in_strands.fetch_sub(1, AcqRel);
             // A drain may have seen the count.
             shared.recheck_drain();
         }
@@ -188,7 +208,7 @@ impl Strand {
     fn push_counted<F: Run>(&self, work: F) -> Result<(), Rejected<F>> {
         let pushed = self.owner.tasks.try_push(Erased::new(work), Origin::Inside);
         let Err(refused) = pushed else {
-            self.shared().strands_accepted.fetch_add(1, Relaxed);
+            self.shared().counters.strands_accepted.fetch_add(1, Relaxed);
             self.owner.activate();
             return Ok(());
         };
@@ -210,7 +230,7 @@ impl Strand {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        super::submit::submit_by(self.shared(), work, |work| self.append(work))
+        submit_by(self.shared(), work, |work| self.append(work))
     }
 
     /// As [`try_post`](Self::try_post), with a handle to wait for the value.
@@ -222,7 +242,7 @@ impl Strand {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        super::submit::submit_by(self.shared(), work, |work| self.try_append(work))
+        submit_by(self.shared(), work, |work| self.try_append(work))
     }
 
     /// Appends several tasks in order; says how many. It waits for room as [`post`](Self::post).
@@ -249,7 +269,7 @@ impl Strand {
 impl Owner {
     /// Makes the strand runnable: its queue has changed.
     fn activate(&self) {
-        if self.shared.slots.slot(self.key.index).activate(self.key.generation) {
+        if self.shared.ready.handles.slots.slot(self.key.index).activate(self.key.generation) {
             self.shared.push_activation(self.key.index);
         }
     }
@@ -276,22 +296,6 @@ impl Pool {
     /// # Errors
     /// [`Error::Full`] when all `max_handles` are in use, [`Error::ShutDown`], [`Error::Forked`].
     pub fn strand(&self) -> Result<Strand> {
-        self.shared().open_strand()
-    }
-}
-
-impl Shared {
-    pub(crate) fn open_strand(self: &Arc<Self>) -> Result<Strand> {
-        self.check_open()?;
-        let tasks = Arc::new(MpmcRing::new("strand_capacity", self.strand_capacity)?);
-        let serve = Serve { shared: Arc::downgrade(self), tasks: Arc::clone(&tasks) };
-        let payload = Payload::Activity(Box::new(serve));
-        let key = self.allocate(Traits::default(), -1, payload)?;
-        self.slots.publish(key, Start::Idle);
-        if self.is_too_late() {
-            drop(self.close(key, false));
-            return Err(Error::ShutDown);
-        }
-        Ok(Strand { owner: Arc::new(Owner { shared: Arc::clone(self), key, tasks }) })
+        Strand::open(self.shared())
     }
 }

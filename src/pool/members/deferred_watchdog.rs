@@ -32,11 +32,10 @@
 //!    failure the alarm is set for now again. So no call's alarm is ever overwritten for good.
 //! 4. An alarm that goes off without a reason is harmless: the sleeper looks around and lies down.
 
-use super::crew::Crew;
-use crate::sync::Wakes;
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::sync::{Parker, Wakes};
 use crate::sys::timerfd::TimerFd;
 
 /// A watch is told later only if none was needed for so long, in nanoseconds.
@@ -46,7 +45,7 @@ pub(crate) const FIRST_LOOK: u64 = 1_000_000;
 
 /// The bed, if the pool has one.
 #[derive(Default)]
-pub(crate) struct Bed {
+pub(crate) struct DeferredWatchdog {
     timer: Option<TimerFd>,
     /// Who is in it, plus one.
     owner: AtomicU32,
@@ -56,7 +55,7 @@ pub(crate) struct Bed {
     needed_at: AtomicU64,
 }
 
-impl Bed {
+impl DeferredWatchdog {
     /// Without descriptors to spare there is no bed, and everybody sleeps on futexes.
     pub(crate) fn new() -> Self {
         // loom cannot stop a thread in a system call: there, everybody sleeps on futexes.
@@ -64,15 +63,15 @@ impl Bed {
         Self { timer, ..Self::default() }
     }
 
-    /// Sleeps in the bed. None: there is none, or it is taken.
-    pub(crate) fn sleep(&self, crew: &Crew, me: usize) -> Option<Wakes> {
+    /// Parks here. None: there is no timer descriptor, or another member is here. `prefer` is told when this member can
+    /// be made the watch without being woken, and when it cannot any more.
+    pub(crate) fn park(&self, parker: &Parker, me: usize, prefer: impl Fn(bool)) -> Option<Wakes> {
         let timer = self.timer.as_ref()?;
         let mine = me as u32 + 1;
         self.owner.compare_exchange(0, mine, AcqRel, Relaxed).ok()?;
-        let (word, number) = crew.place(me);
-        word.prefer(Some(number));
-        let wakes = crew.members[me].parker.park_in_bed(timer);
-        word.prefer(None);
+        prefer(true);
+        let wakes = parker.park_in_bed(timer);
+        prefer(false);
         self.told_later.store(0, Relaxed);
         self.owner.store(0, Release);
         Some(wakes)
@@ -86,12 +85,12 @@ impl Bed {
     }
 
     /// Leaves the reason to watch with a member in bed, and sets the alarm. False: wake it instead.
-    pub(crate) fn tell_later(&self, crew: &Crew, member: usize, look_at: u64) -> bool {
+    pub(crate) fn tell_later(&self, parker: &Parker, member: usize, look_at: u64) -> bool {
         let Some(timer) = &self.timer else { return false };
         if self.owner.load(Acquire) != member as u32 + 1 || timer.set(look_at).is_err() {
             return false;
         }
-        let left = crew.members[member].parker.leave_in_bed(Wakes::WATCH);
+        let left = parker.leave_in_bed(Wakes::WATCH);
         if left {
             self.told_later.store(member as u32 + 1, Release);
         }
@@ -99,33 +98,19 @@ impl Bed {
         left
     }
 
-    /// The leader is about to wait: takes the watch back that nobody was told of. It looks at the
-    /// queues afterwards.
+    /// Whether a member is the watch without knowing it. A hint.
     #[inline]
-    pub(crate) fn relieve(&self, crew: &Crew) {
-        if self.told_later.load(Relaxed) != 0 {
-            self.relieve_sleeper(crew);
-        }
+    pub(crate) fn is_told(&self) -> bool {
+        self.told_later.load(Relaxed) != 0
     }
 
-    #[cold]
-    fn relieve_sleeper(&self, crew: &Crew) {
+    /// Who that is, once: its alarm is cleared, and the reason in its parker is the caller's to take back.
+    pub(crate) fn take_back(&self) -> Option<usize> {
         let (Some(timer), told @ 1..) = (&self.timer, self.told_later.swap(0, AcqRel)) else {
-            return;
+            return None;
         };
-        let member = told as usize - 1;
-        let parker = &crew.members[member].parker;
         let _ = timer.clear();
-        if parker.take_back(Wakes::WATCH) {
-            let (word, number) = crew.place(member);
-            if !word.relieve_watch(number) {
-                // A call has taken the watch away, and its member waits for the news (rule 1 of the
-                // wake word).
-                crew.unpark(member, Wakes::WATCH);
-            }
-        } else {
-            self.ring_now();
-        }
+        Some(told as usize - 1)
     }
 
     /// Sets the alarm for now.

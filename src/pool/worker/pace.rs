@@ -1,11 +1,6 @@
-//! How long handlers take, and whether anything has been lying around: what the pool knows of time.
+//! How long the handlers of one thread take.
 
-use super::Shared;
-use super::set::HandleSet;
-use crate::queue::LANES;
-use crate::sync::CachePadded;
-use crate::sync::atomic::AtomicU64;
-use crate::sync::atomic::Ordering::Relaxed;
+use crate::pool::ready::Ready;
 use crate::sys::thread::{self, Usage};
 
 /// The clock is read once per so many handlers: a read costs some 25 ns, which is nothing beside
@@ -87,15 +82,15 @@ impl Pace {
 
     /// Takes `now` into account: what has passed since the last reading went into the handlers that
     /// were counted, because the clock is also read before every wait and after it.
-    pub(crate) fn read_clock(&mut self, shared: &Shared, now: u64) {
-        shared.ageing.note_time(now, &shared.tasks);
+    pub(crate) fn read_clock(&mut self, ready: &Ready, now: u64) {
+        ready.ageing.note_time(now, &ready.tasks);
         let before = core::mem::replace(&mut self.read_at, now);
         let passed = now.saturating_sub(before);
         let handled = u64::from(core::mem::take(&mut self.handled));
         if handled > 0 {
-            let limit = handled * self.average + shared.fine_period;
+            let limit = handled * self.average + ready.watchdog.fine_period;
             if passed > limit {
-                self.suspect(shared, before, now, limit);
+                self.suspect(ready, before, now, limit);
             }
             // One slow handler must not pass for a change of the average; many double it each time.
             let sample = (passed / handled).min(2 * self.average + 200);
@@ -121,14 +116,14 @@ impl Pace {
 
     /// The handlers since `from` took longer than `limit`.
     #[cold]
-    fn suspect(&mut self, shared: &Shared, from: u64, now: u64, limit: u64) {
+    fn suspect(&mut self, ready: &Ready, from: u64, now: u64, limit: u64) {
         self.suspects_until = now + SUSPECT_FOR;
         if let Some(before) = self.usage {
             let usage = thread::usage();
             // No more than this can have gone into those before them.
             let earlier = from.saturating_sub(self.usage_at);
             if confirms(before, usage, limit + earlier) {
-                shared.saw_slow(now);
+                ready.watchdog.saw_slow(now);
             }
             (self.usage, self.usage_at) = (Some(usage), now);
         }
@@ -162,135 +157,6 @@ impl Pace {
 /// held up only. (The kernel may correct the time downwards.)
 fn confirms(before: Usage, now: Usage, most: u64) -> bool {
     now.voluntary_switches > before.voluntary_switches || now.cpu.saturating_sub(before.cpu) > most
-}
-
-/// When a helper is worth waking: the work in nanoseconds above which it is. Adapts to how late
-/// helpers start here.
-pub(crate) struct Sharing {
-    threshold: CachePadded<AtomicU64>,
-    /// The ring position at which half of the shared harvest is gone; 0: nobody was called.
-    half: AtomicU64,
-}
-
-/// On two busy cores a helper that is woken for 50 µs of work costs more than it brings; at 400 µs
-/// fifteen of sixteen threads would stay idle.
-const THRESHOLD: (u64, u64) = (40_000, 400_000);
-
-impl Sharing {
-    pub(crate) fn new() -> Self {
-        Self { threshold: CachePadded::new(AtomicU64::new(100_000)), half: AtomicU64::new(0) }
-    }
-
-    #[inline]
-    pub(crate) fn threshold(&self) -> u64 {
-        self.threshold.load(Relaxed)
-    }
-
-    /// A helper was called for a harvest of which half is gone at `half`.
-    pub(crate) fn called(&self, half: u64) {
-        self.half.store(half, Relaxed);
-    }
-
-    /// A helper has arrived. Races of two helpers only blur the measure.
-    pub(crate) fn answered(&self, head: u64) {
-        let half = self.half.load(Relaxed);
-        if half == 0 {
-            return;
-        }
-        self.half.store(0, Relaxed);
-        let threshold = self.threshold();
-        let adapted = if head >= half { threshold * 2 } else { threshold - threshold / 8 };
-        self.threshold.store(adapted.clamp(THRESHOLD.0, THRESHOLD.1), Relaxed);
-    }
-}
-
-/// What the watch sees at a tick. Two surveys tell whether something has not moved in between:
-/// ages are compared, never progress, because one busy thread's progress would hide another that is
-/// stuck.
-pub(crate) struct Survey {
-    heads: [u64; LANES],
-    tails: [u64; LANES],
-    sets: Box<[SetView]>,
-    stack: Option<u32>,
-    /// Per member: the ages of its hand and its chain.
-    held: Box<[(Option<u64>, Option<u64>)]>,
-}
-
-#[derive(Clone, Copy, Default)]
-struct SetView {
-    vacancy: Option<u64>,
-    polled: bool,
-    harvests: u64,
-    head: u64,
-    tail: u64,
-}
-
-impl SetView {
-    fn of(set: &HandleSet) -> Self {
-        Self {
-            vacancy: set.vacancy(),
-            polled: set.source.is_armed(),
-            harvests: set.harvests(),
-            head: set.surplus.head(),
-            tail: set.surplus.tail(),
-        }
-    }
-
-    fn is_stuck_since(&self, before: &Self) -> bool {
-        let vacant = self.vacancy.is_some() && self.vacancy == before.vacancy;
-        vacant || self.head < before.tail
-    }
-
-    fn is_quiet_since(&self, before: &Self) -> bool {
-        self.polled && self.head == self.tail && self.harvests == before.harvests
-    }
-}
-
-impl Survey {
-    pub(crate) fn new(sets: usize, members: usize) -> Self {
-        Self {
-            heads: [0; LANES],
-            tails: [0; LANES],
-            sets: vec![SetView::default(); sets].into(),
-            stack: None,
-            held: vec![(None, None); members].into(),
-        }
-    }
-
-    /// Looks at everything. Allocates nothing.
-    pub(crate) fn take(&mut self, shared: &Shared) {
-        self.heads = shared.tasks.heads();
-        self.tails = shared.tasks.ages();
-        for (view, set) in self.sets.iter_mut().zip(&shared.sets) {
-            *view = SetView::of(set);
-        }
-        self.stack = shared.stack.age();
-        for (held, member) in self.held.iter_mut().zip(&shared.crew.members) {
-            *held = (member.hand.age(), member.chain.age());
-        }
-    }
-
-    /// Something that was there before still is, untouched.
-    pub(crate) fn is_stuck_since(&self, before: &Self) -> bool {
-        fn same<T: PartialEq>(now: Option<T>, before: Option<T>) -> bool {
-            now.is_some() && now == before
-        }
-        self.heads.iter().zip(&before.tails).any(|(head, tail)| head < tail)
-            || self.sets.iter().zip(&before.sets).any(|(now, before)| now.is_stuck_since(before))
-            || same(self.stack, before.stack)
-            || self
-                .held
-                .iter()
-                .zip(&before.held)
-                .any(|(now, before)| same(now.0, before.0) || same(now.1, before.1))
-    }
-
-    /// Every set is polled, nothing is queued, and nothing was harvested in between.
-    pub(crate) fn is_quiet_since(&self, before: &Self) -> bool {
-        self.heads == self.tails
-            && self.stack.is_none()
-            && self.sets.iter().zip(&before.sets).all(|(now, before)| now.is_quiet_since(before))
-    }
 }
 
 #[cfg(all(test, not(loom)))]

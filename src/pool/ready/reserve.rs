@@ -54,95 +54,28 @@
 //! set is offered and an ordinary member sleeps*; an ordinary member *offers, barrier, looks for a
 //! watch* before it runs code of the user, or *announces sleep, barrier, looks for an offered set*.
 
-use super::Shared;
-use super::crew::ThreadRole;
-use super::set::Leadership;
-use super::worker::{Work, Worker};
+use super::Ready;
 use crate::queue::Lane;
 use crate::sync::store_load_barrier;
 
-impl<'a> Worker<'a> {
-    /// The loop of a reserved thread.
-    pub(super) fn run_reserved(&mut self, lane: Lane) {
-        while self.is_wanted() {
-            let leads = core::mem::take(&mut self.called_to_lead) || self.rescues_set();
-            if leads && self.lead() {
-                continue;
-            }
-            match self.claim_reserved(lane) {
-                Some(work) => self.handle(work),
-                None => self.follow(),
-            }
-        }
-    }
-
-    /// After its watch has found something stuck. True: a set that nobody else can lead now.
-    fn rescues_set(&mut self) -> bool {
-        if !core::mem::take(&mut self.rescuing) || self.has_ready() {
-            return false;
-        }
-        self.seat.tally.rescues.add(1);
-        let crew = &self.shared.crew;
-        // It has left the watch. Against *announce sleep, then see whether somebody watches*.
-        store_load_barrier();
-        if self.shared.is_offered() {
-            !crew.wake_ordinary_to_lead()
-        } else {
-            // Whoever searches also takes what others hold.
-            crew.wake_one();
-            false
-        }
-    }
-
-    fn claim_reserved(&mut self, lane: Lane) -> Option<Work<'a>> {
-        if !self.shared.tasks.is_claimable(lane) {
-            return None;
-        }
-        // Before the claim: a task on its way from the lane to this thread must not look like none.
-        self.set_role(ThreadRole::Task);
-        let task = self.shared.tasks.claim_of(lane, &self.seat.hand)?;
-        self.shared.made_room();
-        Some(Work::Task(task))
-    }
-
-    /// Ends a term of which nothing is this thread's: everything is ready work before leadership is
-    /// offered, and then an ordinary member is called to both.
-    pub(super) fn hand_over(&mut self, mut lead: Leadership<'_>) {
-        let shared = self.shared;
-        let harvest = lead.sort_out(&shared.slots, &shared.stack, shared.now());
-        if let Some(first) = harvest.first {
-            shared.stack.push(first, &shared.slots);
-        }
-        lead.promote();
-        self.published = true;
-        if harvest.first.is_some() {
-            shared.notify_outside();
-        } else {
-            // Against *announce sleep, then look for an offered set*.
-            store_load_barrier();
-            shared.crew.wake_ordinary_to_lead();
-        }
-    }
-
-    /// The searching mark is given up for work: whoever relied on it for a task of a reserved lane is
+impl Ready {
+    /// A searching mark is given up for work: whoever relied on it for a task of a reserved lane is
     /// answered for (rule 3).
     #[cold]
-    pub(super) fn call_reserved(&self) {
-        for lane in self.shared.crew.reserved_lanes() {
-            if self.shared.tasks.is_claimable(lane) {
-                self.shared.call_for_lane(lane);
+    pub(crate) fn call_reserved(&self) {
+        for lane in self.members.reserved_lanes() {
+            if self.tasks.is_claimable(lane) {
+                self.call_for_lane(lane);
             }
         }
     }
-}
 
-impl Shared {
     /// Tasks of a reserved lane were published.
     #[cold]
     pub(crate) fn notify_reserved(&self, lane: Lane, inside: bool) {
         // Against *announce sleep, then look for work*.
         store_load_barrier();
-        if self.crew.wake_reserved(lane) || self.ring_reserved(lane) {
+        if self.members.wake_reserved(lane) || self.ring_reserved(lane) {
             return;
         }
         self.notify(inside);
@@ -150,19 +83,22 @@ impl Shared {
 
     /// Somebody comes for what lies in `lane`. The caller has passed a barrier.
     fn call_for_lane(&self, lane: Lane) {
-        if !self.crew.wake_reserved(lane) && !self.ring_reserved(lane) && !self.crew.wake_one() {
+        if !self.members.wake_reserved(lane)
+            && !self.ring_reserved(lane)
+            && !self.members.wake_one()
+        {
             let _rung = self.ring_a_leader();
         }
     }
 
     /// A member leaves work behind that nobody has claimed.
     pub(crate) fn call_for_unclaimed(&self) {
-        for lane in self.crew.reserved_lanes() {
+        for lane in self.members.reserved_lanes() {
             if self.tasks.is_claimable(lane) {
                 self.call_for_lane(lane);
             }
         }
-        if !self.crew.wake_one() {
+        if !self.members.wake_one() {
             let _rung = self.ring_a_leader();
         }
     }
@@ -171,22 +107,22 @@ impl Shared {
     /// an ordinary sleeper's, or an ordinary leader's; if there is none, an offered set is a reserved
     /// one's (rule 5).
     pub(crate) fn see_to_a_watch(&self, me: usize) {
-        if !self.crew.is_unwatched() {
+        if !self.members.is_unwatched() {
             return;
         }
         let offered = self.is_offered();
-        if self.crew.has_sleeper() || self.is_polling() {
+        if self.members.has_sleeper() || self.is_polling() {
             if offered || self.needs_watch(me) || self.has_unclaimed() {
                 self.call_a_watch();
             }
         } else if offered {
-            self.crew.arm_reserved_watch(None);
+            self.members.arm_reserved_watch(None);
         }
     }
 
     /// Whether a reserved thread has no reason to be the watch (rule 5). It ends its watch then, and
     /// sees to another.
     pub(crate) fn is_better_unwatched(&self) -> bool {
-        self.crew.has_sleeper() || !self.is_offered()
+        self.members.has_sleeper() || !self.is_offered()
     }
 }

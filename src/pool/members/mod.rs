@@ -1,14 +1,20 @@
 //! The members of a pool: its own threads and the seats for host threads, how each is woken, and
 //! what each has done.
 
-use super::bed::Bed;
-use super::context::Outcome;
-use super::wake::{Called, GROUP, Sleepers, Taken, WakeWord, Watchers};
+mod deferred_watchdog;
+mod places;
+mod wake;
+
+pub(crate) use places::{Overseer, Places};
+pub(crate) use wake::{Called, GROUP, Sleepers, Taken, WakeWord, Watchers};
+
+use super::this_thread::Outcome;
 use crate::queue::{ChainHand, Hand, LANES, Lane};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicU32, AtomicU64};
 use crate::sync::{CachePadded, Parker, Unparked, Wakes};
-use core::ops::Range;
+use core::ops::{Deref, Range};
+use deferred_watchdog::DeferredWatchdog;
 
 /// What a member is doing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -238,21 +244,32 @@ struct Reserve {
 
 /// All members. The pool's own threads come first, and of these the reserved ones last; then the
 /// seats.
-pub(crate) struct Crew {
+pub(crate) struct Members {
     /// Of the ordinary members.
     groups: Box<[Group]>,
     reserves: Box<[Reserve]>,
-    pub(crate) members: Box<[Member]>,
+    members: Box<[Member]>,
     /// The pool's own, reserved ones included.
     pub(crate) threads: usize,
     /// Those of them that run anything.
     pub(crate) ordinary: usize,
-    pub(crate) bed: Bed,
+    deferred: DeferredWatchdog,
+    /// Those who take part now.
+    present: AtomicU32,
     /// System calls spent on waking, counted where no member's tally is at hand.
     wakes: CachePadded<AtomicU64>,
 }
 
-impl Crew {
+impl Deref for Members {
+    type Target = [Member];
+
+    #[inline]
+    fn deref(&self) -> &[Member] {
+        &self.members
+    }
+}
+
+impl Members {
     /// `reserved` threads for each lane come on top of the ordinary ones.
     pub(crate) fn new(ordinary: usize, reserved: [usize; LANES], seats: usize) -> Self {
         let threads = ordinary + reserved.iter().sum::<usize>();
@@ -277,7 +294,8 @@ impl Crew {
             members: (0..members).map(|_| Member::new()).collect(),
             threads,
             ordinary,
-            bed: Bed::new(),
+            deferred: DeferredWatchdog::new(),
+            present: AtomicU32::new(0),
             wakes: CachePadded::new(AtomicU64::new(0)),
         }
     }
@@ -404,7 +422,9 @@ impl Crew {
     }
 
     fn tell_watch(&self, member: usize, look_at: Option<u64>) {
-        if !look_at.is_some_and(|time| self.bed.tell_later(self, member, time)) {
+        if !look_at.is_some_and(|time| {
+            self.deferred.tell_later(&self.members[member].parker, member, time)
+        }) {
             self.unpark(member, Wakes::WATCH);
         }
     }
@@ -456,6 +476,110 @@ impl Crew {
         }
     }
 
+    /// Parks without a time to leave. `deferred`: where it can be made the watch without being woken, if that place is
+    /// free.
+    pub(crate) fn park(&self, me: usize, deferred: bool) -> Wakes {
+        let parker = &self.members[me].parker;
+        let parked = if deferred {
+            let (word, number) = self.place(me);
+            self.deferred.park(parker, me, |is_here| word.prefer(is_here.then_some(number)))
+        } else {
+            None
+        };
+        parked.unwrap_or_else(|| parker.park(None))
+    }
+
+    /// When the watch may look for the first time if it need not be woken for it `now`: what to give to `arm_watch`.
+    pub(crate) fn first_look(&self, now: u64) -> Option<u64> {
+        self.deferred.first_look(now)
+    }
+
+    /// The leader is about to wait: takes the watch back that no member was told of. It looks at the
+    /// queues afterwards.
+    #[inline]
+    pub(crate) fn relieve(&self) {
+        if self.deferred.is_told() {
+            self.relieve_parked();
+        }
+    }
+
+    #[cold]
+    fn relieve_parked(&self) {
+        let Some(member) = self.deferred.take_back() else { return };
+        if self.members[member].parker.take_back(Wakes::WATCH) {
+            let (word, number) = self.place(member);
+            if !word.relieve_watch(number) {
+                // A call has taken the watch away, and its member waits for the news (rule 1 of the
+                // wake word).
+                self.unpark(member, Wakes::WATCH);
+            }
+        } else {
+            self.deferred.ring_now();
+        }
+    }
+
+    pub(crate) fn arrive(&self) {
+        self.present.fetch_add(1, AcqRel);
+    }
+
+    pub(crate) fn depart(&self) {
+        self.present.fetch_sub(1, AcqRel);
+    }
+
+    /// Takes one off `present` members. False: their number has changed.
+    pub(crate) fn depart_from(&self, present: u32) -> bool {
+        self.present.compare_exchange(present, present - 1, AcqRel, Relaxed).is_ok()
+    }
+
+    pub(crate) fn present(&self) -> u32 {
+        self.present.load(Acquire)
+    }
+
+    /// Whether this member is the only one, or none is here. A hint.
+    #[inline]
+    pub(crate) fn is_alone(&self) -> bool {
+        self.present.load(Relaxed) <= 1
+    }
+
+    /// Whether another member has claimed work that it has not begun.
+    pub(crate) fn others_hold_work(&self, me: usize) -> bool {
+        let holds = |member: &Member| !member.hand.is_empty() || !member.chain.is_empty();
+        self.members.iter().enumerate().any(|(index, other)| index != me && holds(other))
+    }
+
+    /// Tasks that are claimed and not begun.
+    pub(crate) fn claimed_tasks(&self) -> usize {
+        self.members.iter().map(|member| member.hand.len()).sum()
+    }
+
+    /// Whether there was an instant at which no member ran a task or held one: none did at its turn,
+    /// and no role changed from the first one's first turn to the last one's second.
+    pub(crate) fn rest(&self) -> bool {
+        let look = || {
+            let rests = self.members.iter().map(|member| member.rest().map(u64::from));
+            // Each of them only grows, so the sum is the same only if each of them is.
+            rests.sum::<Option<u64>>()
+        };
+        let mut before = look();
+        while before.is_some() {
+            let now = look();
+            if now == before {
+                return true;
+            }
+            before = now;
+        }
+        false
+    }
+
+    /// Those who have not left.
+    pub(crate) fn stuck(&self) -> Vec<usize> {
+        let members = self.members.iter().enumerate();
+        members
+            .filter(|(_, member)| member.role() != ThreadRole::Away)
+            .map(|(index, _)| index)
+            .collect()
+    }
+
     fn call(&self, group: &Group, taken: Taken, reason: Wakes) {
         let reason = if taken.was_watch { reason.with(Wakes::OFF_WATCH) } else { reason };
         self.unpark(group.first + taken.member, reason);
@@ -465,7 +589,7 @@ impl Crew {
         match self.members[member].parker.unpark(reason) {
             Unparked::Awake => return,
             Unparked::Woken => {}
-            Unparked::InBed => self.bed.ring_now(),
+            Unparked::InBed => self.deferred.ring_now(),
         }
         self.wakes.fetch_add(1, Relaxed);
     }

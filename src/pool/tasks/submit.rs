@@ -1,11 +1,15 @@
 //! Ways in: `post` (no result) and `submit` (a [`Task`] to wait for), singly and in batches, into
 //! any lane.
 
-use super::context::{self, Outcome};
-use super::shared::Staged;
-use super::task::{Completer, Failure, Task};
-use super::{Pool, Shared};
+use super::cell::{Completer, Failure};
+use super::post::Staged;
+use super::task::Task;
+use crate::contain::{discard, message_of};
 use crate::error::Rejected;
+use crate::pool::Pool;
+use crate::pool::deadline::Deadline;
+use crate::pool::shared::Shared;
+use crate::pool::this_thread::{Outcome, report};
 use crate::queue::{Lane, Run};
 use core::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,7 +28,7 @@ where
     fn run(self) {
         let Self { work, completer } = self;
         if !completer.begin() {
-            context::report(Outcome::Cancelled);
+            report(Outcome::Cancelled);
             // Dropping the completer tells the waiters; what the closure held is gone by then.
             drop(work);
             return;
@@ -32,18 +36,12 @@ where
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(value) => completer.finish(Ok(value)),
             Err(panic) => {
-                context::report(Outcome::Failed);
+                report(Outcome::Failed);
                 completer.finish(Err(Failure::Panicked(message_of(&*panic))));
-                context::discard(panic);
+                discard(panic);
             }
         }
     }
-}
-
-pub(crate) fn message_of(panic: &(dyn core::any::Any + Send)) -> Box<str> {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("a panic without a message").into()
 }
 
 /// Submits by one of the ways to post. The closure comes back out of its wrapping if it is refused.
@@ -56,8 +54,8 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    let Some((completer, task)) = shared.cells.pair() else {
-        return Err(shared.count_rejected(Rejected::Full(work)));
+    let Some((completer, task)) = Task::pair(&shared.cells) else {
+        return Err(shared.counters.count_rejected(Rejected::Full(work)));
     };
     match post(Wrapped { work, completer }) {
         Ok(()) => Ok(task),
@@ -210,7 +208,7 @@ impl LaneRef<'_> {
         F: FnOnce() + Send + 'static,
     {
         let shared = self.pool.shared();
-        let inside = context::is_inside(shared);
+        let inside = shared.is_inside();
         let mut rest = work.into_iter();
         let mut staged = Staged::new();
         loop {
@@ -222,13 +220,13 @@ impl LaneRef<'_> {
             }
             let mut pushed = shared.push_staged(self.lane, &mut staged, inside);
             if matches!(pushed, Err(Rejected::Full(()))) && !inside {
-                let room = shared.lane_room(self.lane);
-                pushed = shared.retry_for_room(room, (), |()| {
+                let room = shared.rooms.of(self.lane);
+                pushed = room.retry_until(Deadline::NEVER, (), |()| {
                     shared.push_staged(self.lane, &mut staged, false)
                 });
             }
             if let Err(rejected) = pushed {
-                shared.count_rejected(());
+                shared.counters.count_rejected(());
                 return Err(rejected.map(|()| Unposted { staged, rest }));
             }
         }
@@ -248,17 +246,17 @@ impl LaneRef<'_> {
         F: FnOnce() + Send + 'static,
     {
         let shared = self.pool.shared();
-        let inside = context::is_inside(shared);
+        let inside = shared.is_inside();
         let mut left = count;
         let mut pushed = shared.push_made(self.lane, &mut left, inside, &mut make);
         if matches!(pushed, Err(Rejected::Full(()))) && !inside {
-            let room = shared.lane_room(self.lane);
-            pushed = shared.retry_for_room(room, (), |()| {
+            let room = shared.rooms.of(self.lane);
+            pushed = room.retry_until(Deadline::NEVER, (), |()| {
                 shared.push_made(self.lane, &mut left, false, &mut make)
             });
         }
         pushed.map_err(|rejected| {
-            shared.count_rejected(());
+            shared.counters.count_rejected(());
             rejected.map(|()| left)
         })
     }

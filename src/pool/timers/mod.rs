@@ -1,7 +1,13 @@
 //! One-shot timers.
 
+mod staged;
+
+#[cfg(all(test, loom))]
+pub(crate) use staged::Own;
+
+use super::Pool;
+use super::shared::Shared;
 use super::slots::{Close, Key, Payload, Traits};
-use super::{Pool, Shared};
 use crate::error::{Error, Result};
 use crate::queue::{Erased, Run};
 use crate::sync::atomic::Ordering::Relaxed;
@@ -45,7 +51,7 @@ impl Timer {
         if self.shared.is_forked() {
             return false;
         }
-        self.shared.cancel_timer(self.key)
+        Self::cancel_key(&self.shared, self.key)
     }
 
     /// Puts the timer off until `delay` from now, which must not be earlier than it was due; more than 100 years
@@ -56,12 +62,12 @@ impl Timer {
             return false;
         }
         let deadline = self.shared.now().saturating_add(nanos_within(delay.min(MAX_DELAY)));
-        self.shared.slots.slot(self.key.index).postpone(self.key.generation, deadline)
+        self.shared.ready.handles.slots.slot(self.key.index).postpone(self.key.generation, deadline)
     }
 
     /// Whether the closure has neither begun nor been cancelled.
     pub fn is_pending(&self) -> bool {
-        let slot = self.shared.slots.slot(self.key.index);
+        let slot = self.shared.ready.handles.slots.slot(self.key.index);
         !self.shared.is_forked() && slot.is_open(self.key.generation)
     }
 }
@@ -111,124 +117,125 @@ impl Pool {
     where
         F: FnOnce() + Send + 'static,
     {
-        self.shared().after_or_back(delay, AskedFor(work), |_| ()).map_err(|(error, _)| error)
+        Timer::after(self.shared(), delay, AskedFor(work), |_| ()).map_err(|(error, _)| error)
     }
 
     /// The timer that a number from outside names. None: no timer lives in that slot.
     #[cfg(feature = "capi")]
     pub(crate) fn timer_by_key(&self, key: Key) -> Option<Timer> {
         let shared = self.shared();
-        let traits = shared.slots.get(key.index)?.traits();
+        let traits = shared.ready.handles.slots.get(key.index)?.traits();
         let is_timer = traits.once && !traits.service;
         is_timer.then(|| Timer::new(Arc::clone(shared), key))
     }
 }
 
-impl Shared {
-    /// Cancels a timer, as [`Timer::cancel`].
-    pub(crate) fn cancel_timer(self: &Arc<Self>, key: Key) -> bool {
+impl Timer {
+    /// Cancels the timer with this key, as [`cancel`](Self::cancel).
+    pub(crate) fn cancel_key(shared: &Arc<Shared>, key: Key) -> bool {
         let mut closure = Payload::Empty;
-        if self.cancel_staged(key, &mut closure) {
+        if staged::cancel(shared, key, &mut closure) {
             return true;
         }
-        self.cancel_shared(key)
-    }
-
-    #[inline(never)]
-    fn cancel_shared(&self, key: Key) -> bool {
-        let (closed, payload) = self.close(key, false);
-        let cancelled = closed == Close::Mine;
-        if cancelled {
-            self.timers_cancelled.fetch_add(1, Relaxed);
-        }
-        drop(payload);
-        cancelled
+        cancel_shared(shared, key)
     }
 
     /// As [`Pool::after`]; if that fails the work comes back. `named` is told the timer's key when it can
     /// be cancelled already, and cannot fire yet.
     #[inline]
-    pub(crate) fn after_or_back<F: Run>(
-        self: &Arc<Self>,
+    pub(crate) fn after<F: Run>(
+        shared: &Arc<Shared>,
         delay: Duration,
         work: F,
         named: impl FnOnce(Key),
-    ) -> Result<Timer, (Error, F)> {
+    ) -> Result<Self, (Error, F)> {
         if delay > MAX_DELAY {
-            return Err((self.refuse(delay), work));
+            return Err((refuse(shared, delay), work));
         }
-        let deadline = self.now().saturating_add(nanos_within(delay));
-        self.at_or_back(deadline, work, named)
-    }
-
-    #[cold]
-    fn refuse(&self, delay: Duration) -> Error {
-        let invalid = || Error::invalid("delay", format!("{delay:?}"), "up to 100 years");
-        self.check_open().err().unwrap_or_else(invalid)
+        let deadline = shared.now().saturating_add(nanos_within(delay));
+        Self::at(shared, deadline, work, named)
     }
 
     /// The same at an instant of the pool's clock.
     #[inline]
-    pub(crate) fn at_or_back<F: Run>(
-        self: &Arc<Self>,
+    pub(crate) fn at<F: Run>(
+        shared: &Arc<Shared>,
         deadline: u64,
         work: F,
         named: impl FnOnce(Key),
-    ) -> Result<Timer, (Error, F)> {
+    ) -> Result<Self, (Error, F)> {
         let mut given = Some((work, named));
-        if let Some(token) = self.arm_staged(deadline, &mut given) {
-            return Ok(Timer::new(Arc::clone(self), Key::from_token(token)));
+        if let Some(token) = arm_staged(shared, deadline, &mut given) {
+            return Ok(Self::new(Arc::clone(shared), Key::from_token(token)));
         }
-        let key = self.arm_shared(deadline, given)?;
-        Ok(Timer::new(Arc::clone(self), key))
+        let key = arm_shared(shared, deadline, given)?;
+        Ok(Self::new(Arc::clone(shared), key))
     }
+}
 
-    /// Arms a timer in this thread's shard, if it has one and the pool is open. Not part of its caller, so that only the key has to come back: as its token, which two
-    /// registers hold, where an `Option<Key>` is written to memory in pieces and read whole.
-    #[inline(never)]
-    fn arm_staged<F: Run, N: FnOnce(Key)>(
-        self: &Arc<Self>,
-        deadline: u64,
-        given: &mut Option<(F, N)>,
-    ) -> Option<u64> {
-        self.check_open().ok()?;
-        let token = self.stage_timer(deadline, given)?;
-        // It has passed the barrier that `is_too_late` has.
-        if self.is_stopping() {
-            self.cancel_timer(Key::from_token(token));
-        }
-        Some(token)
+#[inline(never)]
+fn cancel_shared(shared: &Shared, key: Key) -> bool {
+    let (closed, payload) = shared.ready.handles.close(key, false);
+    let cancelled = closed == Close::Mine;
+    if cancelled {
+        shared.counters.timers_cancelled.fetch_add(1, Relaxed);
     }
+    drop(payload);
+    cancelled
+}
 
-    #[inline(never)]
-    fn arm_shared<F: Run, N: FnOnce(Key)>(
-        self: &Arc<Self>,
-        deadline: u64,
-        given: Option<(F, N)>,
-    ) -> Result<Key, (Error, F)> {
-        let shared = self;
-        let (work, named) = given.expect("nothing was taken");
-        if let Err(error) = shared.check_open() {
-            return Err((error, work));
-        }
-        let set = shared.pick_set();
-        let traits =
-            Traits { set, timer: true, once: true, service: !F::ASKED_FOR, ..Traits::default() };
-        let key = match shared.slots.allocate(traits, -1, Payload::Once(Erased::new(work))) {
-            Ok(key) => key,
-            Err(Payload::Once(work)) => {
-                #[allow(unsafe_code, reason = "the closure comes back")]
-                // SAFETY: what comes back is what `Erased::new` made of an `F` above.
-                let work = unsafe { work.into_inner::<F>() };
-                return Err((shared.no_slot_left(), work));
-            }
-            Err(_) => unreachable!("it comes back as it was"),
-        };
-        shared.timers_armed.fetch_add(1, Relaxed);
-        shared.arm_named(key, deadline, named);
-        if shared.is_too_late() {
-            shared.cancel_timer(key);
-        }
-        Ok(key)
+#[cold]
+fn refuse(shared: &Shared, delay: Duration) -> Error {
+    let invalid = || Error::invalid("delay", format!("{delay:?}"), "up to 100 years");
+    shared.check_open().err().unwrap_or_else(invalid)
+}
+
+/// Arms a timer in this thread's shard, if it has one and the pool is open. Not part of its caller, so that only the
+/// key has to come back: as its token, which two registers hold, where an `Option<Key>` is written to memory in pieces
+/// and read whole.
+#[inline(never)]
+fn arm_staged<F: Run, N: FnOnce(Key)>(
+    shared: &Arc<Shared>,
+    deadline: u64,
+    given: &mut Option<(F, N)>,
+) -> Option<u64> {
+    shared.check_open().ok()?;
+    let token = staged::arm(shared, deadline, given)?;
+    // It has passed the barrier that `is_too_late` has.
+    if shared.end.is_stopping() {
+        Timer::cancel_key(shared, Key::from_token(token));
     }
+    Some(token)
+}
+
+#[inline(never)]
+fn arm_shared<F: Run, N: FnOnce(Key)>(
+    shared: &Arc<Shared>,
+    deadline: u64,
+    given: Option<(F, N)>,
+) -> Result<Key, (Error, F)> {
+    let (work, named) = given.expect("nothing was taken");
+    if let Err(error) = shared.check_open() {
+        return Err((error, work));
+    }
+    let handles = &shared.ready.handles;
+    let set = handles.sets.pick();
+    let traits =
+        Traits { set, timer: true, once: true, service: !F::ASKED_FOR, ..Traits::default() };
+    let key = match handles.slots.allocate(traits, -1, Payload::Once(Erased::new(work))) {
+        Ok(key) => key,
+        Err(Payload::Once(work)) => {
+            #[allow(unsafe_code, reason = "the closure comes back")]
+            // SAFETY: what comes back is what `Erased::new` made of an `F` above.
+            let work = unsafe { work.into_inner::<F>() };
+            return Err((handles.no_slot_left(), work));
+        }
+        Err(_) => unreachable!("it comes back as it was"),
+    };
+    shared.counters.timers_armed.fetch_add(1, Relaxed);
+    shared.arm(key, deadline, named);
+    if shared.is_too_late() {
+        Timer::cancel_key(shared, key);
+    }
+    Ok(key)
 }

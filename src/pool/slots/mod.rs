@@ -63,8 +63,14 @@ use crate::time::WheelEntries;
 use core::any::Any;
 use std::os::fd::RawFd;
 
-use super::slab::{Entry, Slab};
-use super::{Flow, context};
+mod handles;
+mod slab;
+
+pub(crate) use handles::{Handles, with_claimed};
+pub(crate) use slab::{Entry, Slab};
+
+use super::handler::{EventKind, Flow};
+use crate::contain::contain;
 
 const STATE_SHIFT: u32 = 24;
 const STATE: u64 = 0xf << STATE_SHIFT;
@@ -132,7 +138,7 @@ pub(crate) trait Activity: Send {
     /// Gives back what was registered, when the handle is deregistered.
     fn into_io(self: Box<Self>) -> Box<dyn Any + Send>;
     /// For handles that are pulled: what happened, and the host's token. Keeps `ready`.
-    fn hand_out(&mut self, _ready: Ready) -> (super::pull::EventKind, u64) {
+    fn hand_out(&mut self, _ready: Ready) -> (EventKind, u64) {
         unreachable!("not pulled")
     }
     /// For handles that are pulled: the readiness that was handed out last.
@@ -160,7 +166,7 @@ impl Payload {
     /// the number may be somebody else's by now.
     pub(crate) fn still_has(&self, number: RawFd) -> bool {
         let Self::Activity(activity) = self else { return false };
-        context::contain(|| activity.descriptor()) == Some(Some(number))
+        contain(|| activity.descriptor()) == Some(Some(number))
     }
 }
 

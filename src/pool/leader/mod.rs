@@ -35,14 +35,19 @@
 //! `promote` is Release and `try_lead` Acquire: the next leader sees the tools as they were left.
 #![allow(unsafe_code, reason = "the leader's tools are guarded by the leadership word")]
 
+mod staging;
+
+pub(super) use staging::{CELLS, Shard, count, pack, unpack};
+
 use super::slots::{Expire, Key, SlotTable};
-use super::staging::Staging;
 use crate::queue::{Batch, IntrusiveStack, Surplus};
-use crate::source::{Events, Source};
-use crate::sync::atomic::AtomicU64;
+use crate::source::{Clock, Events, Source};
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::sync::atomic::{AtomicU32, AtomicU64};
 use crate::sync::{CachePadded, UnsafeCell, store_load_barrier};
 use crate::time::Wheel;
+use core::ops::Deref;
+use staging::Staging;
 
 const FIELD: u64 = 0xfff;
 const LAST_SHIFT: u32 = 12;
@@ -199,6 +204,77 @@ impl HandleSet {
     /// It did not, after all: the entry was found in the middle of closing, or in ready work.
     pub(crate) fn note_undead(&self) {
         self.dead.fetch_sub(1, Relaxed);
+    }
+}
+
+/// All sets of a pool.
+pub(crate) struct HandleSets {
+    sets: Box<[HandleSet]>,
+    next: AtomicU32,
+    clock: Clock,
+}
+
+impl Deref for HandleSets {
+    type Target = [HandleSet];
+
+    #[inline]
+    fn deref(&self) -> &[HandleSet] {
+        &self.sets
+    }
+}
+
+impl HandleSets {
+    pub(crate) fn new(sets: Box<[HandleSet]>) -> Self {
+        let clock = sets[0].source.clock();
+        Self { sets, next: AtomicU32::new(0), clock }
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    /// The set for a new handle: they are dealt out in turn.
+    pub(crate) fn pick(&self) -> u16 {
+        if self.sets.len() == 1 {
+            return 0;
+        }
+        (self.next.fetch_add(1, Relaxed) as usize % self.sets.len()) as u16
+    }
+
+    /// Whether some set has no leader.
+    #[inline]
+    pub(crate) fn is_offered(&self) -> bool {
+        self.sets.iter().any(HandleSet::is_offered)
+    }
+
+    /// Calls every leader that waits at its source.
+    pub(crate) fn ring_all(&self) {
+        for set in &self.sets {
+            set.source.ring();
+        }
+    }
+
+    /// Activations in the surplus rings.
+    pub(crate) fn surplus(&self) -> usize {
+        self.sets.iter().map(|set| set.surplus.len()).sum()
+    }
+
+    /// What was staged, for the counters: armed, cancelled.
+    pub(crate) fn staged(&self) -> (u64, u64) {
+        let shards = || self.sets.iter().flat_map(|set| set.staging.shards());
+        // What has ended is read first.
+        let cancelled = shards().map(Shard::cancelled).sum();
+        (shards().map(Shard::armed).sum(), cancelled)
+    }
+
+    /// Slots that are let to staged timers, by shard; some of these numbers are below zero.
+    pub(crate) fn staged_slots(&self) -> impl Iterator<Item = u64> {
+        self.sets.iter().flat_map(|set| set.staging.shards()).map(|shard| shard.slots_in_use())
     }
 }
 

@@ -1,0 +1,84 @@
+//! Host threads: taking part for a while, and a descriptor for hosts with a loop of their own.
+
+use crate::error::{Error, Result};
+use crate::pool::Pool;
+use crate::pool::context;
+use crate::pool::shared::Shared;
+use crate::pool::worker::Worker;
+use crate::sync::atomic::Ordering::AcqRel;
+use core::time::Duration;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+impl Pool {
+    /// Makes the calling thread a member of the pool for `time`: it leads, follows and runs handlers
+    /// as the pool's own threads do. Returns how many handlers and tasks it has run. With a time of
+    /// zero it runs what is ready when it is called, and returns. The thread is not pinned.
+    ///
+    /// # Errors
+    /// [`Error::Full`] when `max_joined` host threads are here already, [`Error::Invalid`] inside a
+    /// handler, [`Error::ShutDown`], [`Error::Forked`].
+    pub fn join(&self, time: Duration) -> Result<u64> {
+        let shared = self.shared();
+        shared.check_open()?;
+        if crate::thread_state::is_member() {
+            let allowed = "called by a thread that is not in a pool";
+            return Err(Error::invalid("join", "called inside a handler", allowed));
+        }
+        shared.outbox.joined.fetch_add(1, AcqRel);
+        let ran = take_part(shared, time, |mut worker| {
+            if time.is_zero() {
+                worker.run_ready()
+            } else {
+                worker.run()
+            };
+            worker.ran()
+        });
+        shared.outbox.joined.fetch_sub(1, AcqRel);
+        ran
+    }
+
+    /// A descriptor that becomes readable when there is something to do, for hosts that wait in a
+    /// loop of their own and then call [`join`](Self::join) with a time of zero. Never read it.
+    /// It belongs to the pool. For a pool of no threads and one handle set.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the pool has threads of its own or a source without descriptors.
+    pub fn pollable(&self) -> Result<BorrowedFd<'_>> {
+        let shared = self.shared();
+        shared.check_open()?;
+        if shared.ready.members.threads > 0 {
+            let allowed = "0 for a pool that a host polls";
+            return Err(Error::invalid("threads", shared.ready.members.threads, allowed));
+        }
+        let Some(fd) = shared.ready.handles.sets[0].source.pollable() else {
+            return Err(Error::invalid("source", "without descriptors", "epoll"));
+        };
+        shared.alarm.want();
+        shared.refresh_alarm();
+        Ok(fd)
+    }
+}
+
+/// Lends the calling thread a seat for `time`.
+pub(super) fn take_part<R>(
+    shared: &Arc<Shared>,
+    time: Duration,
+    part: impl FnOnce(Worker<'_>) -> R,
+) -> Result<R> {
+    let capacity = shared.ready.members.len() - shared.ready.members.threads;
+    let seat = shared
+        .ready
+        .members
+        .take_seat()
+        .ok_or(Error::Full { what: "seats for host threads", capacity })?;
+    let until = shared.now().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    shared.ready.members.arrive();
+    // Until it has left: destructors that run while this thread sweeps up are inside.
+    let _member = context::enter(shared, seat);
+    // One less than "never leaves", which is for the pool's own threads.
+    let result = part(Worker::new(shared, seat, until.min(u64::MAX - 1)));
+    shared.refresh_alarm();
+    shared.leave();
+    Ok(result)
+}

@@ -1,0 +1,258 @@
+//! What is registered: slots, the sets that they are waited for in, and what becomes of a slot when its handler
+//! returns or when it is closed.
+
+use super::{Activity, Close, Finish, Key, Payload, Slot, SlotTable, Start, Traits};
+use crate::contain::contain;
+use crate::error::{Error, Result};
+use crate::pool::handler::Flow;
+use crate::pool::leader::HandleSets;
+use crate::queue::{Erased, IntrusiveStack};
+use crate::source::{Interest, Ready};
+use crate::sync::atomic::Ordering::{AcqRel, Acquire};
+use crate::sys::futex::Futex;
+use core::time::Duration;
+
+/// Runs `f` on the payload of a slot that the caller has claimed and not finished.
+#[inline]
+#[allow(unsafe_code, reason = "the slot was claimed")]
+pub(crate) fn with_claimed<R>(slot: &Slot, f: impl FnOnce(&mut Payload) -> R) -> R {
+    // SAFETY: every caller has claimed the slot and not finished it, so the payload is its own.
+    unsafe { slot.payload(f) }
+}
+
+/// Where threads outside sleep until something has changed: a handler has returned, a member has left.
+pub(crate) struct Changes(Futex);
+
+impl Changes {
+    fn new() -> Self {
+        Self(Futex::new(0))
+    }
+
+    /// Something that threads outside sleep for may have happened.
+    pub(crate) fn announce(&self) {
+        self.0.fetch_add(1, AcqRel);
+        self.0.wake(i32::MAX);
+    }
+
+    /// What to sleep on: to be read before the look at what is waited for.
+    pub(crate) fn epoch(&self) -> u32 {
+        self.0.load(Acquire)
+    }
+
+    /// Sleeps until a change after `epoch`.
+    pub(crate) fn wait(&self, epoch: u32, time: Option<Duration>) {
+        self.0.wait(epoch, time);
+    }
+
+    /// Sleeps until a change, unless `ended` holds already.
+    pub(crate) fn wait_unless(&self, time: Duration, ended: impl Fn() -> bool) -> bool {
+        let epoch = self.epoch();
+        ended() || {
+            self.wait(epoch, Some(time));
+            false
+        }
+    }
+}
+
+/// Fields are dropped in order: what was registered, before the sources.
+pub(crate) struct Handles {
+    pub(crate) slots: SlotTable,
+    /// Activations that did not come from a leader's harvest.
+    pub(crate) stack: IntrusiveStack,
+    pub(crate) sets: HandleSets,
+    pub(crate) changed: Changes,
+}
+
+impl Handles {
+    pub(crate) fn new(limit: usize, sets: HandleSets) -> Self {
+        Self {
+            slots: SlotTable::new(limit),
+            stack: IntrusiveStack::new(),
+            sets,
+            changed: Changes::new(),
+        }
+    }
+
+    /// A slot for a payload, or an error that says that there is none.
+    pub(crate) fn allocate(
+        &self,
+        traits: Traits,
+        descriptor: i32,
+        payload: Payload,
+    ) -> Result<Key> {
+        self.slots.allocate(traits, descriptor, payload).map_err(|_| self.no_slot_left())
+    }
+
+    pub(crate) fn no_slot_left(&self) -> Error {
+        Error::Full { what: "handles", capacity: self.slots.limit() }
+    }
+
+    /// Lets a slot to an activity that waits to be called.
+    pub(crate) fn let_slot(&self, activity: Box<dyn Activity>) -> Result<Key> {
+        let key = self.allocate(Traits::default(), -1, Payload::Activity(activity))?;
+        self.slots.publish(key, Start::Idle);
+        Ok(key)
+    }
+
+    /// Publishes a timer and hands it to its set. `named` is called in between. If the timer is closed by then, its set
+    /// finds that out.
+    pub(crate) fn arm(&self, key: Key, deadline: u64, named: impl FnOnce(Key)) {
+        let slot = self.slots.slot(key.index);
+        slot.set_deadline(deadline);
+        let set = slot.traits().set;
+        self.slots.publish(key, Start::Armed);
+        named(key);
+        self.sets[set as usize].arm(&self.slots, key.index, deadline);
+    }
+
+    /// Runs the handler of a claimed slot.
+    #[inline]
+    pub(crate) fn run_claimed(&self, slot: &Slot, ready: Ready) -> Flow {
+        with_claimed(slot, |payload| match payload {
+            Payload::Activity(activity) => activity.run(ready),
+            Payload::Once(_) | Payload::Empty => unreachable!("not a handler"),
+        })
+    }
+
+    /// Takes a claimed one-shot timer's closure out and frees its slot.
+    pub(crate) fn take_once(&self, index: u32) -> Erased {
+        let payload = with_claimed(self.slots.slot(index), |payload| {
+            core::mem::replace(payload, Payload::Empty)
+        });
+        self.slots.free(index);
+        match payload {
+            Payload::Once(closure) => closure,
+            Payload::Activity(_) | Payload::Empty => unreachable!("not a one-shot timer"),
+        }
+    }
+
+    /// Ends the run of a handler as its answer says.
+    #[inline]
+    pub(crate) fn finish(
+        &self,
+        index: u32,
+        flow: Flow,
+        kept: Ready,
+        yields: impl Fn() -> bool,
+    ) -> Finish {
+        let slot = self.slots.slot(index);
+        let traits = slot.traits();
+        if traits.timer {
+            self.set_next_deadline(index);
+        } else if traits.level && flow == Flow::Wait {
+            self.rearm(index, traits);
+        }
+        let finish = slot.finish(flow, kept, yields);
+        match finish {
+            Finish::Rests | Finish::More(_) => {}
+            Finish::Queued => self.stack.push(index, &self.slots),
+            Finish::Armed => {
+                self.sets[traits.set as usize].arm(&self.slots, index, slot.deadline());
+            }
+            Finish::Close => self.dispose(index),
+            Finish::Announce => self.changed.announce(),
+        }
+        finish
+    }
+
+    /// Gives up a slot that was let by [`Start::Registering`]. True: it is QUEUED, and the caller pushes it.
+    #[must_use]
+    pub(crate) fn end_registering(&self, index: u32, flow: Flow) -> bool {
+        match self.slots.slot(index).finish(flow, Ready::NONE, || true) {
+            Finish::Rests | Finish::More(_) | Finish::Armed => {}
+            Finish::Queued => return true,
+            Finish::Close => self.dispose(index),
+            Finish::Announce => self.changed.announce(),
+        }
+        false
+    }
+
+    /// A level-triggered handle is asked about again. Should that fail, the descriptor is gone, and
+    /// there is nothing more to be told about it.
+    fn rearm(&self, index: u32, traits: Traits) {
+        let slot = self.slots.slot(index);
+        if !with_claimed(slot, |payload| payload.still_has(slot.descriptor())) {
+            return;
+        }
+        let token = Key { index, generation: slot.generation() }.token();
+        let interest = Interest::from_bits(traits.interest);
+        let _gone = self.sets[traits.set as usize].source.rearm(slot.descriptor(), token, interest);
+    }
+
+    fn set_next_deadline(&self, index: u32) {
+        let slot = self.slots.slot(index);
+        let next = with_claimed(slot, |payload| match payload {
+            Payload::Activity(activity) => activity.next_deadline(self.sets.now()),
+            Payload::Once(_) | Payload::Empty => unreachable!("not a periodic timer"),
+        });
+        slot.set_deadline(next);
+    }
+
+    /// Ends a CLOSED slot whose payload nobody waits for: off the source first, then dropped.
+    fn dispose(&self, index: u32) {
+        let payload = self.take_payload(index);
+        let _panicked = contain(|| drop(payload));
+        self.slots.free(index);
+    }
+
+    /// Frees a closed slot whose entry was found in ready work.
+    pub(crate) fn bury(&self, index: u32) {
+        let traits = self.slots.slot(index).traits();
+        if traits.timer {
+            self.sets[traits.set as usize].note_undead();
+        }
+        self.slots.free(index);
+    }
+
+    /// Takes the payload of a slot that this thread has closed, and its descriptor off the source.
+    pub(crate) fn take_payload(&self, index: u32) -> Payload {
+        let slot = self.slots.slot(index);
+        #[allow(unsafe_code, reason = "the slot was closed by this thread")]
+        // SAFETY: `close` made the payload the caller's.
+        let payload =
+            unsafe { slot.payload(|payload| core::mem::replace(payload, Payload::Empty)) };
+        if slot.descriptor() >= 0 && payload.still_has(slot.descriptor()) {
+            // Fails only if the descriptor was closed behind our back: then it is off already.
+            let set = &self.sets[slot.traits().set as usize];
+            let _gone = set.source.deregister(slot.descriptor());
+        }
+        payload
+    }
+
+    /// Closes a slot from anywhere but its own handler. None: it is gone, or it runs and is closed
+    /// by its runner.
+    pub(crate) fn close(&self, key: Key, wait: bool) -> (Close, Option<Payload>) {
+        let Some(slot) = self.slots.get(key.index) else { return (Close::Stale, None) };
+        let closed = slot.close(key.generation, wait);
+        (closed, (closed == Close::Mine).then(|| self.take_closed(key)))
+    }
+
+    /// Takes the payload of a slot that this thread has closed while its handler did not run, and lets the slot go.
+    pub(crate) fn take_closed(&self, key: Key) -> Payload {
+        let slot = self.slots.slot(key.index);
+        let payload = self.take_payload(key.index);
+        let timer = slot.traits().timer;
+        let set = &self.sets[slot.traits().set as usize];
+        if timer {
+            set.note_dead();
+        }
+        if slot.closer_done() {
+            if timer {
+                set.note_undead();
+            }
+            self.slots.free(key.index);
+        }
+        payload
+    }
+
+    /// Whether a one-shot timer has left the wheel and not begun.
+    pub(crate) fn has_due_timers(&self) -> bool {
+        let is_due = |index| self.slots.get(index).is_some_and(Slot::is_due_timer);
+        self.slots.indices().any(is_due)
+    }
+
+    /// Slots that are let.
+    pub(crate) fn slots_in_use(&self) -> u64 {
+        self.sets.staged_slots().fold(self.slots.in_use(), u64::wrapping_add)
+    }
+}

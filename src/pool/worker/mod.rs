@@ -1,0 +1,651 @@
+//! One member's loop: lead, handle, follow.
+//!
+//! The protocol is told in [`super`]; the words that it runs on are in `members/wake.rs`, `leader/` and
+//! `slots/`. What belongs here is the order of steps, and where the barriers stand:
+//!
+//! * after publishing (offering leadership, queueing surplus, keeping claimed tasks in the hand) and
+//!   before user code, one barrier, then the look whether somebody watches (`before_user_code`);
+//! * after announcing sleep (idle, or polling) one barrier, then the look for work (`follow`,
+//!   `block`). It is in `WakeWord::announce` and in the doorbell's `arm`.
+
+mod follow;
+mod lead;
+mod pace;
+mod survey;
+
+use super::handler::{Flow, SlowReport};
+use super::host::await_refresh;
+use super::log;
+use super::members::{Member, ThreadRole, WakeWord};
+use super::ready::{REPORTED, Ready};
+use super::shared::Shared;
+use super::slots::{Claim, Finish, Slot};
+use super::this_thread::take_outcome;
+use crate::queue::{Claimed, Erased, Lane, Taken, Turn};
+use crate::source;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::store_load_barrier;
+use core::time::Duration;
+use pace::Pace;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use survey::Survey;
+
+/// How often new readiness is handled on the spot before other work has its turn.
+const LOOPS: usize = 8;
+
+/// Something to run.
+pub(super) enum Work<'a> {
+    /// The first of what is in the hand.
+    Task(Taken<'a>),
+    /// The first of what was in another's hand; the rest is in this member's.
+    Stolen(Erased),
+    Activation(u32),
+}
+
+/// What only its own thread needs to know of a member.
+pub(crate) struct Worker<'a> {
+    shared: &'a Shared,
+    ready: &'a Ready,
+    me: usize,
+    member: &'a Member,
+    /// This member's group and number in the wake words.
+    word: &'a WakeWord,
+    number: usize,
+    role: ThreadRole,
+    /// Holds the searching mark of its group.
+    searching: bool,
+    /// Was called to lead before anything else.
+    called_to_lead: bool,
+    /// Left the watch because something was stuck.
+    rescuing: bool,
+    /// Has given the watch up for something else, and not yet seen to a new one.
+    owes_watch: bool,
+    /// Has published work or leadership since it last made sure of a watch.
+    published: bool,
+    /// Whose turn it is: tasks or activations.
+    tasks_first: bool,
+    turn: Turn,
+    pace: Pace,
+    since_poll: u32,
+    tasks_since_park: u32,
+    /// When it last went to sleep.
+    slept_at: u64,
+    /// It is the watch that it was called for last, so it parks where that can be told later.
+    deferred: bool,
+    next_set: usize,
+    /// A host thread leaves at this time.
+    until: u64,
+    /// What its place had run before it came; at the end, what it has run itself.
+    ran: u64,
+    survey: [Survey; 2],
+    /// A host thread that pulls: what is in the outbox is work for it.
+    pulls: bool,
+    /// Runs tasks of this lane only (`ready/reserve.rs`).
+    only: Option<Lane>,
+    /// It is set aside when no more threads than this are active (`members/places.rs`); 0: never.
+    rank: u32,
+}
+
+impl<'a> Worker<'a> {
+    pub(crate) fn new(shared: &'a Shared, me: usize, until: u64) -> Self {
+        let ready = &shared.ready;
+        let (word, number) = ready.members.place(me);
+        Self {
+            shared,
+            ready,
+            me,
+            member: &ready.members[me],
+            word,
+            number,
+            role: ThreadRole::Away,
+            searching: false,
+            called_to_lead: false,
+            rescuing: false,
+            owes_watch: false,
+            published: true,
+            tasks_first: false,
+            turn: Turn::from_bits(ready.members[me].turn.load(Relaxed)),
+            pace: Pace::new(ready.now()),
+            since_poll: 0,
+            tasks_since_park: 0,
+            slept_at: 0,
+            deferred: false,
+            next_set: me % ready.handles.sets.len(),
+            until,
+            ran: ready.members[me].tally.ran(),
+            survey: core::array::from_fn(|_| {
+                Survey::new(ready.handles.sets.len(), ready.members.len())
+            }),
+            pulls: false,
+            only: ready.members.reserved_for(me),
+            rank: if me < ready.members.ordinary { me as u32 } else { 0 },
+        }
+    }
+
+    /// Takes part until the pool stops or the time is up.
+    pub(crate) fn run(&mut self) {
+        self.set_role(ThreadRole::Leader);
+        match self.only {
+            Some(lane) => self.run_reserved(lane),
+            None => {
+                while self.is_wanted() {
+                    if self.is_set_aside() {
+                        self.stand_aside();
+                    } else {
+                        self.step();
+                    }
+                }
+            }
+        }
+        self.leave();
+    }
+
+    /// The loop of a reserved thread.
+    fn run_reserved(&mut self, lane: Lane) {
+        while self.is_wanted() {
+            let leads = core::mem::take(&mut self.called_to_lead) || self.rescues_set();
+            if leads && self.lead() {
+                continue;
+            }
+            match self.claim_reserved(lane) {
+                Some(work) => self.handle(work),
+                None => self.follow(),
+            }
+        }
+    }
+
+    /// Looks at each set once, runs what is ready then, and leaves. What that makes ready in its
+    /// turn is for the next time, so this ends.
+    pub(crate) fn run_ready(&mut self) {
+        self.set_role(ThreadRole::Leader);
+        let ready = self.ready;
+        await_refresh(ready);
+        let _led = (0..ready.handles.sets.len()).all(|_| self.lead());
+        let (tasks, surplus) = ready.queued();
+        self.member.chain.install(ready.handles.stack.take_all(&ready.handles.slots));
+        self.published = true;
+        while let Some(index) = self.member.chain.pop(&ready.handles.slots) {
+            self.run_activation(index);
+        }
+        for _ in 0..surplus {
+            let Some(index) = ready.handles.sets.iter().find_map(|set| set.surplus.pop()) else {
+                break;
+            };
+            self.run_activation(index as u32);
+        }
+        for _ in 0..tasks {
+            let Some(work) = self.next_task() else { break };
+            self.handle(work);
+        }
+        self.leave();
+    }
+
+    /// As `run` or `run_ready`, until `most` events are in the outbox, or some and nothing is ready
+    /// that could bring more.
+    pub(crate) fn pull(&mut self, most: usize, only_ready: bool) {
+        self.pulls = true;
+        if only_ready {
+            return self.run_ready();
+        }
+        self.set_role(ThreadRole::Leader);
+        let mut steps = 0;
+        while self.is_wanted() && steps < most {
+            let waiting = self.shared.outbox.len();
+            if waiting >= most || waiting > 0 && !self.ready.has_ready(self.member) {
+                break;
+            }
+            steps += usize::from(waiting > 0);
+            self.step();
+        }
+        self.leave();
+    }
+
+    /// How many handlers and tasks it ran, once it has left.
+    pub(crate) fn ran(&self) -> u64 {
+        self.ran
+    }
+
+    /// Whether there is anything to do here before sleep.
+    #[inline]
+    fn has_ready(&self) -> bool {
+        if let Some(lane) = self.only {
+            return self.ready.tasks.is_claimable(lane);
+        }
+        self.ready.has_ready(self.member) || self.pulls && !self.shared.outbox.is_empty()
+    }
+
+    fn step(&mut self) {
+        if core::mem::take(&mut self.rescuing) && self.rescue() {
+            return;
+        }
+        // A host thread may be gone before a watch would have looked twice.
+        if self.until != u64::MAX
+            && !self.ready.has_ready(self.member)
+            && let Some(work) = self.steal()
+        {
+            return self.handle(work);
+        }
+        let lead_now = core::mem::take(&mut self.called_to_lead) || self.poll_due();
+        if (lead_now || !self.ready.has_ready(self.member)) && self.lead() {
+            return self.go_on();
+        }
+        match self.next_work() {
+            Some(work) => self.handle(work),
+            None => self.follow(),
+        }
+    }
+
+    /// Runs what the harvests of a set have brought, as further steps would, for as long as these would
+    /// find nothing else to be done.
+    #[inline]
+    fn go_on(&mut self) {
+        let ready = self.ready;
+        let waits = self.rescuing || self.searching || self.pulls || self.until != u64::MAX;
+        if waits || !self.member.hand.is_empty() || !self.member.chain.is_empty() {
+            return;
+        }
+        let home = &ready.handles.sets[self.next_set];
+        let mut empty = ready.tasks.ends_if_empty();
+        while !self.poll_due() && self.goes_on() {
+            if empty.is_none_or(|ends| !ready.tasks.end_at(ends)) {
+                empty = ready.tasks.ends_if_empty();
+                if empty.is_none() {
+                    return;
+                }
+            }
+            let Some(index) = home.surplus.pop() else { return };
+            self.run_activation(index as u32);
+        }
+    }
+
+    fn is_wanted(&mut self) -> bool {
+        if self.shared.must_stop() {
+            return false;
+        }
+        // Only host threads have a time to leave, and they look at the clock every time.
+        self.until == u64::MAX || self.ready.now() < self.until
+    }
+
+    fn set_role(&mut self, role: ThreadRole) {
+        if self.role != role {
+            self.role = role;
+            self.member.set_role(role);
+        }
+    }
+
+    fn poll_due(&self) -> bool {
+        self.since_poll >= self.pace.poll_every()
+    }
+
+    // --- handling ------------------------------------------------------------------------------
+
+    /// The next thing to run: tasks and activations are drawn one for one.
+    fn next_work(&mut self) -> Option<Work<'a>> {
+        self.tasks_first = !self.tasks_first;
+        let work = if self.tasks_first {
+            self.next_task().or_else(|| self.next_activation())
+        } else {
+            self.next_activation().or_else(|| self.next_task())
+        };
+        work.or_else(|| if self.searching { self.steal() } else { None })
+    }
+
+    fn next_task(&mut self) -> Option<Work<'a>> {
+        let task = match self.member.hand.next() {
+            Some(task) => task,
+            None if self.ready.tasks.has_claimable() => self.claim_tasks()?,
+            None => return None,
+        };
+        Some(Work::Task(task))
+    }
+
+    fn claim_tasks(&mut self) -> Option<Taken<'a>> {
+        // Before the claim: a task on its way from the lane to the hand must not look like none.
+        self.set_role(ThreadRole::Task);
+        // A host thread may leave after any task, so it claims one at a time.
+        let most = if self.until == u64::MAX { self.pace.claim() } else { 1 };
+        match self.ready.tasks.claim(&self.member.hand, &mut self.turn, most) {
+            Claimed::Some(task) => {
+                self.published |= !self.member.hand.is_empty();
+                self.shared.rooms.made_room(&self.ready.tasks);
+                Some(task)
+            }
+            // A producer is between its two steps: it wakes somebody when it is through.
+            Claimed::Busy | Claimed::Empty => None,
+        }
+    }
+
+    fn claim_reserved(&mut self, lane: Lane) -> Option<Work<'a>> {
+        if !self.ready.tasks.is_claimable(lane) {
+            return None;
+        }
+        // Before the claim: a task on its way from the lane to this thread must not look like none.
+        self.set_role(ThreadRole::Task);
+        let task = self.ready.tasks.claim_of(lane, &self.member.hand)?;
+        self.shared.rooms.made_room(&self.ready.tasks);
+        Some(Work::Task(task))
+    }
+
+    fn next_activation(&mut self) -> Option<Work<'a>> {
+        let ready = self.ready;
+        if let Some(index) = self.member.chain.pop(&ready.handles.slots) {
+            return Some(Work::Activation(index));
+        }
+        let home = self.next_set;
+        for offset in 0..ready.handles.sets.len() {
+            let set = &ready.handles.sets[(home + offset) % ready.handles.sets.len()];
+            if let Some(index) = set.surplus.pop() {
+                return Some(Work::Activation(index as u32));
+            }
+        }
+        if ready.handles.stack.is_empty() {
+            return None;
+        }
+        let mut chain = ready.handles.stack.take_all(&ready.handles.slots);
+        let first = chain.pop(&ready.handles.slots)?;
+        if !chain.is_empty() {
+            self.published = true;
+            self.member.chain.install(chain);
+        }
+        Some(Work::Activation(first))
+    }
+
+    /// Takes what another member has claimed and not begun.
+    fn steal(&mut self) -> Option<Work<'a>> {
+        let ready = self.ready;
+        // As in `claim_tasks`.
+        self.set_role(ThreadRole::Task);
+        let others = ready.members.iter().enumerate().filter(|&(index, _)| index != self.me);
+        for (_, member) in others {
+            if let Some(task) = member.hand.steal(&self.member.hand) {
+                return self.stolen(Work::Stolen(task));
+            }
+            if let Some(index) = member.chain.steal(&self.member.chain, &ready.handles.slots) {
+                return self.stolen(Work::Activation(index));
+            }
+        }
+        None
+    }
+
+    fn stolen(&mut self, work: Work<'a>) -> Option<Work<'a>> {
+        self.published = true;
+        self.member.tally.stolen.add(1);
+        Some(work)
+    }
+
+    /// After a watch found something stuck: what was claimed first, it is the only work that nobody
+    /// else comes across.
+    fn rescue(&mut self) -> bool {
+        self.member.tally.rescues.add(1);
+        log::rescued(&self.shared.log, self.me);
+        if !self.member.hand.is_empty() || !self.member.chain.is_empty() {
+            return false;
+        }
+        match self.steal() {
+            Some(work) => {
+                self.handle(work);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// After its watch has found something stuck. True: a set that nobody else can lead now.
+    fn rescues_set(&mut self) -> bool {
+        if !core::mem::take(&mut self.rescuing) || self.has_ready() {
+            return false;
+        }
+        self.member.tally.rescues.add(1);
+        let crew = &self.ready.members;
+        // It has left the watch. Against *announce sleep, then see whether somebody watches*.
+        store_load_barrier();
+        if self.ready.is_offered() {
+            !crew.wake_ordinary_to_lead()
+        } else {
+            // Whoever searches also takes what others hold.
+            crew.wake_one();
+            false
+        }
+    }
+
+    fn handle(&mut self, work: Work<'a>) {
+        match work {
+            Work::Task(task) => self.run_tasks(|| task.run_caught()),
+            Work::Stolen(task) => self.run_tasks(|| task.run_caught()),
+            Work::Activation(index) => self.run_activation(index),
+        }
+    }
+
+    /// Runs a task and what was claimed with it. That is little by its estimate, and whoever is free
+    /// takes it over if the estimate was wrong, so nobody needs to be asked in between.
+    #[inline]
+    fn run_tasks(&mut self, first: impl FnOnce() -> std::thread::Result<()>) {
+        self.before_user_code(ThreadRole::Task);
+        self.run_task(first);
+        while !self.shared.must_stop()
+            && let Some(task) = self.member.hand.next()
+        {
+            self.run_task(|| task.run_caught());
+        }
+    }
+
+    #[inline(always)]
+    fn run_task(&mut self, run: impl FnOnce() -> std::thread::Result<()>) {
+        self.note_begin();
+        let panicked = run().map_err(|panic| self.shared.tell_panic("task", panic)).is_err();
+        self.tasks_since_park = self.tasks_since_park.saturating_add(1);
+        self.member.tally.count_task(panicked, take_outcome());
+        crate::thread_state::next_lap();
+        self.after_user_code();
+    }
+
+    #[inline]
+    fn run_activation(&mut self, index: u32) {
+        let handles = &self.ready.handles;
+        let slot = handles.slots.slot(index);
+        let arrived = match slot.claim() {
+            Claim::Run(arrived) => arrived,
+            Claim::Free => return handles.bury(index),
+            Claim::Nothing => return,
+        };
+        let traits = slot.traits();
+        if traits.is_plain() {
+            let flow = self.run_handler(slot, arrived);
+            if flow != Flow::Wait || !slot.rest() {
+                self.finish(index, slot, flow, arrived);
+            }
+        } else {
+            self.run_unusual(index, slot, arrived);
+        }
+    }
+
+    /// Runs a claimed activation that takes other steps than most.
+    #[inline(never)]
+    fn run_unusual(&mut self, index: u32, slot: &Slot, arrived: source::Ready) {
+        let shared = self.shared;
+        let ready = self.ready;
+        let traits = slot.traits();
+        if traits.once {
+            // A task that waited for its time: its slot is free before it runs.
+            self.before_user_code(ThreadRole::Task);
+            let task = ready.handles.take_once(index);
+            return self.run_task(|| task.run_caught());
+        }
+        if traits.pulled {
+            self.member.tally.handled.add(1);
+            return shared.outbox.hand_out(index, arrived, ready, true);
+        }
+        if traits.may_block {
+            self.set_role(ThreadRole::Processing);
+            ready.promote_for_blocking(Some(self.me));
+        }
+        let flow = self.run_handler(slot, arrived);
+        self.finish(index, slot, flow, arrived);
+    }
+
+    /// Sees to what becomes of a slot whose handler has returned `flow`, and runs it again if more has come.
+    #[inline(never)]
+    fn finish(&mut self, index: u32, slot: &Slot, mut flow: Flow, mut arrived: source::Ready) {
+        let ready = self.ready;
+        for round in 1.. {
+            let yields = || round >= LOOPS || ready.has_ready(self.member);
+            match ready.handles.finish(index, flow, arrived, yields) {
+                Finish::More(more) => arrived = more,
+                Finish::Queued | Finish::Armed => {
+                    self.published = true;
+                    return;
+                }
+                _ => return,
+            }
+            flow = self.run_handler(slot, arrived);
+        }
+    }
+
+    /// Runs the handler of a claimed slot once.
+    #[inline(always)] // Of each activation.
+    fn run_handler(&mut self, slot: &Slot, arrived: source::Ready) -> Flow {
+        self.before_user_code(ThreadRole::Processing);
+        self.note_begin();
+        self.member.tally.handled.add(1);
+        let ran = catch_unwind(AssertUnwindSafe(|| self.ready.handles.run_claimed(slot, arrived)));
+        let flow = ran.unwrap_or_else(|panic| {
+            self.member.tally.panics.add(1);
+            let traits = slot.traits();
+            let what = if traits.timer && !traits.service { "timer" } else { "handler" };
+            self.shared.tell_panic(what, panic);
+            // The handler's state may be half-changed, so it is closed; everything else goes on.
+            Flow::Done
+        });
+        self.after_user_code();
+        flow
+    }
+
+    /// Everything that must be true before code of the user runs, which may never return.
+    #[inline(always)] // Of each activation.
+    fn before_user_code(&mut self, role: ThreadRole) {
+        crate::thread_state::next_lap();
+        if self.searching | self.published | self.owes_watch {
+            self.settle(role);
+        }
+        self.set_role(role);
+        if self.ready.lacks_watch() {
+            self.arm_watch();
+        }
+    }
+
+    /// Pays what this thread owes the others.
+    #[inline(never)]
+    fn settle(&mut self, role: ThreadRole) {
+        if self.searching {
+            self.found_work();
+        }
+        self.set_role(role);
+        if core::mem::take(&mut self.published) {
+            // Against *the watch ends, then looks once more*.
+            store_load_barrier();
+        }
+        if core::mem::take(&mut self.owes_watch) {
+            self.replace_watch();
+        }
+    }
+
+    #[inline(always)] // Of each activation.
+    fn note_begin(&self) {
+        if self.ready.watchdog.slow_limit != 0 {
+            self.note_begin_with_limit();
+        }
+    }
+
+    #[inline(never)]
+    fn note_begin_with_limit(&self) {
+        self.member.began.store(self.ready.now(), Relaxed);
+        // Against *the watch ends, then looks once more*: somebody is to report it if it does
+        // not return.
+        store_load_barrier();
+        if self.ready.members.is_unwatched() {
+            self.ready.arm_watch();
+        }
+    }
+
+    /// Somebody must look after what this thread leaves behind if it gets stuck.
+    #[inline(never)]
+    fn arm_watch(&self) {
+        let ready = self.ready;
+        if ready.is_offered() || ready.has_ready(self.member) {
+            ready.call_a_watch();
+        }
+    }
+
+    /// Whoever claimed work while this thread was the watch relied on it, and may be stuck.
+    #[cold]
+    fn replace_watch(&self) {
+        let ready = self.ready;
+        // Against *claim, then see that somebody watches*.
+        store_load_barrier();
+        if ready.members.is_unwatched() && ready.needs_watch(self.me) {
+            ready.arm_watch();
+        }
+    }
+
+    #[inline]
+    fn after_user_code(&mut self) {
+        self.shared.end_if_forked();
+        if self.ready.watchdog.slow_limit != 0 {
+            self.note_end();
+        }
+        self.since_poll += 1;
+        self.pace.handled();
+        if self.pace.clock_is_due() {
+            self.pace.read_clock(self.ready, self.ready.now());
+        }
+    }
+
+    /// Whether it may go on with what it is at: the pool is open, and it is not set aside. If it says no, it does so to
+    /// be on the safe side.
+    #[inline]
+    fn goes_on(&self) -> bool {
+        self.shared.end.is_open() && self.shared.places.is_active(self.rank)
+    }
+
+    /// Whether it is set aside.
+    #[inline]
+    fn is_set_aside(&self) -> bool {
+        !self.shared.places.is_active(self.rank) && self.has_no_place()
+    }
+
+    #[cold]
+    fn has_no_place(&self) -> bool {
+        self.shared.places.has_none_for(self.rank) && self.shared.end.is_open_to(false)
+    }
+
+    // --- slow handlers -------------------------------------------------------------------------
+
+    /// Reports handlers that run for longer than the limit.
+    fn report_slow(&self) {
+        let ready = self.ready;
+        if ready.watchdog.slow_limit == 0 {
+            return;
+        }
+        for (member, elapsed) in ready.watchdog.overdue(&ready.members, ready.now()) {
+            self.tell_slow(member, elapsed, true);
+        }
+    }
+
+    /// This member's handler returned.
+    fn note_end(&self) {
+        let began = self.member.began.swap(0, Relaxed);
+        let elapsed = self.ready.now().saturating_sub(began & !REPORTED);
+        if elapsed > self.ready.watchdog.slow_limit && began & REPORTED == 0 {
+            self.tell_slow(self.me, elapsed, false);
+        }
+    }
+
+    fn tell_slow(&self, thread: usize, elapsed: u64, running: bool) {
+        let elapsed = Duration::from_nanos(elapsed);
+        log::slow(&self.shared.log, thread, elapsed, running);
+        crate::thread_state::next_lap();
+        if let Some(hook) = &self.ready.watchdog.slow_hook {
+            self.shared.run_hook(|| hook(&SlowReport { thread, elapsed, running }));
+        }
+    }
+}
