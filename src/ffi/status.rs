@@ -136,7 +136,7 @@ pub unsafe extern "C" fn pace_unhandled(what: *const c_char, fails: bool) {
             return faults::note_text(what.into());
         }
         match crate::pool::current() {
-            Some((shared, _)) => shared.tell_unhandled(&what),
+            Some((shared, _)) => shared.log_unhandled(&what),
             None => Logger::for_nobodys_pool().error(Component::Pool, "pool.unhandled", |record| {
                 record.say(&*what);
             }),

@@ -92,7 +92,7 @@ impl Service {
             // panic. A service that unwound would be lost to the hub.
             let again = catch_unwind(AssertUnwindSafe(|| self.perform(&core, work)));
             let again = again.unwrap_or_else(|panic| {
-                core.shared.tell_panic("handler", panic);
+                core.shared.log_panic("handler", panic);
                 None
             });
             if let Some(work) = again {

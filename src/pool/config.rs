@@ -184,7 +184,7 @@ impl Builder {
         self
     }
 
-    /// How long a leader polls its source without blocking before it sleeps, 0 to 100 ms. Default 0.
+    /// How long a leader polls its source before it blocks there, 0 to 100 ms. Default 0.
     /// Polling burns a CPU per handle set and saves a wake-up of some microseconds.
     pub fn spin(mut self, spin: Duration) -> Self {
         self.spin = spin;
@@ -257,14 +257,14 @@ impl Builder {
         self
     }
 
-    /// What happens in the pool, and in all that stands on it, is told to this log. Default: to the one that
+    /// What happens in the pool, and in all that stands on it, is written to this log. Default: to the one that
     /// is [installed](crate::log::Log::install), or to none.
     pub fn log(mut self, log: &crate::log::Log) -> Self {
         self.log = Some(log.clone());
         self
     }
 
-    /// What tells by the log.
+    /// What writes to the log.
     pub(crate) fn logger(&self) -> Logger {
         Logger::new(self.log.as_ref(), &self.name)
     }

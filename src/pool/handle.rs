@@ -224,7 +224,7 @@ impl<S> Handle<S> {
                 slots.free(key.index);
                 return payload;
             }
-            // From a close that waits the runner makes CLOSED, and nobody else touches that.
+            // From a close that waits the runner makes CLOSED, and no other thread touches that.
             changed.wait(epoch, None);
         }
     }

@@ -98,7 +98,7 @@ pub(super) fn unhandled(log: &Logger, member: Option<usize>, says: &str) {
     });
 }
 
-/// Only if somebody has asked for such reports.
+/// Only if such reports were asked for.
 pub(super) fn slow(log: &Logger, thread: usize, elapsed: Duration, running: bool) {
     let (event, says) = match running {
         true => ("pool.slow", "a handler is slow, and still runs"),

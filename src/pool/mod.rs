@@ -7,7 +7,7 @@
 //!
 //! One thread leads: it waits at the event source of its [handle set](leader). When something happens
 //! it keeps one event, puts the rest into ready work, offers leadership, and handles the event
-//! itself. In the common case no event changes threads and nobody is woken: the leader comes back,
+//! itself. In the common case no event changes threads and no thread is woken: the leader comes back,
 //! works the surplus off, and takes the leadership that it had offered.
 //!
 //! # What each file is about
@@ -15,7 +15,7 @@
 //! | where | idea |
 //! |---|---|
 //! | `worker/` | the loop of one member: lead, handle, follow, watch; what it knows of time |
-//! | `members/` | members, how they are woken, what they have done; `wake.rs`: who sleeps, searches and watches: one word, every wake one CAS |
+//! | `members/` | members, how they are woken, what they have done; `wake.rs`: who is parked, searches and watches: one word, every wake one CAS |
 //! | `members/places.rs` | how many of the threads work, and how the others are set aside |
 //! | `members/deferred_watchdog.rs` | how the watch is armed for a lone request without waking a thread |
 //! | `leader/` | leadership of a handle set, and what the leader does with it |
@@ -27,21 +27,21 @@
 //! | `handle.rs`, `timers/`, `ring.rs` | what users register |
 //! | `service.rs` | slots for parts that keep ready work of their own |
 //! | `host/` | threads of a host: they take part, or pull events as data |
-//! | `signals.rs` | signals of the process, told on the pool |
+//! | `signals.rs` | signals of the process, handled on the pool |
 //! | `start.rs`, `stats.rs`, `config.rs`, `placement.rs` | the rest of the surface |
 //!
 //! # Deferred promotion
 //!
 //! Waking a follower for every event is what makes the textbook pattern slow: a wake costs more than
-//! a small handler. Never waking one lets a handler that blocks starve everybody. So `promote`
-//! stores *offered* and wakes nobody, and three rules keep every promise all the same:
+//! a small handler. Never waking one lets a handler that blocks starve all others. So `promote`
+//! stores *offered* and wakes no thread, and three rules keep every promise all the same:
 //!
 //! * **Nothing claimed is stuck.** The surplus of a harvest is in a ring that every thread pops from,
 //!   claimed tasks and activations stay in words that others can steal ([`crate::queue`]).
-//! * **Somebody watches.** Before code of the user runs, if a leadership is offered or work is left,
-//!   there must be a watch: a follower in a timed park (or, with nobody parked, a polling leader
+//! * **A thread watches.** Before code of the user runs, if a leadership is offered or work is left,
+//!   there must be a watch: a follower in a timed park (or, with no member parked, a polling leader
 //!   with a time-out). At each tick it compares what it sees with the tick before, by age: a set
-//!   still offered with the same harvest number, an entry still queued, a hand still held. Then it
+//!   still offered with the same harvest number, an entry still queued, a local queue still held. Then it
 //!   hands the watch on and steps in.
 //! * **Cost decides about sharing.** If a harvest is worth more than a helper's start, one is woken.
 //!
@@ -49,7 +49,7 @@
 //!
 //! 1. A handle set has at most one leader. (`leader/`)
 //! 2. Never { ready work ∧ every thread parked }. Work from outside never waits while a follower is
-//!    parked and nobody is searching. (`members/wake.rs`)
+//!    parked and no thread is searching. (`members/wake.rs`)
 //! 3. Ready work and an offered leadership never wait longer than two watch periods, plus the
 //!    scheduler's delay, while some thread is free. (`worker/`) A reserved thread is free
 //!    for its lane only (`ready/reserve.rs`), and one that is set aside is not (`members/places.rs`).

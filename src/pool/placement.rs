@@ -96,7 +96,7 @@ impl fmt::Display for Pin {
 }
 
 impl Pin {
-    /// What a pool does that was not told.
+    /// The default.
     ///
     /// Pinning pays when each thread has a CPU to itself and one is left for everything else. A pool
     /// that fills the mask shares its CPUs with the threads of its host, its clients and the kernel,

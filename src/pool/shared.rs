@@ -199,28 +199,28 @@ impl Shared {
 
     /// Code of the user has panicked, on this thread. Drops what it panicked with.
     #[cold]
-    pub(crate) fn tell_panic(&self, what: &'static str, panic: Box<dyn Any + Send>) {
+    pub(crate) fn log_panic(&self, what: &'static str, panic: Box<dyn Any + Send>) {
         log::panicked(&self.log, what, self.member_here(), panic);
     }
 
     /// Code of another language's has failed, and nothing of ours will.
     #[cfg(feature = "capi")]
-    pub(crate) fn tell_unhandled(&self, says: &str) {
+    pub(crate) fn log_unhandled(&self, says: &str) {
         log::unhandled(&self.log, self.member_here(), says);
     }
 
-    /// Runs a hook of the user, on any thread. A panic of it is told, and ends nothing.
+    /// Runs a hook of the user, on any thread. A panic of it is logged, and ends nothing.
     pub(crate) fn run_hook(&self, hook: impl FnOnce()) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(hook)) {
-            self.tell_panic("hook", panic);
+            self.log_panic("hook", panic);
         }
     }
 
     // --- what destructors wait for -----------------------------------------------------------------
 
-    /// What a destructor waits for (docs/GUIDE.md): until `ended`, which sleeps for up to the time that it is given, says
+    /// What a destructor waits for (docs/GUIDE.md): until `ended`, which waits for up to the time that it is given, says
     /// so. A member does not wait, since two of them could wait for each other; nor does who sweeps the pool
-    /// up, since that is to end though a handler is stuck. Nor does anybody once the pool has stopped and no member is
+    /// up, since that is to end though a handler is stuck. Nor does any thread once the pool has stopped and no member is
     /// left that could bring the end about.
     ///
     /// Where hosts drive the pool, they come and go, and the only one may be the thread that calls. So nothing is left
@@ -247,7 +247,7 @@ impl Shared {
     }
 
     /// Has an activity that was told to end do so on this thread, unless a member runs it now: it is taken off its slot,
-    /// so that nobody else can begin it, runs until it has nothing more to do, and is dropped.
+    /// so that no other thread can begin it, runs until it has nothing more to do, and is dropped.
     pub(crate) fn end_here(&self, key: Key) {
         let Some(slot) = self.ready.handles.slots.get(key.index) else { return };
         if !slot.withdraw(key.generation) {
@@ -260,7 +260,7 @@ impl Shared {
         let _panicked = contain(|| drop(payload));
     }
 
-    /// Whether there is a member, or one to come, that could do what somebody waits for.
+    /// Whether there is a member, or one to come, that could do what is waited for.
     pub(crate) fn has_servers(&self) -> bool {
         self.ready.members.present() > 0 || self.places.ordinary() > 0 && !self.end.is_stopping()
     }

@@ -27,7 +27,7 @@ use super::log;
 use super::shared::Shared;
 use super::slots::{Key, Payload};
 use crate::contain::contain;
-use crate::queue::{Claimed, Hand, Taken, Turn};
+use crate::queue::{Claimed, LocalQueue, Taken, Turn};
 use crate::sync::atomic::Ordering::{Acquire, Relaxed};
 use crate::sync::store_load_barrier;
 use crate::sys::thread::JoinHandle;
@@ -92,10 +92,10 @@ impl Shared {
         loop {
             let epoch = self.ready.handles.changed.epoch();
             let now = self.now();
-            let nobody = self.ready.members.present() == 0;
-            if now >= deadline || nobody && self.outbox.is_delivered() && !has_pullers(self) {
+            let is_empty = self.ready.members.present() == 0;
+            if now >= deadline || is_empty && self.outbox.is_delivered() && !has_pullers(self) {
                 self.stop();
-            } else if nobody {
+            } else if is_empty {
                 // Hosts that pull are busy elsewhere, and it may be over by what other threads do.
                 self.stop_if_drained();
             }
@@ -105,7 +105,7 @@ impl Shared {
                 break;
             }
             let next = match now < deadline {
-                true if nobody => deadline.min(now.saturating_add(DRAIN_LOOK)),
+                true if is_empty => deadline.min(now.saturating_add(DRAIN_LOOK)),
                 true => deadline,
                 false => deadline.saturating_add(GRACE),
             };
@@ -230,7 +230,7 @@ impl Shared {
     }
 
     /// Drops everything that will not run any more. What a stuck handler uses is left alone: its own
-    /// state, and the tasks behind it in its strand. Tasks in the stuck member's hand are taken out of
+    /// state, and the tasks behind it in its strand. Tasks in the stuck member's local queue are taken out of
     /// it, as any thread may.
     pub(crate) fn sweep(&self) {
         // Against *publish, then see that the pool goes on* in `is_too_late`'s callers.
@@ -240,19 +240,19 @@ impl Shared {
         let drained = self.end.ended_drained();
         let now = self.now();
         let mut turn = Turn::default();
-        let hand = Hand::new();
+        let local = LocalQueue::new();
         loop {
-            match self.ready.tasks.claim(&hand, &mut turn, 1) {
+            match self.ready.tasks.claim(&local, &mut turn, 1) {
                 Claimed::Some(task) => self.counters.cancel(task.into_task()),
                 Claimed::Busy => std::thread::yield_now(),
                 Claimed::Empty => break,
             }
         }
         for member in &*self.ready.members {
-            let mut left = member.hand.steal(&hand);
+            let mut left = member.local.steal(&local);
             while let Some(task) = left {
                 self.counters.cancel(task);
-                left = hand.next().map(Taken::into_task);
+                left = local.next().map(Taken::into_task);
             }
         }
         self.counters.dropped.fetch_add(self.outbox.sweep(), Relaxed);

@@ -1,4 +1,4 @@
-//! Signals of the process, told to a handler on the pool.
+//! Signals of the process, handled on the pool.
 //!
 //! A signal handler of the old kind may call next to nothing. Here signals are blocked and read from a
 //! descriptor, as any event: the handler may do what handlers of the pool may.
@@ -75,7 +75,7 @@ impl Signals {
     ///
     /// Call it in the main thread before others are started, as these inherit what it blocks. A thread that does not
     /// block a signal would get it as if this were not here, which ends the process by default. The pool's own threads
-    /// block all that matter. Two of these should not share a signal: each of them is told to one.
+    /// block all that matter. Two of these should not share a signal: each signal goes to one of them.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a number that is no signal, cannot be blocked (KILL, STOP) or is a thread's
@@ -139,7 +139,7 @@ impl Signals {
         })
     }
 
-    /// Waits for a signal whose handler has run and that nobody has waited for, and returns its number;
+    /// Waits for a signal whose handler has run and that no thread has waited for, and returns its number;
     /// the lowest, if several have come. None: the pool has ended. Not for handlers, which it would hold
     /// up.
     pub fn wait(&self) -> Option<i32> {

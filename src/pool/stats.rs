@@ -1,4 +1,4 @@
-//! Looking at a pool: statistics, and the books that must balance.
+//! Looking at a pool: statistics, and the counters that must balance.
 
 use super::Pool;
 use super::members::{Tally, ThreadRole};
@@ -15,7 +15,7 @@ use crate::sync::atomic::Ordering::{Acquire, Relaxed};
 /// let pool = Pool::builder().threads(2).build()?;
 /// pool.submit(|| ())?.wait()?;
 /// let stats = pool.stats();
-/// // Its two threads, and then the seats of host threads.
+/// // Its two threads, and then those that host threads become.
 /// for (index, thread) in stats.threads.iter().take(2).enumerate() {
 ///     println!("thread {index} is {:?} and has led {} times", thread.role, thread.terms);
 /// }
@@ -25,7 +25,7 @@ use crate::sync::atomic::Ordering::{Acquire, Relaxed};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stats {
-    /// One entry per pool thread, then one per seat for host threads.
+    /// One entry per pool thread, then one for each host thread that may join.
     pub threads: Vec<ThreadStats>,
     /// One entry per handle set.
     pub sets: Vec<SetStats>,
@@ -48,7 +48,7 @@ pub struct Stats {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
 pub enum ThreadState {
-    /// A seat that no thread has taken, or a thread that has ended.
+    /// No host thread takes this place, or the thread has ended.
     Away,
     /// Leads a handle set, or looks for work.
     Leader,
@@ -111,7 +111,7 @@ pub struct SetStats {
     pub surplus: usize,
 }
 
-/// The books of a pool. At rest they balance exactly; while it works the numbers are read one after
+/// The counters of a pool. At rest they balance exactly; while it works the numbers are read one after
 /// another, so they may be apart by what happened in between.
 ///
 /// ```
@@ -179,7 +179,7 @@ impl Pool {
         Stats::of(self.shared())
     }
 
-    /// The books; see [`Audit`]. Any thread.
+    /// The counters; see [`Audit`]. Any thread.
     pub fn audit(&self) -> Audit {
         Audit::of(self.shared())
     }
@@ -205,7 +205,7 @@ impl Stats {
             queued: Lane::ALL.map(|lane| shared.ready.tasks.len(lane)),
             handles: shared.ready.handles.slots_in_use(),
             wakes: shared.ready.members.wakes(),
-            parked: shared.ready.members.sleepers(),
+            parked: shared.ready.members.parked(),
             active: shared.places.active(),
             watch: shared.ready.members.watch(),
         }
@@ -273,7 +273,7 @@ impl Audit {
 /// Counted: what is queued, claimed, waits in strands or for its time, or runs.
 fn in_flight(shared: &Shared) -> u64 {
     let queued: usize = Lane::ALL.iter().map(|&lane| shared.ready.tasks.len(lane)).sum();
-    let held: usize = shared.ready.members.iter().map(|member| member.hand.len()).sum();
+    let held: usize = shared.ready.members.iter().map(|member| member.local.len()).sum();
     let running =
         shared.ready.members.iter().filter(|member| member.role() == ThreadRole::Task).count();
     let timers =

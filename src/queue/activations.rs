@@ -12,7 +12,7 @@
 //! ```text
 //!  leader ────batch────► Surplus ring ──pop──► any thread           one CAS per pop, oldest first
 //!
-//!  anyone ──push──► IntrusiveStack ──take_all──► Chain ──install──► ChainHand ──pop───► owner
+//!  anyone ──push──► IntrusiveStack ──take_all──► Chain ──install──► LocalChain ──pop───► owner
 //!                   youngest on top   one CAS     oldest first               └──steal──► any thread
 //! ```
 //!
@@ -23,7 +23,7 @@
 //! |---|---|---|
 //! | `Surplus` | head and tail, `{ position:64 }` | positions head … tail − 1 hold entries |
 //! | `IntrusiveStack` | `{ takes:32, top:32 }` | top = [`NONE`]: empty |
-//! | `ChainHand` | `{ installs:32, first:32 }` | first = [`NONE`]: empty, only the owner may change it |
+//! | `LocalChain` | `{ installs:32, first:32 }` | first = [`NONE`]: empty, only the owner may change it |
 //!
 //! # Invariants
 //!
@@ -31,9 +31,9 @@
 //!    the leadership). It overwrites an entry only after it saw the head beyond it, so a pop whose
 //!    CAS succeeds has read the right entry, and one that read a wrong entry fails. No slot is
 //!    ever half done: the ring is never busy. (This is the run queue of the Go scheduler.)
-//! 2. An index is in at most one stack, chain or hand at a time, and its link belongs to whoever
+//! 2. An index is in at most one stack, chain or local chain at a time, and its link belongs to whoever
 //!    has it there.
-//! 3. Only its owner fills a chain hand, and only an empty one.
+//! 3. Only its owner fills a local chain, and only an empty one.
 //!
 //! # Why a recycled index cannot hurt (ABA)
 //!
@@ -320,16 +320,16 @@ impl Chain {
 /// What one thread has taken from a stack and not yet begun. Its owner pops one at a time, and any
 /// other thread may take the whole rest.
 #[derive(Debug)]
-pub(crate) struct ChainHand {
+pub(crate) struct LocalChain {
     word: CachePadded<AtomicU64>,
 }
 
-impl ChainHand {
+impl LocalChain {
     pub(crate) fn new() -> Self {
         Self { word: CachePadded::new(AtomicU64::new(pack(0, NONE))) }
     }
 
-    /// Fills the hand. Only its owner may call this, and only on an empty hand (invariant 3).
+    /// Fills the local chain. Only its owner may call this, and only on an empty local chain (invariant 3).
     #[inline]
     pub(crate) fn install(&self, chain: Chain) {
         debug_assert!(self.is_empty());
@@ -353,8 +353,8 @@ impl ChainHand {
     }
 
     /// Takes all that is left: the oldest is returned, the rest goes into `own`, the caller's own
-    /// hand, which is empty. Any thread may call this.
-    pub(crate) fn steal(&self, own: &ChainHand, links: &impl Links) -> Option<u32> {
+    /// local chain, which is empty. Any thread may call this.
+    pub(crate) fn steal(&self, own: &LocalChain, links: &impl Links) -> Option<u32> {
         let mut chain = self.take();
         let first = chain.pop(links)?;
         if !chain.is_empty() {
@@ -381,7 +381,7 @@ impl ChainHand {
         index_of(self.word.load(Relaxed)) == NONE
     }
 
-    /// A value that stays the same while nothing is taken from a hand that is not empty; none if it
+    /// A value that stays the same while nothing is taken from a local chain that is not empty; none if it
     /// is empty. Two equal ages a while apart mean that these are stuck behind their owner.
     pub(crate) fn age(&self) -> Option<u64> {
         Some(self.word.load(Acquire)).filter(|&word| index_of(word) != NONE)

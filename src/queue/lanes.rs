@@ -1,4 +1,4 @@
-//! Submitted work: four lanes of tasks, and the hands that hold what was claimed from them.
+//! Submitted work: four lanes of tasks, and the local queues that hold what was claimed from them.
 //!
 //! # The problem
 //!
@@ -7,20 +7,20 @@
 //!
 //! # The idea
 //!
-//! What a worker has claimed and not begun lies in its [`Hand`]: a few tasks and one word that says
+//! What a worker has claimed and not begun lies in its [`LocalQueue`]: a few tasks and one word that says
 //! which of them are left. The owner takes one by a CAS on that word, and anybody else can take them
 //! all by another. The owner runs a task where it lies: nobody else uses its place before the owner
-//! fills the hand again.
+//! fills the local queue again.
 //!
 //! ```text
 //!   lane NORMAL   │ · │ · │ · │ · │ t │ t │ t │ t │ · │     claim: one CAS on the head, then all are
 //!                                 head             tail    moved, and the first is the owner's
-//!   A's hand      │   │ t │ t │ t │   │   │   │   │
+//!   A's queue     │   │ t │ t │ t │   │   │   │   │
 //!                       next  len 3                    { installs:47, stealing:1, next:8, len:8 }
 //!
 //!   A:       next    { i, 0, next, len } → { i, 0, next + 1, len − 1 }    takes one
-//!   anyone:  steal   { i, 0, next, len } → { i, 1, next, len }            moves them to its own hand
-//!                                        → { i, 0, 0, 0 }                 gives the hand back
+//!   anyone:  steal   { i, 0, next, len } → { i, 1, next, len }            moves them to its own local queue
+//!                                        → { i, 0, 0, 0 }                 gives the local queue back
 //! ```
 //!
 //! | the word | what it means | left by |
@@ -31,9 +31,9 @@
 //!
 //! # Invariants
 //!
-//! 1. A task is in one lane, or one hand, or one thread. It leaves a hand by the CAS that shortens it
+//! 1. A task is in one lane, or one local queue, or one thread. It leaves a local queue by the CAS that shortens it
 //!    or marks it as being stolen.
-//! 2. Only the owner fills a hand, and only one that is empty and not being stolen, after it has run
+//! 2. Only the owner fills a local queue, and only one that is empty and not being stolen, after it has run
 //!    or dropped what it took.
 //! 3. No user code runs between claiming and installing, or between stealing and installing; so a
 //!    claimed task that nobody can reach is at most a few instructions from being reachable.
@@ -79,7 +79,7 @@
 //!    4 × aged lanes claims in a row, one is of it. That pays where LOW holds many tasks: without it
 //!    the last of a thousand waits for sixteen thousand others, with it for three thousand. CRITICAL
 //!    keeps three eighths of all claims.
-#![allow(unsafe_code, reason = "the tasks in a hand belong to whoever changed its word")]
+#![allow(unsafe_code, reason = "the tasks in a local belong to whoever changed its word")]
 
 use super::erased::{Erased, Run};
 use super::mpmc::{CLOSED_ALL, CLOSED_OUTSIDE, MpmcRing, Origin, PopError, PushError};
@@ -322,7 +322,7 @@ impl Aged {
 /// What a worker gets when it asks for a task.
 #[must_use]
 pub(crate) enum Claimed<'a> {
-    /// The first of what was claimed; the rest is in the hand.
+    /// The first of what was claimed; the rest is in the local queue.
     Some(Taken<'a>),
     /// No lane held an unclaimed task.
     Empty,
@@ -334,7 +334,7 @@ pub(crate) enum Claimed<'a> {
 pub(crate) struct TaskQueue {
     lanes: [MpmcRing<Erased>; LANES],
     /// How many tasks of each lane one claim takes at most: one, if threads are reserved for it, which
-    /// could not take them out of a hand.
+    /// could not take them out of a local queue.
     most: [usize; LANES],
     aged: AtomicU32,
 }
@@ -343,7 +343,7 @@ impl TaskQueue {
     /// Room for `lane_capacity` tasks in each lane, rounded up to a power of two.
     pub(crate) fn new(lane_capacity: usize) -> Result<Self> {
         let lane = || MpmcRing::new("lane_capacity", lane_capacity);
-        let most = [Hand::CAPACITY; LANES];
+        let most = [LocalQueue::CAPACITY; LANES];
         let aged = AtomicU32::new(0);
         Ok(Self { lanes: [lane()?, lane()?, lane()?, lane()?], most, aged })
     }
@@ -412,18 +412,23 @@ impl TaskQueue {
     }
 
     /// Claims up to `max` (at least 1) contiguous tasks from the most urgent lane that has some, or from a lower one
-    /// whose turn it is. The first is returned, the rest goes into `hand`; while
-    /// that still holds tasks, only one is claimed. Only the hand's owner may call this, and only
+    /// whose turn it is. The first is returned, the rest goes into `local`; while
+    /// that still holds tasks, only one is claimed. Only the local queue's owner may call this, and only
     /// when it has run or dropped what it took before.
     #[inline]
-    pub(crate) fn claim<'a>(&self, hand: &'a Hand, turn: &mut Turn, max: usize) -> Claimed<'a> {
-        let free = hand.is_free();
+    pub(crate) fn claim<'a>(
+        &self,
+        local: &'a LocalQueue,
+        turn: &mut Turn,
+        max: usize,
+    ) -> Claimed<'a> {
+        let free = local.is_free();
         let mut busy = false;
         // Relaxed: whether it is seen now or at the next claim does not matter.
         let claimed = turn.pick(Aged(self.aged.load(Relaxed)), |lane| {
             let claimed = match free {
-                true => self.claim_into(lane, hand, max),
-                false => self.claim_beside(lane, hand),
+                true => self.claim_into(lane, local, max),
+                false => self.claim_beside(lane, local),
             };
             claimed.map_err(|error| busy |= matches!(error, PopError::Busy)).ok()
         });
@@ -441,34 +446,34 @@ impl TaskQueue {
     fn claim_into<'a>(
         &self,
         lane: Lane,
-        hand: &'a Hand,
+        local: &'a LocalQueue,
         max: usize,
     ) -> Result<Taken<'a>, PopError> {
         let mut count = 0;
         self.ring(lane).pop_batch(max.min(self.most[lane as usize]), |task| {
-            // SAFETY: the hand is free, and no more than its capacity is claimed.
-            unsafe { hand.put(count, task) };
+            // SAFETY: the local queue is free, and no more than its capacity is claimed.
+            unsafe { local.put(count, task) };
             count += 1;
         })?;
-        hand.install(1, count - 1);
-        Ok(Taken { place: hand.place(0) })
+        local.install(1, count - 1);
+        Ok(Taken { place: local.place(0) })
     }
 
     /// Claims one task of one lane. As for [`claim`](Self::claim).
-    pub(crate) fn claim_of<'a>(&self, lane: Lane, hand: &'a Hand) -> Option<Taken<'a>> {
-        match hand.is_free() {
-            true => self.claim_into(lane, hand, 1).ok(),
-            false => self.claim_beside(lane, hand).ok(),
+    pub(crate) fn claim_of<'a>(&self, lane: Lane, local: &'a LocalQueue) -> Option<Taken<'a>> {
+        match local.is_free() {
+            true => self.claim_into(lane, local, 1).ok(),
+            false => self.claim_beside(lane, local).ok(),
         }
     }
 
-    /// While a thief is busy with the hand.
+    /// While a thief is busy with the local queue.
     #[cold]
-    fn claim_beside<'a>(&self, lane: Lane, hand: &'a Hand) -> Result<Taken<'a>, PopError> {
+    fn claim_beside<'a>(&self, lane: Lane, local: &'a LocalQueue) -> Result<Taken<'a>, PopError> {
         let task = self.ring(lane).try_pop()?;
         // SAFETY: this place is the owner's always, and it has run or dropped what was there.
-        unsafe { hand.put(Hand::BESIDE, task) };
-        Ok(Taken { place: hand.place(Hand::BESIDE) })
+        unsafe { local.put(LocalQueue::BESIDE, task) };
+        Ok(Taken { place: local.place(LocalQueue::BESIDE) })
     }
 
     /// In these lanes something has waited for too long.
@@ -481,7 +486,7 @@ impl TaskQueue {
         Aged(self.aged.load(Relaxed))
     }
 
-    /// How many tasks of this lane are accepted and unclaimed. Those in hands are not counted.
+    /// How many tasks of this lane are accepted and unclaimed. Those in local queues are not counted.
     pub(crate) fn len(&self, lane: Lane) -> usize {
         self.ring(lane).len()
     }
@@ -559,20 +564,20 @@ impl TaskQueue {
 
 /// What one worker has claimed and not yet begun. See the module's documentation.
 ///
-/// A hand belongs to one thread at a time, its owner. Tasks that are left when it is dropped are
+/// A local queue belongs to one thread at a time, its owner. Tasks that are left when it is dropped are
 /// dropped.
-pub(crate) struct Hand {
+pub(crate) struct LocalQueue {
     word: CachePadded<AtomicU64>,
-    places: [Place; Hand::CAPACITY + 1],
+    places: [Place; LocalQueue::CAPACITY + 1],
 }
 
 /// As a slot of a lane: one line of the cache.
 #[cfg_attr(not(loom), repr(align(64)))]
 struct Place(UnsafeCell<MaybeUninit<Erased>>);
 
-/// A task that its hand's owner has taken, where it lies. Dropped, it is dropped unrun.
+/// A task that its local queue's owner has taken, where it lies. Dropped, it is dropped unrun.
 ///
-/// While it lives the owner does not fill its hand.
+/// While it lives the owner does not fill its local queue.
 #[must_use = "a task that is dropped never runs"]
 pub(crate) struct Taken<'a> {
     place: &'a Place,
@@ -583,7 +588,7 @@ impl Taken<'_> {
     #[inline(always)]
     pub(crate) fn run_caught(self) -> std::thread::Result<()> {
         let task = ManuallyDrop::new(self);
-        // SAFETY: it was taken out of the hand (invariant 1), and is not looked at again.
+        // SAFETY: it was taken out of the local queue (invariant 1), and is not looked at again.
         task.place.0.with_mut(|task| unsafe { Erased::run_there(task.cast()) })
     }
 
@@ -591,7 +596,7 @@ impl Taken<'_> {
     #[inline]
     pub(crate) fn into_task(self) -> Erased {
         let task = ManuallyDrop::new(self);
-        // SAFETY: it was taken out of the hand (invariant 1), and is read once.
+        // SAFETY: it was taken out of the local queue (invariant 1), and is read once.
         task.place.0.with(|task| unsafe { task.read().assume_init() })
     }
 }
@@ -604,7 +609,7 @@ impl Drop for Taken<'_> {
 }
 
 // SAFETY: a task is touched only by the thread that the word says it belongs to (invariant 1).
-unsafe impl Sync for Hand {}
+unsafe impl Sync for LocalQueue {}
 
 /// `{ installs:47, stealing:1, next:8, len:8 }`
 #[derive(Clone, Copy)]
@@ -656,7 +661,7 @@ impl Held {
     }
 }
 
-impl Hand {
+impl LocalQueue {
     /// How many tasks it holds.
     #[cfg(not(loom))]
     pub(crate) const CAPACITY: usize = 64;
@@ -673,7 +678,7 @@ impl Hand {
         }
     }
 
-    /// Takes the oldest task of the hand. The owner alone may call this.
+    /// Takes the oldest task of the local queue. The owner alone may call this.
     #[inline]
     pub(crate) fn next(&self) -> Option<Taken<'_>> {
         let mut held = Held(self.word.load(Relaxed));
@@ -687,16 +692,16 @@ impl Hand {
         None
     }
 
-    /// Takes all of this hand: the oldest task is returned, the rest goes into `own`, the caller's
-    /// own hand. Nothing is taken unless that is free: somebody may be stealing from it, which the
-    /// owner cannot tell from an empty hand by [`next`](Self::next) alone. Any thread may call this.
-    pub(crate) fn steal(&self, own: &Hand) -> Option<Erased> {
+    /// Takes all of this local queue: the oldest task is returned, the rest goes into `own`, the caller's
+    /// own local queue. Nothing is taken unless that is free: somebody may be stealing from it, which the
+    /// owner cannot tell from an empty local queue by [`next`](Self::next) alone. Any thread may call this.
+    pub(crate) fn steal(&self, own: &LocalQueue) -> Option<Erased> {
         if !own.is_free() {
             return None;
         }
         let held = self.begin_to_steal()?;
         let tasks = held.next()..held.next() + held.len();
-        // SAFETY: these tasks are the thief's (invariant 1), and its own hand is free.
+        // SAFETY: these tasks are the thief's (invariant 1), and its own local queue is free.
         let first = unsafe {
             tasks.clone().skip(1).enumerate().for_each(|(to, from)| own.put(to, self.get(from)));
             self.get(tasks.start)
@@ -722,7 +727,7 @@ impl Hand {
     }
 
     /// Makes `len` tasks that were put here, from the place `first` on, takeable. Only the owner may
-    /// call this, and only on a free hand (invariant 2).
+    /// call this, and only on a free local queue (invariant 2).
     #[inline]
     fn install(&self, first: usize, len: usize) {
         if len == 0 {
@@ -735,11 +740,11 @@ impl Hand {
 
     /// # Safety
     ///
-    /// The caller is the owner of this hand, which is free, or the place is `BESIDE`; nothing is
+    /// The caller is the owner of this local queue, which is free, or the place is `BESIDE`; nothing is
     /// there that was not taken and run.
     #[inline(always)]
     unsafe fn put(&self, place: usize, task: Erased) {
-        // SAFETY: the places of a free hand are its owner's (invariant 2), the other one always.
+        // SAFETY: the places of a free local queue are its owner's (invariant 2), the other one always.
         self.place(place).0.with_mut(|at| unsafe { at.write(MaybeUninit::new(task)) });
     }
 
@@ -777,15 +782,15 @@ impl Hand {
         Held(self.word.load(Relaxed)).len()
     }
 
-    /// A value that stays the same while nothing is taken from a hand that is not empty, and that
-    /// does not come back; none if the hand is empty. Two equal ages a while apart mean that
+    /// A value that stays the same while nothing is taken from a local queue that is not empty, and that
+    /// does not come back; none if the local queue is empty. Two equal ages a while apart mean that
     /// these tasks are stuck behind whatever their owner is doing.
     pub(crate) fn age(&self) -> Option<u64> {
         Some(Held(self.word.load(Acquire))).filter(|held| held.len() > 0).map(|held| held.0)
     }
 }
 
-impl Drop for Hand {
+impl Drop for LocalQueue {
     fn drop(&mut self) {
         while let Some(task) = self.next() {
             drop(task);

@@ -13,8 +13,8 @@
 //! *Tasks* are foreign and unbounded in number, so their queue must be able to say no.
 //! *Activations* stand for readiness that the kernel will not report twice, so theirs must not.
 //!
-//! What a thread has claimed but not begun is never its own: it lies in a [`Hand`] (tasks) or a
-//! [`ChainHand`] (activations), one word each, which any other thread can take over. A batch thus
+//! What a thread has claimed but not begun is never its own: it lies in a [`LocalQueue`] (tasks) or a
+//! [`LocalChain`] (activations), one word each, which any other thread can take over. A batch thus
 //! costs one compare-exchange on a shared line, and still nothing is stuck behind a slow handler.
 //!
 //! The ring has three answers: something, `Empty`, and `Busy` when the next slot is claimed by a
@@ -37,11 +37,11 @@ mod page;
 mod pollable;
 mod standalone;
 
-pub(crate) use activations::{Batch, ChainHand, IntrusiveStack, Links, Surplus};
+pub(crate) use activations::{Batch, IntrusiveStack, Links, LocalChain, Surplus};
 pub(crate) use erased::ErasedIn;
 pub(crate) use erased::{Erased, Run};
 pub use lanes::Lane;
-pub(crate) use lanes::{Aged, Claimed, Hand, LANES, Taken, TaskQueue, Turn};
+pub(crate) use lanes::{Aged, Claimed, LANES, LocalQueue, Taken, TaskQueue, Turn};
 pub(crate) use mpmc::{CLOSED_ALL, MpmcRing, Origin, PopError, PushError};
 pub(crate) use outbox::Outbox;
 pub(crate) use outbox::Store;

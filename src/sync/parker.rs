@@ -65,8 +65,8 @@ impl Wakes {
 }
 
 const PARKED: u32 = 1;
-/// With `PARKED`: it sleeps on the bed, not on this word.
-const IN_BED: u32 = 1 << 5;
+/// With `PARKED`: it is parked on a timer descriptor, not on this word.
+const ON_TIMER: u32 = 1 << 5;
 
 /// What an unpark leaves to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,8 +76,8 @@ pub(crate) enum Unparked {
     Awake,
     /// The owner slept on its word and has been woken.
     Woken,
-    /// The owner sleeps in bed: the caller sets the alarm for now.
-    InBed,
+    /// The owner is parked on a timer descriptor: the caller sets the alarm for now.
+    OnTimer,
 }
 
 /// A thread's own futex word. Any thread may `unpark`; only the owner parks.
@@ -100,42 +100,42 @@ impl Parker {
         self.take()
     }
 
-    /// Sleeps on `bed`, whose alarm others set. May return for no reason.
-    pub(crate) fn park_in_bed(&self, bed: &TimerFd) -> Wakes {
+    /// Parks on `timer`, whose alarm others set. May return for no reason.
+    pub(crate) fn park_on(&self, timer: &TimerFd) -> Wakes {
         // Acquire (failure): as in `park`.
-        if self.word.compare_exchange(0, PARKED | IN_BED, Relaxed, Acquire).is_ok() {
-            bed.sleep();
+        if self.word.compare_exchange(0, PARKED | ON_TIMER, Relaxed, Acquire).is_ok() {
+            timer.wait();
         }
         self.take()
     }
 
     /// Leaves a reason to be found when the alarm goes off. False, and nothing is left: the owner
-    /// is not in bed, or is being called out of it.
-    pub(crate) fn leave_in_bed(&self, reason: Wakes) -> bool {
-        let (asleep, told) = (PARKED | IN_BED, PARKED | IN_BED | reason.0);
+    /// is not parked on a timer, or is being called.
+    pub(crate) fn leave_reason(&self, reason: Wakes) -> bool {
+        let (asleep, told) = (PARKED | ON_TIMER, PARKED | ON_TIMER | reason.0);
         // Release: pairs with the Acquire in `take`.
         self.word.compare_exchange(asleep, told, Release, Relaxed).is_ok()
     }
 
     /// Takes a reason back that was left. False: the owner has found it, or was called.
     pub(crate) fn take_back(&self, reason: Wakes) -> bool {
-        let (asleep, told) = (PARKED | IN_BED, PARKED | IN_BED | reason.0);
+        let (asleep, told) = (PARKED | ON_TIMER, PARKED | ON_TIMER | reason.0);
         self.word.compare_exchange(told, asleep, Relaxed, Relaxed).is_ok()
     }
 
     /// Takes the reasons that are there.
     fn take(&self) -> Wakes {
         // Acquire: pairs with the Release in `unpark`.
-        Wakes(self.word.swap(0, Acquire) & !(PARKED | IN_BED))
+        Wakes(self.word.swap(0, Acquire) & !(PARKED | ON_TIMER))
     }
 
     /// Adds a reason and wakes the owner if it sleeps.
     pub(crate) fn unpark(&self, reason: Wakes) -> Unparked {
         // Release: pairs with the Acquire in `park`.
         let before = self.word.fetch_or(reason.0, Release);
-        if before & IN_BED != 0 {
+        if before & ON_TIMER != 0 {
             // It may sleep on with a reason that was left for later, so every call counts.
-            return Unparked::InBed;
+            return Unparked::OnTimer;
         }
         if before != PARKED {
             return Unparked::Awake;

@@ -1,8 +1,8 @@
 //! One absolute deadline on the monotonic clock, behind a descriptor.
 //!
 //! As an alarm it is polled: for hosts that put the pool's descriptor into a loop of their own and
-//! have no time-out to give to a wait. As a bed a thread sleeps on it: unlike a futex's, its time-out
-//! can be set and taken back while the thread sleeps, without waking it.
+//! have no time-out to give to a wait. A thread can also park on it: unlike a futex's, its time-out
+//! can be set and taken back while the thread is parked, without waking it.
 #![allow(unsafe_code, reason = "timerfd_create(2)")]
 
 use super::fd::check;
@@ -23,14 +23,14 @@ impl TimerFd {
         Self::with_flags(libc::TFD_CLOEXEC | libc::TFD_NONBLOCK)
     }
 
-    /// The same, for threads to [`sleep`](Self::sleep) on.
-    pub(crate) fn bed() -> io::Result<Self> {
+    /// The same, for threads to [wait](Self::wait) on.
+    pub(crate) fn blocking() -> io::Result<Self> {
         Self::with_flags(libc::TFD_CLOEXEC)
     }
 
-    /// Sleeps until the deadline has passed, or until a signal; for ever if there is none. Only on a
-    /// [`bed`](Self::bed).
-    pub(crate) fn sleep(&self) {
+    /// Waits until the deadline has passed, or until a signal; for ever if there is none. Only on a
+    /// timer that is [blocking](Self::blocking).
+    pub(crate) fn wait(&self) {
         let mut expiries = 0u64;
         // SAFETY: the buffer has the eight bytes that a timerfd writes. However the call ends, the
         // caller looks why it is awake.

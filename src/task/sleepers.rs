@@ -427,7 +427,7 @@ mod models {
 
     use super::*;
     use crate::pool::models::explore;
-    use crate::pool::models::house::House;
+    use crate::pool::models::fixture::Fixture;
     use crate::pool::models::record::{CANCELLED, COMPLETED, Case, Noted};
     use loom::thread;
 
@@ -437,7 +437,7 @@ mod models {
 
     /// The real pool, with a keeper, and with every other slot in use.
     struct Night {
-        house: House,
+        house: Fixture,
         case: Case,
         sleepers: &'static Sleepers<Noted>,
         slots: Vec<u32>,
@@ -446,7 +446,7 @@ mod models {
     impl Night {
         /// loom does not see that a `OnceLock` orders anything, so the keeper is there before threads are.
         fn new() -> Self {
-            let (house, case) = (House::new(1, 1), Case::new(false));
+            let (house, case) = (Fixture::new(1, 1), Case::new(false));
             let sleepers: &'static Sleepers<_> = Box::leak(Box::new(Sleepers::new()));
             sleepers.open_keeper(&house.shared);
             let slots = core::iter::from_fn(|| house.shared.ready.handles.slots.take()).collect();
@@ -465,7 +465,7 @@ mod models {
         fn member(&self, first: impl FnOnce(&Shared) + 'static) -> thread::JoinHandle<()> {
             self.house.spawn(move |shared, _| {
                 first(shared);
-                while House::run_next(shared) {}
+                while Fixture::run_next(shared) {}
             })
         }
 
@@ -536,7 +536,7 @@ mod models {
                 night.house.shared.ready.handles.slots.give_back_all(&night.slots[..free]);
                 let _inside = night.house.enter();
                 let member = night.house.spawn(|shared, _| {
-                    House::run_next(shared);
+                    Fixture::run_next(shared);
                     shared.stop();
                     shared.sweep();
                 });

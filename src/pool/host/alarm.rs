@@ -22,22 +22,22 @@ impl Alarm {
     /// From now on it is wanted.
     pub(crate) fn want(&self) {
         self.0.store(true, Relaxed);
-        // Against *promote, then see whether somebody polls* in a host that leaves.
+        // Against *promote, then see whether a host polls* in a host that leaves.
         store_load_barrier();
     }
 }
 
-/// Gets the pollable descriptor ready for the time when nobody is in the pool: readable at the
+/// Gets the pollable descriptor ready for the time when no thread is in the pool: readable at the
 /// next deadline, and rung by whoever publishes work.
 ///
-/// Nobody is forgotten if the set is led meanwhile:
+/// No thread is forgotten if the set is led meanwhile:
 ///
 /// * A member leads: it refreshes when it leaves, after what the caller published.
 /// * Another thread refreshes: it arms the bell, and *then* looks. Whoever publishes passes a
 ///   barrier, and *then* rings. So either that thread sees the new work or timer and rings for
 ///   itself, or the ring finds the bell armed. A timer that is not the earliest needs neither: it
 ///   is taken in when the earliest is due.
-/// * A member has tried to lead in vain because this thread did, and sleeps: it is called.
+/// * A member has tried to lead in vain because this thread did, and is parked: it is called.
 pub(crate) fn refresh_alarm(ready: &Ready, outbox: &Outbox) {
     let Some(mut lead) = ready.handles.sets[0].try_lead(refresher(ready)) else { return };
     let earliest = lead.take_in_timers(&ready.handles.slots);
@@ -49,7 +49,7 @@ pub(crate) fn refresh_alarm(ready: &Ready, outbox: &Outbox) {
         lead.set.source.ring();
     }
     lead.promote();
-    // Against *announce sleep, then look for an offered set*.
+    // Against *announce parking, then look for an offered set*.
     store_load_barrier();
     ready.members.wake_to_lead();
 }

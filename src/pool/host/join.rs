@@ -60,24 +60,24 @@ impl Pool {
     }
 }
 
-/// Lends the calling thread a seat for `time`.
+/// Makes the calling thread a member for `time`.
 pub(super) fn take_part<R>(
     shared: &Arc<Shared>,
     time: Duration,
     part: impl FnOnce(Worker<'_>) -> R,
 ) -> Result<R> {
     let capacity = shared.ready.members.len() - shared.ready.members.threads;
-    let seat = shared
+    let member = shared
         .ready
         .members
-        .take_seat()
+        .take_for_host()
         .ok_or(Error::Full { what: "seats for host threads", capacity })?;
     let until = shared.now().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     shared.ready.members.arrive();
     // Until it has left: destructors that run while this thread sweeps up are inside.
-    let _member = context::enter(shared, seat);
+    let _member = context::enter(shared, member);
     // One less than "never leaves", which is for the pool's own threads.
-    let result = part(Worker::new(shared, seat, until.min(u64::MAX - 1)));
+    let result = part(Worker::new(shared, member, until.min(u64::MAX - 1)));
     shared.refresh_alarm();
     shared.leave();
     Ok(result)

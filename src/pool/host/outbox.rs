@@ -1,4 +1,4 @@
-//! Events that wait for a host thread. What pulling is, is told in `pull.rs`.
+//! Events that wait for a host thread. `pull.rs` describes what pulling is.
 
 use crate::pool::handler::EventKind;
 use crate::pool::ready;
@@ -52,7 +52,7 @@ struct State {
     events: VecDeque<Event>,
     /// Tokens among the events.
     posted: usize,
-    sleepers: usize,
+    waiters: usize,
     closed_outside: bool,
     closed: bool,
     /// Tokens ever accepted, and handed out.
@@ -110,7 +110,7 @@ impl Outbox {
 
     fn added(&self, state: &State, count: usize) {
         self.waiting.store(state.events.len(), Relaxed);
-        if state.sleepers > 0 {
+        if state.waiters > 0 {
             if count == 1 { self.arrived.notify_one() } else { self.arrived.notify_all() }
         }
     }
@@ -130,7 +130,7 @@ impl Outbox {
         count
     }
 
-    /// Sleeps beside the outbox until something is in it or `until`.
+    /// Waits beside the outbox until something is in it or `until`.
     pub(super) fn wait(
         &self,
         out: &mut Vec<Event>,
@@ -150,7 +150,7 @@ impl Outbox {
             if left.is_some_and(|left| left.is_zero()) {
                 return Some(0);
             }
-            state.sleepers += 1;
+            state.waiters += 1;
             state = match left {
                 None => self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner),
                 Some(left) => {
@@ -158,7 +158,7 @@ impl Outbox {
                     woken.unwrap_or_else(PoisonError::into_inner).0
                 }
             };
-            state.sleepers -= 1;
+            state.waiters -= 1;
         }
     }
 
@@ -167,7 +167,7 @@ impl Outbox {
         self.lock().closed_outside = true;
     }
 
-    /// Everything is refused, and those who sleep here are told.
+    /// Everything is refused, and those who wait here are told.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.arrived.notify_all();
@@ -178,7 +178,7 @@ impl Outbox {
         self.lock().posted == 0
     }
 
-    /// Drops what nobody pulled; says how many tokens were among it.
+    /// Drops what no host pulled; says how many tokens were among it.
     pub(crate) fn sweep(&self) -> u64 {
         let mut state = self.lock();
         state.events.clear();

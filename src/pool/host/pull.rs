@@ -17,7 +17,7 @@
 //!
 //! In a pool without threads of its own the host's threads are the members while they pull: they
 //! follow, lead, promote, and run what has handlers. In a pool with threads, those do all this, and
-//! pulling threads sleep beside the outbox.
+//! pulling threads wait beside the outbox.
 //!
 //! # Invariants
 //!
@@ -25,9 +25,9 @@
 //!    counts the holds, so that a thread that completes its batch late does not complete what
 //!    another one has got since.
 //! 2. After an event is in the outbox the thread that put it there touches its slot no more.
-//! 3. No event lies in the outbox beside sleeping host threads. In a pool with threads the outbox's
-//!    lock orders *put* and *sleep*. In one without, a member announces sleep, passes a barrier and
-//!    looks at `waiting`; whoever puts stores `waiting`, passes a barrier and looks for sleepers.
+//! 3. No event lies in the outbox beside waiting host threads. In a pool with threads the outbox's
+//!    lock orders *put* and *wait*. In one without, a member announces parking, passes a barrier and
+//!    looks at `waiting`; whoever puts stores `waiting`, passes a barrier and looks who is parked.
 //! 4. Tokens that were posted are bounded in number; events of handles are, by the handles.
 
 use super::held::{complete, complete_all, find_held, put_held, take_held};
@@ -132,7 +132,7 @@ impl Pool {
     }
 
     /// Hands a token to whoever pulls next. Never waits. As many tokens as a lane has room for may
-    /// lie there. In the books it counts as a task, which completes when it is pulled.
+    /// lie there. In the counters it is a task, which completes when it is pulled.
     ///
     /// # Errors
     /// [`Rejected`] gives the token back.

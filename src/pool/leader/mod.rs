@@ -8,7 +8,7 @@
 //!
 //! | holder | meaning | who may change it |
 //! |---|---|---|
-//! | 0 | *offered*: nobody leads this set | any free member, by CAS (`try_lead`) |
+//! | 0 | *offered*: no member leads this set | any free member, by CAS (`try_lead`) |
 //! | member + 1 | that member leads | that member, by `promote` |
 //!
 //! ```text
@@ -19,7 +19,7 @@
 //! ```
 //!
 //! `harvest` counts terms that were handed on. A watch that sees the set offered with the same
-//! number at two ticks knows that nobody came for it in between. `last` is who led before, so that a
+//! number at two ticks knows that no member came for it in between. `last` is who led before, so that a
 //! term can tell whether leadership changed hands.
 //!
 //! # Invariants
@@ -57,7 +57,7 @@ const HARVEST_SHIFT: u32 = 24;
 /// interleaving, and needs few.
 pub(crate) const BATCH: usize = if cfg!(loom) { 1 } else { 256 };
 
-/// A sleeping leader is called once for so many cancelled timers.
+/// A leader that waits is called once for so many cancelled timers.
 const CLEAR_UP_EVERY: u64 = 1024;
 
 /// What one wait brought.
@@ -72,12 +72,12 @@ pub(crate) struct Harvest {
 /// Handles that are waited for together, under one leader at a time.
 pub(crate) struct HandleSet {
     word: CachePadded<AtomicU64>,
-    /// The deadline that the leader sleeps until; meaningful while it polls.
+    /// The deadline that the leader waits until; meaningful while it polls.
     earliest: AtomicU64,
     /// Timers that were closed while in the wheel.
     dead: AtomicU64,
     pub(crate) source: Source,
-    /// Activations of the last harvests: filled by the leader only, popped by anybody.
+    /// Activations of the last harvests: filled by the leader only, popped by any member.
     pub(crate) surplus: Surplus,
     /// Timers on their way into the wheel.
     intake: IntrusiveStack,
@@ -120,7 +120,7 @@ impl HandleSet {
         }
     }
 
-    /// Whether nobody leads. A hint that is exact after a barrier.
+    /// Whether no member leads. A hint that is exact after a barrier.
     #[inline]
     pub(crate) fn is_offered(&self) -> bool {
         self.word.load(Relaxed) & FIELD == 0
@@ -143,7 +143,7 @@ impl HandleSet {
         (holder != 0).then(|| holder as usize - 1)
     }
 
-    /// The deadline that the last leader would have slept until.
+    /// The deadline that the last leader would have waited until.
     #[cfg(all(test, loom))]
     pub(crate) fn earliest(&self) -> u64 {
         self.earliest.load(Relaxed)
@@ -164,7 +164,7 @@ impl HandleSet {
     }
 
     /// Hands a timer (ARMED, with its deadline in its links) to the leader, and wakes it if it
-    /// sleeps longer than that.
+    /// waits longer than that.
     pub(crate) fn arm(&self, slots: &SlotTable, index: u32, deadline: u64) {
         self.push_timer(slots, index);
         // Against *earliest stored, armed, then the intake looked at* in the leader.
@@ -179,7 +179,7 @@ impl HandleSet {
         self.intake.push(index, slots);
     }
 
-    /// Has the leader visit what is staged if it sleeps for longer than until `deadline`. The caller has
+    /// Has the leader visit what is staged if it waits for longer than until `deadline`. The caller has
     /// passed a barrier since that timer could be seen.
     #[inline]
     pub(super) fn ask(&self, deadline: u64) {
@@ -191,7 +191,7 @@ impl HandleSet {
         }
     }
 
-    /// A timer is being closed, and its entry stays behind. A leader that sleeps is called now and
+    /// A timer is being closed, and its entry stays behind. A leader that waits is called now and
     /// then to clear up, or entries would pile up as long as nothing else happens.
     pub(crate) fn note_dead(&self) {
         let dead = self.dead.fetch_add(1, Relaxed) + 1;
@@ -409,7 +409,7 @@ impl Leadership<'_> {
         })
     }
 
-    /// Offers leadership: nobody is woken.
+    /// Offers leadership: no thread is woken.
     pub(crate) fn promote(self) {}
 }
 

@@ -4,23 +4,23 @@
 //!
 //! Nearly every time-out is cancelled by the thread that armed it, long before it is due. Its way
 //! through the intake into the wheel, and its dead entry's way back, would move half a dozen lines from
-//! CPU to CPU for nothing. But a leader must never sleep through one of those that stay.
+//! CPU to CPU for nothing. But a leader must never wait past one of those that stay.
 //!
 //! # The shape
 //!
 //! A thread that arms timers has a [`Shard`] of one set for itself. It fills the slot of a timer as
 //! ever, publishes it ARMED and *staged*, and writes its key into a free cell of the shard. That is
-//! all, as long as the set's leader sleeps no longer than until this timer is due:
+//! all, as long as the set's leader waits no longer than until this timer is due:
 //!
 //! ```text
 //!              stage                 leader visits
 //!   FREE ───────────────► ARMED,staged ───────────► ARMED ──► in the wheel
 //!    ▲                         │
-//!    └──── cancel, by anybody ─┘     one CAS: no entry names the slot
+//!    └──── cancel, any thread ─┘     one CAS: no entry names the slot
 //! ```
 //!
 //! The leader visits the shards of its set, and takes all that is staged there into its wheel, when it is
-//! about to sleep *longer than it has said*, or when it has been asked to: by a timer that is due
+//! about to wait *longer than it has said*, or when it has been asked to: by a timer that is due
 //! before that. Whoever cancels first has nothing to do with the leader, nor it with the timer.
 //!
 //! A cell is a hint. Whether its timer is still staged is decided by the slot's word alone, by CAS with
@@ -159,7 +159,7 @@ impl Staging {
     }
 
     /// Takes all that is staged. The caller leads the set, and has passed a barrier since it said that it
-    /// sleeps longer.
+    /// waits longer.
     pub(crate) fn visit(&self, slots: &SlotTable, mut take: impl FnMut(u32)) {
         // Acquire: the cell of whoever has asked is seen below. Before the cells, so that whoever asks
         // later is not forgotten.

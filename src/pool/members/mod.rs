@@ -1,4 +1,4 @@
-//! The members of a pool: its own threads and the seats for host threads, how each is woken, and
+//! The members of a pool: its own threads, and those that host threads become, how each is woken, and
 //! what each has done.
 
 mod deferred_watchdog;
@@ -6,10 +6,10 @@ mod places;
 mod wake;
 
 pub(crate) use places::{Overseer, Places};
-pub(crate) use wake::{Called, GROUP, Sleepers, Taken, WakeWord, Watchers};
+pub(crate) use wake::{Called, GROUP, NotCalled, Taken, WakeWord, Watchers};
 
 use super::this_thread::Outcome;
-use crate::queue::{ChainHand, Hand, LANES, Lane};
+use crate::queue::{LANES, Lane, LocalChain, LocalQueue};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicU32, AtomicU64};
 use crate::sync::{CachePadded, Parker, Unparked, Wakes};
@@ -20,7 +20,7 @@ use deferred_watchdog::DeferredWatchdog;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
 pub enum ThreadRole {
-    /// A seat that no thread has taken, or a thread that has ended.
+    /// No host thread takes this place, or the thread has ended.
     Away,
     /// Idle: parked until it is woken.
     Follower,
@@ -155,15 +155,15 @@ fn changed_to(word: u32, role: ThreadRole) -> u32 {
 pub(crate) struct Member {
     pub(crate) parker: CachePadded<Parker>,
     /// Claimed tasks that it has not begun; others may steal them.
-    pub(crate) hand: Hand,
+    pub(crate) local: LocalQueue,
     /// Activations that it has not begun; others may steal them.
-    pub(crate) chain: ChainHand,
+    pub(crate) chain: LocalChain,
     pub(crate) tally: CachePadded<Tally>,
     /// `{ changes: 29, role: 3 }`
     role: AtomicU32,
-    /// When the handler that runs began, for reports of slow ones; 0: none runs, or nobody asked.
+    /// When the handler that runs began, for reports of slow ones; 0: none runs, or no reports were asked for.
     pub(crate) began: AtomicU64,
-    /// Whose turn it was when the seat's last tenant left.
+    /// Whose turn it was when the thread before left.
     pub(crate) turn: AtomicU32,
     /// The CPU it is pinned to plus one, or 0.
     pub(crate) pinned: AtomicU32,
@@ -177,8 +177,8 @@ impl Member {
     fn new() -> Self {
         Self {
             parker: CachePadded::new(Parker::new()),
-            hand: Hand::new(),
-            chain: ChainHand::new(),
+            local: LocalQueue::new(),
+            chain: LocalChain::new(),
             tally: CachePadded::new(Tally::new()),
             role: AtomicU32::new(0),
             began: AtomicU64::new(0),
@@ -206,15 +206,15 @@ impl Member {
     /// for one, or holds some.
     pub(crate) fn rest(&self) -> Option<u32> {
         // Acquire: pairs with the Release in `set_role`. The role first: only a member whose role is
-        // `Task` fills its hand, so one that was seen empty stays so until the role changes.
+        // `Task` fills its local queue, so one that was seen empty stays so until the role changes.
         let word = self.role.load(Acquire);
         // An age is loaded with Acquire: pairs with the end of `steal`, so that whoever sees that a
-        // hand was emptied sees the role of the thief.
-        (word & ROLE != ThreadRole::Task.bits() && self.hand.age().is_none()).then_some(word)
+        // local queue was emptied sees the role of the thief.
+        (word & ROLE != ThreadRole::Task.bits() && self.local.age().is_none()).then_some(word)
     }
 
-    /// Takes an empty seat.
-    fn sit_down(&self) -> bool {
+    /// A host thread becomes this member, if none is.
+    fn take(&self) -> bool {
         let before = self.role.load(Relaxed);
         let taken = changed_to(before, ThreadRole::Leader);
         before & ROLE == ThreadRole::Away.bits()
@@ -242,8 +242,8 @@ struct Reserve {
     members: Range<usize>,
 }
 
-/// All members. The pool's own threads come first, and of these the reserved ones last; then the
-/// seats.
+/// All members. The pool's own threads come first, and of these the reserved ones last; then those that host threads
+/// become.
 pub(crate) struct Members {
     /// Of the ordinary members.
     groups: Box<[Group]>,
@@ -271,10 +271,10 @@ impl Deref for Members {
 
 impl Members {
     /// `reserved` threads for each lane come on top of the ordinary ones.
-    pub(crate) fn new(ordinary: usize, reserved: [usize; LANES], seats: usize) -> Self {
+    pub(crate) fn new(ordinary: usize, reserved: [usize; LANES], hosts: usize) -> Self {
         let threads = ordinary + reserved.iter().sum::<usize>();
-        let members = threads + seats;
-        // Without reserved threads in between, seats share the words of the threads.
+        let members = threads + hosts;
+        // Without reserved threads in between, hosts share the words of the threads.
         let groups: Box<[Group]> = if threads == ordinary {
             Group::cover(0..members.max(1)).collect()
         } else {
@@ -331,9 +331,9 @@ impl Members {
         self.reserves.iter().map(|reserve| reserve.lane)
     }
 
-    /// A free seat for a host thread.
-    pub(crate) fn take_seat(&self) -> Option<usize> {
-        (self.threads..self.members.len()).find(|&seat| self.members[seat].sit_down())
+    /// A free member for a host thread to become.
+    pub(crate) fn take_for_host(&self) -> Option<usize> {
+        (self.threads..self.members.len()).find(|&member| self.members[member].take())
     }
 
     /// How many wake-ups took a system call.
@@ -341,9 +341,9 @@ impl Members {
         self.wakes.load(Relaxed)
     }
 
-    /// Members that sleep, the watches included.
-    pub(crate) fn sleepers(&self) -> u32 {
-        self.all_groups().map(|group| group.word.sleepers()).sum()
+    /// Members that are parked, the watches included.
+    pub(crate) fn parked(&self) -> u32 {
+        self.all_groups().map(|group| group.word.parked()).sum()
     }
 
     fn all_groups(&self) -> impl Iterator<Item = &Group> {
@@ -355,7 +355,7 @@ impl Members {
         self.all_groups().find_map(|group| Some(group.first + group.word.watch()?))
     }
 
-    /// Calls one ordinary sleeper to search. True: somebody is on the way, or was already. The caller has
+    /// Calls one ordinary parked member to search. True: one is on the way, or was already. The caller has
     /// published its work and passed a barrier.
     #[inline]
     pub(crate) fn wake_one(&self) -> bool {
@@ -369,8 +369,8 @@ impl Members {
                 self.call(group, taken, Wakes::SEARCH);
                 true
             }
-            Err(Sleepers::Searching) => true,
-            Err(Sleepers::None) => false,
+            Err(NotCalled::Searching) => true,
+            Err(NotCalled::NoneParked) => false,
         }
     }
 
@@ -379,12 +379,12 @@ impl Members {
         self.reserves.iter().any(|of| of.lane == lane && self.wake_one_of(&of.group))
     }
 
-    /// Calls one sleeper to lead, an ordinary one if there is any.
+    /// Calls one parked member to lead, an ordinary one if there is any.
     pub(crate) fn wake_to_lead(&self) -> bool {
         self.all_groups().any(|group| self.wake_group_to_lead(group))
     }
 
-    /// Calls one ordinary sleeper to lead.
+    /// Calls one ordinary parked member to lead.
     pub(crate) fn wake_ordinary_to_lead(&self) -> bool {
         self.groups.iter().any(|group| self.wake_group_to_lead(group))
     }
@@ -401,29 +401,29 @@ impl Members {
             && self.reserves.iter().all(|reserve| reserve.group.word.is_unwatched())
     }
 
-    /// Whether there is a watch, and whether an ordinary member sleeps.
+    /// Whether there is a watch, and whether an ordinary member is parked.
     #[inline]
     pub(crate) fn watchers(&self) -> Watchers {
         // As most pools are: one word says both.
         if let ([group], []) = (&*self.groups, &*self.reserves) {
             return group.word.watchers();
         }
-        Watchers { watched: !self.is_unwatched(), asleep: self.has_sleeper() }
+        Watchers { watched: !self.is_unwatched(), parked: self.has_parked() }
     }
 
-    /// Makes a reserved thread the watch, if one sleeps.
+    /// Makes a reserved thread the watch, if one is parked.
     #[cold]
     pub(crate) fn arm_reserved_watch(&self, look_at: Option<u64>) {
         for Reserve { group, .. } in &self.reserves {
             if let Called::Member(number) = group.word.arm_watch(false) {
-                return self.tell_watch(group.first + number, look_at);
+                return self.call_watch(group.first + number, look_at);
             }
         }
     }
 
-    fn tell_watch(&self, member: usize, look_at: Option<u64>) {
+    fn call_watch(&self, member: usize, look_at: Option<u64>) {
         if !look_at.is_some_and(|time| {
-            self.deferred.tell_later(&self.members[member].parker, member, time)
+            self.deferred.leave_reason(&self.members[member].parker, member, time)
         }) {
             self.unpark(member, Wakes::WATCH);
         }
@@ -436,7 +436,7 @@ impl Members {
         for (index, group) in self.groups.iter().enumerate() {
             match group.word.arm_watch(leader_can && index + 1 == self.groups.len()) {
                 Called::Member(number) => {
-                    self.tell_watch(group.first + number, look_at);
+                    self.call_watch(group.first + number, look_at);
                     return false;
                 }
                 Called::Leader => return true,
@@ -463,13 +463,13 @@ impl Members {
         self.groups[self.groups.len() - 1].word.end_leader_watch();
     }
 
-    /// Whether an ordinary member sleeps. A hint.
+    /// Whether an ordinary member is parked. A hint.
     #[inline]
-    pub(crate) fn has_sleeper(&self) -> bool {
-        self.groups.iter().any(|group| group.word.has_sleeper())
+    pub(crate) fn has_parked(&self) -> bool {
+        self.groups.iter().any(|group| group.word.has_parked())
     }
 
-    /// Wakes everybody, because the pool closes.
+    /// Wakes every member, because the pool closes.
     pub(crate) fn stop_all(&self) {
         for member in 0..self.members.len() {
             self.unpark(member, Wakes::STOP);
@@ -498,7 +498,7 @@ impl Members {
     /// queues afterwards.
     #[inline]
     pub(crate) fn relieve(&self) {
-        if self.deferred.is_told() {
+        if self.deferred.is_watch() {
             self.relieve_parked();
         }
     }
@@ -543,13 +543,13 @@ impl Members {
 
     /// Whether another member has claimed work that it has not begun.
     pub(crate) fn others_hold_work(&self, me: usize) -> bool {
-        let holds = |member: &Member| !member.hand.is_empty() || !member.chain.is_empty();
+        let holds = |member: &Member| !member.local.is_empty() || !member.chain.is_empty();
         self.members.iter().enumerate().any(|(index, other)| index != me && holds(other))
     }
 
     /// Tasks that are claimed and not begun.
     pub(crate) fn claimed_tasks(&self) -> usize {
-        self.members.iter().map(|member| member.hand.len()).sum()
+        self.members.iter().map(|member| member.local.len()).sum()
     }
 
     /// Whether there was an instant at which no member ran a task or held one: none did at its turn,
@@ -589,7 +589,7 @@ impl Members {
         match self.members[member].parker.unpark(reason) {
             Unparked::Awake => return,
             Unparked::Woken => {}
-            Unparked::InBed => self.deferred.ring_now(),
+            Unparked::OnTimer => self.deferred.ring_now(),
         }
         self.wakes.fetch_add(1, Relaxed);
     }

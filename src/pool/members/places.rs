@@ -1,11 +1,11 @@
-//! How many of the pool's threads work: the first so many. The others are *set aside*: they sleep
+//! How many of the pool's threads work: the first so many. The others are *set aside*: they park
 //! outside of everything, until they are wanted again.
 //!
 //! # The problem
 //!
 //! The pool is fixed, and yet a pool for the busiest hour has threads that only get in each other's way
-//! in all others. A follower that sleeps costs nothing, but it is called as soon as there is work for
-//! two. So a thread that is not wanted must be where nobody calls it; and whatever only it would come
+//! in all others. A follower that is parked costs nothing, but it is called as soon as there is work for
+//! two. So a thread that is not wanted must be where no thread calls it; and whatever only it would come
 //! across must not stay with it.
 //!
 //! ```text
@@ -17,10 +17,10 @@
 //! # Rules
 //!
 //! 1. A thread looks whether it is set aside between two steps of its loop, and after it has announced
-//!    that it sleeps or polls. Whoever changes the number of active threads wakes all that it may
-//!    concern *afterwards*. So none of them sleeps on as if nothing had happened.
+//!    that it parks or polls. Whoever changes the number of active threads wakes all that it may
+//!    concern *afterwards*. So none of them stays parked as if nothing had happened.
 //! 2. Before it parks it puts down what only it would come across, as a member that leaves: the
-//!    searching mark, its hand, its chain, the watch, leadership. Somebody else is called to what is
+//!    searching mark, its local queue, its chain, the watch, leadership. Another member is called to what is
 //!    left.
 //! 3. A parked thread is announced nowhere. So no call is on its way to it, and no reason of the wake
 //!    word can be lost on it.
@@ -28,14 +28,14 @@
 //!    more than there are sets, so that one is free to watch.
 //! 5. A thread that waits inside for another's task lends its place: as many more are active as wait.
 //!    So a wait that was possible before is possible still.
-//! 6. When the pool closes, everybody is called back.
+//! 6. When the pool closes, all are called back.
 //!
 //! Invariants 2 and 3 of the pool speak of threads that are not set aside; that is all that changes.
 //!
 //! # The overseer
 //!
 //! Whoever adapts the number to the load must be able to look while every active thread is inside a long
-//! task. So the first of those that are set aside asks it, and sleeps for as long as it says: for good,
+//! task. So the first of those that are set aside asks it, and parks for as long as it says: for good,
 //! unless there is something to look at.
 //!
 //! # Orderings
@@ -109,7 +109,7 @@ impl Places {
                     .say("more or fewer threads work");
             });
         }
-        // Against *announce sleep, then look at the number*.
+        // Against *announce parking, then look at the number*.
         store_load_barrier();
         ready.handles.sets.ring_all();
         self.call_back(before.min(threads)..self.ordinary, &ready.members);
@@ -135,7 +135,7 @@ impl Places {
         self.call_back(first.min(self.ordinary)..(first + 1).min(self.ordinary), members);
     }
 
-    /// What the thread with this rank, which is set aside, sleeps for.
+    /// What the thread with this rank, which is set aside, parks for.
     pub(crate) fn oversee(&self, rank: u32) -> Option<Duration> {
         if rank != self.places() {
             return None;

@@ -1,11 +1,11 @@
-//! Who sleeps, who searches, who watches: one word, and every wake is one CAS on it.
+//! Who is parked, who searches, who watches: one word, and every wake is one CAS on it.
 //!
 //! # The problem
 //!
-//! A thread that publishes work must wake a sleeper if, and only if, nobody is already on the way to
-//! look for work. If "who sleeps" and "is somebody searching" are two words, there is a moment when
-//! a submitter sees a searcher that has just given up, or claims the search and then finds nobody to
-//! wake while a second submitter relies on it. Either way work lies beside sleeping threads. In one
+//! A thread that publishes work must wake a parked one if, and only if, no thread is already on the way to
+//! look for work. If "who is parked" and "does a thread search" are two words, there is a moment when
+//! a submitter sees a searcher that has just given up, or claims the search and then finds none to
+//! wake while a second submitter relies on it. Either way work lies beside parked threads. In one
 //! word these states cannot be told apart from a consistent one.
 //!
 //! # The word (one per group of up to 48 members)
@@ -40,7 +40,7 @@
 //! 2. `searching` is set by the CAS that takes the bit and cleared by the member that was woken, on
 //!    every path: when it found work, when it found none, and before it parks or waits at a source.
 //! 3. Whoever clears `searching` scans the queues *afterwards*. Work published while the mark stood
-//!    woke nobody, and this scan is what finds it.
+//!    woke no member, and this scan is what finds it.
 //! 4. Whoever announces itself idle scans afterwards too.
 //!
 //! # Orderings
@@ -87,15 +87,15 @@ fn watching_member(word: u64) -> Option<usize> {
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 #[must_use]
 pub(crate) enum Called {
-    /// Nobody needs waking: somebody is searching already, or nobody sleeps.
+    /// No member needs waking: one searches already, or none is parked.
     Nobody,
     /// This member was taken off the word; unpark it with the reason that the call stands for.
     Member(usize),
-    /// No member sleeps, so a polling leader has the watch from now on: ring it.
+    /// No member is parked, so a polling leader has the watch from now on: ring it.
     Leader,
 }
 
-/// A sleeper that was taken off the word. Not unparking it loses a thread, hence `must_use`.
+/// A parked member that was taken off the word. Not unparking it loses a thread, hence `must_use`.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 #[must_use]
 pub(crate) struct Taken {
@@ -104,21 +104,21 @@ pub(crate) struct Taken {
     pub(crate) was_watch: bool,
 }
 
-/// What a searching-mark decision found.
+/// Why no member was called.
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub(crate) enum Sleepers {
+pub(crate) enum NotCalled {
     /// A searcher is on its way.
     Searching,
-    /// No thread of this group sleeps.
-    None,
+    /// No thread of this group is parked.
+    NoneParked,
 }
 
 /// Who looks after the others, or could.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watchers {
     pub(crate) watched: bool,
-    /// A member sleeps, be it the watch. A hint.
-    pub(crate) asleep: bool,
+    /// A member is parked, be it the watch. A hint.
+    pub(crate) parked: bool,
 }
 
 /// The wake word of one group. Members are numbered 0..48 within it.
@@ -142,39 +142,39 @@ impl WakeWord {
         store_load_barrier();
     }
 
-    /// Takes the announcement back. False: somebody was quicker and has called `me` (rule 1).
+    /// Takes the announcement back. False: another thread was quicker and has called `me` (rule 1).
     #[must_use]
     pub(crate) fn retract(&self, me: usize) -> bool {
         self.word.fetch_and(!bit(me), AcqRel) & bit(me) != 0
     }
 
-    /// Calls one sleeper to search, unless somebody searches already. The caller has published its
+    /// Calls one parked member to search, unless one searches already. The caller has published its
     /// work and passed a barrier; unpark the answer with `Wakes::SEARCH`.
     #[inline]
-    pub(crate) fn wake_one(&self) -> Result<Taken, Sleepers> {
+    pub(crate) fn wake_one(&self) -> Result<Taken, NotCalled> {
         // Relaxed: the caller's barrier orders it after the publication.
         let word = self.word.load(Relaxed);
         if word & SEARCHING != 0 {
-            return Err(Sleepers::Searching);
+            return Err(NotCalled::Searching);
         }
         if word & IDLE == 0 && watching_member(word).is_none() {
-            return Err(Sleepers::None);
+            return Err(NotCalled::NoneParked);
         }
-        self.take_sleeper(word, SEARCHING)
+        self.take_parked(word, SEARCHING)
     }
 
-    /// Calls one sleeper to lead; it owes no search. Unpark the answer with `Wakes::LEAD`.
-    pub(crate) fn wake_to_lead(&self) -> Result<Taken, Sleepers> {
-        self.take_sleeper(self.word.load(Relaxed), 0)
+    /// Calls one parked member to lead; it owes no search. Unpark the answer with `Wakes::LEAD`.
+    pub(crate) fn wake_to_lead(&self) -> Result<Taken, NotCalled> {
+        self.take_parked(self.word.load(Relaxed), 0)
     }
 
     /// Takes the lowest idle bit (so that the hot threads stay hot), or the watch when no idle
     /// member is left, and sets `mark` in the same step.
     #[cold]
-    fn take_sleeper(&self, mut word: u64, mark: u64) -> Result<Taken, Sleepers> {
+    fn take_parked(&self, mut word: u64, mark: u64) -> Result<Taken, NotCalled> {
         loop {
             if word & mark != 0 {
-                return Err(Sleepers::Searching);
+                return Err(NotCalled::Searching);
             }
             let (taken, rest) = if word & IDLE != 0 {
                 let member = (word & IDLE).trailing_zeros() as usize;
@@ -182,7 +182,7 @@ impl WakeWord {
             } else if let Some(member) = watching_member(word) {
                 (Taken { member, was_watch: true }, word & !WATCH)
             } else {
-                return Err(Sleepers::None);
+                return Err(NotCalled::NoneParked);
             };
             match self.word.compare_exchange_weak(word, rest | mark, AcqRel, Relaxed) {
                 Ok(_) => return Ok(taken),
@@ -195,7 +195,7 @@ impl WakeWord {
     pub(crate) fn stop_searching(&self) {
         let before = self.word.fetch_and(!SEARCHING, AcqRel);
         debug_assert_ne!(before & SEARCHING, 0);
-        // Against *publish, then see the mark and wake nobody*.
+        // Against *publish, then see the mark and wake none*.
         store_load_barrier();
     }
 
@@ -212,12 +212,12 @@ impl WakeWord {
         self.word.load(Relaxed) & WATCH == 0
     }
 
-    /// As `is_unwatched` and `has_sleeper`, by one load.
+    /// As `is_unwatched` and `has_parked`, by one load.
     #[inline]
     pub(crate) fn watchers(&self) -> Watchers {
         let word = self.word.load(Relaxed);
-        let asleep = word & IDLE != 0 || watching_member(word).is_some();
-        Watchers { watched: word & WATCH != 0, asleep }
+        let parked = word & IDLE != 0 || watching_member(word).is_some();
+        Watchers { watched: word & WATCH != 0, parked }
     }
 
     /// Makes sure that there is a watch: an idle member if there is one (unpark it with
@@ -250,13 +250,13 @@ impl WakeWord {
         }
     }
 
-    /// Makes `member` the first to be made the watch, or nobody. A hint.
+    /// Makes `member` the first to be made the watch, or no member. A hint.
     pub(crate) fn prefer(&self, member: Option<usize>) {
         self.preferred.store(member.map_or(0, bit), Relaxed);
     }
 
-    /// Takes the watch from a member that sleeps and has not been told yet: it is idle again. False:
-    /// somebody else has taken the watch. The caller scans the queues next, as for rule 4.
+    /// Takes the watch from a member that is parked and has not been told yet: it is idle again. False:
+    /// another thread has taken the watch. The caller scans the queues next, as for rule 4.
     pub(crate) fn relieve_watch(&self, member: usize) -> bool {
         let mut word = self.word.load(Relaxed);
         while word & WATCH == watch_field(member) {
@@ -329,15 +329,15 @@ impl WakeWord {
         store_load_barrier();
     }
 
-    /// Whether somebody sleeps here, the watch included. A hint.
+    /// Whether a member is parked here, the watch included. A hint.
     #[inline]
-    pub(crate) fn has_sleeper(&self) -> bool {
+    pub(crate) fn has_parked(&self) -> bool {
         let word = self.word.load(Relaxed);
         word & IDLE != 0 || watching_member(word).is_some()
     }
 
     /// Members that are idle or the watch, for statistics.
-    pub(crate) fn sleepers(&self) -> u32 {
+    pub(crate) fn parked(&self) -> u32 {
         let word = self.word.load(Relaxed);
         (word & IDLE).count_ones() + u32::from(watching_member(word).is_some())
     }

@@ -1,11 +1,11 @@
 //! Promotion and the watch: a set has one leader at a time, and whatever a stuck member leaves behind
 //! (offered leadership, queued work, what it had claimed) finds a free one (invariants 1 to 3).
 //!
-//! `Rider` takes the steps of `Worker::{step, lead, demultiplex, block, watches_while_leading,
-//! tick_while_leading, before_user_code, found_work, replace_watch, follow, sleep, woken, watch, tick,
-//! leave_watch, end_watch, rescue}` and `Shared::arm_watch`, with the real handle sets, doorbells,
-//! wake word and parkers. Ready work, hands and what the kernel has are counts. No handler returns,
-//! so there are as many riders as there is work, and each must find some. Two leaders of one set
+//! `Member` takes the steps of `Worker::{step, lead, demultiplex, block, watches_while_leading,
+//! tick_while_leading, before_user_code, found_work, replace_watch, follow, park_once, woken, watch, tick,
+//! leave_watch, end_watch, rescue}` and `Ready::arm_watch`, with the real handle sets, doorbells,
+//! wake word and parkers. Ready work, local queues and what the kernel has are counts. No handler returns,
+//! so there are as many members as there is work, and each must find some. Two leaders of one set
 //! would meet in its tools, which loom reports.
 //!
 //! # Seeded faults
@@ -16,7 +16,7 @@
 //! | race | fault | how it shows |
 //! |---|---|---|
 //! | promotion | the set's word Relaxed, in `promote` or in `try_lead` | two leaders in the set's tools |
-//! |  | eager: no barrier between `promote` and the look at who sleeps | a follower sleeps beside an offered set |
+//! |  | eager: no barrier between `promote` and the look at who is parked | a follower parks beside an offered set |
 
 use super::explore;
 use super::heap::Heap;
@@ -28,7 +28,7 @@ use core::time::Duration;
 use loom::thread;
 use std::sync::Arc;
 
-struct Road {
+struct Bench {
     sets: Vec<HandleSet>,
     /// Events that the kernel holds, by set.
     arrived: Vec<Heap>,
@@ -36,20 +36,20 @@ struct Road {
     parkers: Vec<Parker>,
     /// What anybody finds: lanes, surplus, stack.
     ready: Heap,
-    /// What only searchers and the watch find: other members' hands.
+    /// What only searchers and the watch find: other members' local queues.
     held: Heap,
-    /// Whoever sleeps is called to lead, and there is no watch to make up for it if not.
+    /// A parked member is called to lead, and there is no watch to make up for it if not.
     eager: bool,
 }
 
-impl Road {
-    fn new(sets: usize, riders: usize, eager: bool) -> Arc<Self> {
+impl Bench {
+    fn new(sets: usize, members: usize, eager: bool) -> Arc<Self> {
         Arc::new(Self {
             eager,
             sets: (0..sets).map(|_| HandleSet::new(Source::in_memory(), 0)).collect(),
             arrived: (0..sets).map(|_| Heap::new()).collect(),
             word: WakeWord::new(),
-            parkers: (0..riders).map(|_| Parker::new()).collect(),
+            parkers: (0..members).map(|_| Parker::new()).collect(),
             ready: Heap::new(),
             held: Heap::new(),
         })
@@ -63,7 +63,7 @@ impl Road {
         self.sets[set].source.ring();
     }
 
-    /// `Shared::{post, notify_outside}`.
+    /// `Shared::post`, `Ready::notify_outside`.
     fn submit(&self) {
         self.ready.add();
         store_load_barrier();
@@ -73,7 +73,7 @@ impl Road {
     }
 
     /// A member claims work and gets stuck: `Worker::{claim_tasks, before_user_code}`.
-    fn get_stuck_with_a_hand(&self) {
+    fn get_stuck_with_a_queue(&self) {
         self.held.add();
         store_load_barrier();
         if self.word.is_unwatched() {
@@ -89,7 +89,7 @@ impl Road {
         self.sets.iter().any(|set| set.source.is_armed())
     }
 
-    /// `Shared::ring_a_leader`. Without system calls it takes a look to know whether one was called.
+    /// `Ready::ring_a_leader`. Without system calls it takes a look to know whether one was called.
     fn ring_a_leader(&self) -> bool {
         let polling = self.sets.iter().find(|set| set.source.is_armed());
         polling.map(|set| set.source.ring()).is_some()
@@ -107,7 +107,7 @@ impl Road {
         Stuck
     }
 
-    /// `Crew::wake_one`.
+    /// `Members::wake_one`.
     fn wake_one(&self) -> bool {
         match self.word.wake_one() {
             Ok(Taken { member, was_watch }) => {
@@ -115,11 +115,11 @@ impl Road {
                 let _ = self.parkers[member].unpark(Wakes::SEARCH.with(off));
                 true
             }
-            Err(why) => why == crate::pool::members::Sleepers::Searching,
+            Err(why) => why == crate::pool::members::NotCalled::Searching,
         }
     }
 
-    /// `Shared::arm_watch`.
+    /// `Ready::arm_watch`.
     fn arm_watch(&self) {
         while self.arm(self.is_polling()) {
             store_load_barrier();
@@ -130,7 +130,7 @@ impl Road {
         }
     }
 
-    /// `Crew::arm_watch`.
+    /// `Members::arm_watch`.
     fn arm(&self, leader_can: bool) -> bool {
         let called = self.word.arm_watch(leader_can);
         self.pass_watch(called);
@@ -145,8 +145,8 @@ impl Road {
 }
 
 /// A member until its first handler.
-struct Rider<'a> {
-    road: &'a Road,
+struct Member<'a> {
+    bench: &'a Bench,
     me: usize,
     next_set: usize,
     searching: bool,
@@ -162,10 +162,10 @@ struct Stuck;
 #[derive(PartialEq)]
 struct Look(Vec<Option<u64>>, bool, bool);
 
-impl<'a> Rider<'a> {
-    fn new(road: &'a Road, me: usize) -> Self {
+impl<'a> Member<'a> {
+    fn new(bench: &'a Bench, me: usize) -> Self {
         Self {
-            road,
+            bench,
             me,
             next_set: 0,
             searching: false,
@@ -175,22 +175,22 @@ impl<'a> Rider<'a> {
         }
     }
 
-    fn ride(mut self) {
+    fn run(mut self) {
         while self.step().is_none() {}
     }
 
     fn step(&mut self) -> Option<Stuck> {
-        let road = self.road;
-        if core::mem::take(&mut self.rescuing) && road.held.take() {
+        let bench = self.bench;
+        if core::mem::take(&mut self.rescuing) && bench.held.take() {
             self.published = true;
             return Some(self.handle());
         }
-        if !road.ready.any()
+        if !bench.ready.any()
             && let Some(lead) = self.try_lead()
         {
             return self.lead(lead);
         }
-        if road.ready.take() || (self.searching && road.held.take()) {
+        if bench.ready.take() || (self.searching && bench.held.take()) {
             return Some(self.handle());
         }
         self.follow();
@@ -198,10 +198,10 @@ impl<'a> Rider<'a> {
     }
 
     fn try_lead(&mut self) -> Option<(usize, Leadership<'a>)> {
-        let count = self.road.sets.len();
+        let count = self.bench.sets.len();
         for offset in 0..count {
             let index = (self.next_set + offset) % count;
-            if let Some(lead) = self.road.sets[index].try_lead(self.me) {
+            if let Some(lead) = self.bench.sets[index].try_lead(self.me) {
                 self.next_set = (index + 1) % count;
                 return Some((index, lead));
             }
@@ -210,28 +210,28 @@ impl<'a> Rider<'a> {
     }
 
     fn lead(&mut self, (set, mut lead): (usize, Leadership<'a>)) -> Option<Stuck> {
-        let road = self.road;
-        if !road.ready.any() {
+        let bench = self.bench;
+        if !bench.ready.any() {
             self.give_up_search();
             self.block(set, &mut lead);
         }
-        if road.word.leader_watches() {
-            road.word.end_leader_watch();
+        if bench.word.leader_watches() {
+            bench.word.end_leader_watch();
             self.owes_watch = true;
         }
-        let first = road.arrived[set].take();
-        while road.arrived[set].take() {
-            road.ready.add();
+        let first = bench.arrived[set].take();
+        while bench.arrived[set].take() {
+            bench.ready.add();
         }
         lead.promote();
         self.published = true;
-        first.then(|| if road.eager { road.call_next_leader() } else { self.handle() })
+        first.then(|| if bench.eager { bench.call_next_leader() } else { self.handle() })
     }
 
     fn block(&mut self, set: usize, lead: &mut Leadership<'_>) {
-        let road = self.road;
+        let bench = self.bench;
         lead.set.source.arm();
-        if !road.ready.any() && !road.arrived[set].any() {
+        if !bench.ready.any() && !bench.arrived[set].any() {
             let watches = self.watches_while_leading();
             let before = watches.then(|| self.look());
             let _events = lead.wait(watches.then_some(1));
@@ -245,17 +245,17 @@ impl<'a> Rider<'a> {
     }
 
     fn watches_while_leading(&self) -> bool {
-        let road = self.road;
-        if road.word.leader_watches() {
+        let bench = self.bench;
+        if bench.word.leader_watches() {
             return true;
         }
-        (road.is_offered() || road.held.any()) && road.word.is_unwatched() && road.arm(true)
+        (bench.is_offered() || bench.held.any()) && bench.word.is_unwatched() && bench.arm(true)
     }
 
     fn look(&self) -> Look {
-        let road = self.road;
-        let vacancies = road.sets.iter().map(HandleSet::vacancy).collect();
-        Look(vacancies, road.ready.any(), road.held.any())
+        let bench = self.bench;
+        let vacancies = bench.sets.iter().map(HandleSet::vacancy).collect();
+        Look(vacancies, bench.ready.any(), bench.held.any())
     }
 
     fn is_stuck_since(&self, before: &Look) -> bool {
@@ -265,11 +265,11 @@ impl<'a> Rider<'a> {
     }
 
     fn handle(&mut self) -> Stuck {
-        let road = self.road;
+        let bench = self.bench;
         if core::mem::take(&mut self.searching) {
-            road.word.stop_searching();
-            if road.ready.any() {
-                road.wake_one();
+            bench.word.stop_searching();
+            if bench.ready.any() {
+                bench.wake_one();
             }
         }
         if core::mem::take(&mut self.published) {
@@ -277,12 +277,12 @@ impl<'a> Rider<'a> {
         }
         if core::mem::take(&mut self.owes_watch) {
             store_load_barrier();
-            if road.word.is_unwatched() && road.held.any() {
-                road.arm_watch();
+            if bench.word.is_unwatched() && bench.held.any() {
+                bench.arm_watch();
             }
         }
-        if road.word.is_unwatched() && (road.is_offered() || road.ready.any()) {
-            road.arm_watch();
+        if bench.word.is_unwatched() && (bench.is_offered() || bench.ready.any()) {
+            bench.arm_watch();
         }
         Stuck
     }
@@ -291,34 +291,34 @@ impl<'a> Rider<'a> {
         if !core::mem::take(&mut self.searching) {
             return false;
         }
-        self.road.word.stop_searching();
-        self.road.ready.any()
+        self.bench.word.stop_searching();
+        self.bench.ready.any()
     }
 
     fn follow(&mut self) {
         if !self.give_up_search() {
-            self.road.word.announce(self.me);
-            self.sleep();
+            self.bench.word.announce(self.me);
+            self.park();
         }
     }
 
-    fn sleep(&mut self) {
-        let road = self.road;
-        if road.ready.any() || road.is_offered() {
-            if road.word.retract(self.me) {
+    fn park(&mut self) {
+        let bench = self.bench;
+        if bench.ready.any() || bench.is_offered() {
+            if bench.word.retract(self.me) {
                 return;
             }
-        } else if road.held.any() && road.word.is_unwatched() {
-            road.arm(false);
+        } else if bench.held.any() && bench.word.is_unwatched() {
+            bench.arm(false);
         }
-        let wakes = road.parkers[self.me].park(None);
+        let wakes = bench.parkers[self.me].park(None);
         self.woken(wakes);
     }
 
     fn woken(&mut self, wakes: Wakes) {
         let mut news = wakes;
         while wakes.contains(Wakes::OFF_WATCH) && !news.contains(Wakes::WATCH) {
-            news = self.road.parkers[self.me].park(None);
+            news = self.bench.parkers[self.me].park(None);
         }
         if wakes.contains(Wakes::SEARCH) {
             self.owes_watch |= wakes.contains(Wakes::OFF_WATCH);
@@ -329,10 +329,10 @@ impl<'a> Rider<'a> {
     }
 
     fn watch(&mut self) {
-        let road = self.road;
+        let bench = self.bench;
         let mut before = self.look();
         loop {
-            let wakes = road.parkers[self.me].park(Some(Duration::ZERO));
+            let wakes = bench.parkers[self.me].park(Some(Duration::ZERO));
             if wakes.is_call() {
                 return self.called_off();
             }
@@ -342,8 +342,8 @@ impl<'a> Rider<'a> {
             }
             let now = self.look();
             let quiet = now.0.iter().all(Option::is_none) && !now.1 && !now.2;
-            if quiet && road.sets.iter().all(|set| set.source.is_armed()) {
-                return if road.word.end_watch(self.me) { self.sleep() } else { self.await_call() };
+            if quiet && bench.sets.iter().all(|set| set.source.is_armed()) {
+                return if bench.word.end_watch(self.me) { self.park() } else { self.await_call() };
             }
             before = now;
         }
@@ -351,14 +351,14 @@ impl<'a> Rider<'a> {
 
     fn leave_watch(&mut self) {
         self.owes_watch = true;
-        match self.road.word.leave_watch(self.me) {
-            Some(called) => self.road.pass_watch(called),
+        match self.bench.word.leave_watch(self.me) {
+            Some(called) => self.bench.pass_watch(called),
             None => self.await_call(),
         }
     }
 
     fn await_call(&mut self) {
-        while !self.road.parkers[self.me].park(None).is_call() {}
+        while !self.bench.parkers[self.me].park(None).is_call() {}
         self.called_off();
     }
 
@@ -368,19 +368,19 @@ impl<'a> Rider<'a> {
     }
 }
 
-fn spawn(road: &Arc<Road>, me: usize) -> thread::JoinHandle<()> {
-    let road = road.clone();
-    thread::spawn(move || Rider::new(&road, me).ride())
+fn spawn(bench: &Arc<Bench>, me: usize) -> thread::JoinHandle<()> {
+    let bench = bench.clone();
+    thread::spawn(move || Member::new(&bench, me).run())
 }
 
-/// Two riders, and what `world` does; both must find something to handle.
-fn both_find_work(preemptions: usize, sets: usize, world: impl Fn(&Road) + Send + Sync + 'static) {
+/// Two members, and what `world` does; both must find something to handle.
+fn both_find_work(preemptions: usize, sets: usize, world: impl Fn(&Bench) + Send + Sync + 'static) {
     explore(preemptions, move || {
-        let road = Road::new(sets, 2, false);
-        let riders = [0, 1].map(|me| spawn(&road, me));
-        world(&road);
-        riders.into_iter().for_each(|rider| rider.join().unwrap());
-        assert!(!road.ready.any() && !road.held.any());
+        let bench = Bench::new(sets, 2, false);
+        let members = [0, 1].map(|me| spawn(&bench, me));
+        world(&bench);
+        members.into_iter().for_each(|member| member.join().unwrap());
+        assert!(!bench.ready.any() && !bench.held.any());
     });
 }
 
@@ -388,9 +388,9 @@ fn both_find_work(preemptions: usize, sets: usize, world: impl Fn(&Road) + Send 
 /// two events, one after the other or at once.
 #[test]
 fn offered_leadership_is_taken() {
-    both_find_work(2, 1, |road| {
-        road.arrive(0);
-        road.arrive(0);
+    both_find_work(2, 1, |bench| {
+        bench.arrive(0);
+        bench.arrive(0);
     });
 }
 
@@ -398,29 +398,29 @@ fn offered_leadership_is_taken() {
 /// each of two sets.
 #[test]
 fn a_leader_takes_over_another_set() {
-    both_find_work(2, 2, |road| {
-        road.arrive(0);
-        road.arrive(1);
+    both_find_work(2, 2, |bench| {
+        bench.arrive(0);
+        bench.arrive(1);
     });
 }
 
-/// Goal: when the watch is called away for a task, a polling leader that slept because of it takes
-/// the watch up. Method: a hand behind a stuck member, and a task.
+/// Goal: when the watch is called away for a task, a polling leader that waited because of it takes
+/// the watch up. Method: a local queue behind a stuck member, and a task.
 #[test]
 fn a_leader_replaces_the_watch() {
-    both_find_work(2, 1, |road| {
-        road.get_stuck_with_a_hand();
-        road.submit();
+    both_find_work(2, 1, |bench| {
+        bench.get_stuck_with_a_queue();
+        bench.submit();
     });
 }
 
-/// Goal: a leader that has the watch and harvests leaves a new watch behind. Method: a hand behind a
+/// Goal: a leader that has the watch and harvests leaves a new watch behind. Method: a local queue behind a
 /// stuck member, and an event.
 #[test]
 fn a_leader_hands_its_watch_on() {
-    both_find_work(2, 1, |road| {
-        road.get_stuck_with_a_hand();
-        road.arrive(0);
+    both_find_work(2, 1, |bench| {
+        bench.get_stuck_with_a_queue();
+        bench.arrive(0);
     });
 }
 
@@ -429,11 +429,11 @@ fn a_leader_hands_its_watch_on() {
 #[test]
 fn an_eager_leader_calls_the_next() {
     explore(3, || {
-        let road = Road::new(1, 2, true);
-        let riders = [0, 1].map(|me| spawn(&road, me));
-        road.arrive(0);
-        road.arrive(0);
-        riders.into_iter().for_each(|rider| rider.join().unwrap());
+        let bench = Bench::new(1, 2, true);
+        let members = [0, 1].map(|me| spawn(&bench, me));
+        bench.arrive(0);
+        bench.arrive(0);
+        members.into_iter().for_each(|member| member.join().unwrap());
     });
 }
 

@@ -2,7 +2,7 @@
 //! while it is held is not lost; and the payload is with one thread at a time.
 //!
 //! The outbox is loom's mutex around a queue, as the real one is std's. The steps are those of
-//! `Shared::{hand_out, complete, finish, close, dispose}` and `Pool::pull`.
+//! `Outbox::hand_out`, `held::complete`, `Handles::{finish, close, dispose}` and `Pool::pull`.
 //!
 //! # Seeded faults
 //!

@@ -1,9 +1,9 @@
-//! Reserved threads: a task of their lane never lies beside one that sleeps, an ordinary one never
-//! beside an ordinary sleeper, and an offered set is led by somebody.
+//! Reserved threads: a task of their lane never lies beside one that is parked, an ordinary one never
+//! beside an ordinary parked one, and an offered set is led by a member.
 //!
 //! `Ordinary` and `Reserved` take the steps of `Worker::{run_reserved, rescues_set, hand_over, step,
-//! follow, nap, watch, before_user_code, found_work, call_reserved}` and
-//! `Shared::{notify_reserved, see_to_a_watch, arm_watch}`, with the real wake words, parkers and handle
+//! follow, park_once, watch, before_user_code, found_work, call_reserved}` and
+//! `Ready::{notify_reserved, see_to_a_watch, arm_watch}`, with the real wake words, parkers and handle
 //! sets. Ready work is a count per kind. No ordinary handler returns: whatever one leaves behind,
 //! another must come for.
 //!
@@ -14,27 +14,27 @@
 //!
 //! | race | fault | how it shows |
 //! |---|---|---|
-//! | reserved threads | an ordinary member sleeps, or leads, without a look at hands | a hand lies beside those who are free |
-//! |  | a reserved one sleeps without seeing that an ordinary one watches | likewise |
+//! | reserved threads | an ordinary member parks, or leads, without a look at local queues | a local queue lies beside those who are free |
+//! |  | a reserved one parks without seeing that an ordinary one watches | likewise |
 //! |  | no barrier in a post to its lane | a task of the lane lies beside it |
 //! |  | no reserved watch for an offered set, from either side; no barrier before the look whether anybody watches | nobody leads |
 
 use super::explore;
 use super::heap::Heap;
 use crate::pool::leader::HandleSet;
-use crate::pool::members::{Called, Sleepers, WakeWord};
+use crate::pool::members::{Called, NotCalled, WakeWord};
 use crate::source::Source;
 use crate::sync::{Parker, Wakes, store_load_barrier};
 use core::time::Duration;
 use loom::thread;
 use std::sync::Arc;
 
-struct Road {
+struct Bench {
     set: HandleSet,
     /// Tasks of the reserved lane, and all other work.
     lane: Heap,
     other: Heap,
-    /// What only an ordinary watch finds: other members' hands.
+    /// What only an ordinary watch finds: other members' local queues.
     held: Heap,
     /// Of ordinary members, and of the reserved ones.
     words: [WakeWord; 2],
@@ -44,7 +44,7 @@ struct Road {
 const ORDINARY: usize = 0;
 const RESERVED: usize = 1;
 
-impl Road {
+impl Bench {
     fn new(ordinary: usize, reserved: usize) -> Arc<Self> {
         let parkers = |count| (0..count).map(|_| Parker::new()).collect();
         Arc::new(Self {
@@ -57,7 +57,7 @@ impl Road {
         })
     }
 
-    /// `Crew::{wake_one, wake_reserved}`.
+    /// `Members::{wake_one, wake_reserved}`.
     fn wake_one(&self, of: usize) -> bool {
         match self.words[of].wake_one() {
             Ok(taken) => {
@@ -65,11 +65,11 @@ impl Road {
                 let _ = self.parkers[of][taken.member].unpark(Wakes::SEARCH.with(off));
                 true
             }
-            Err(why) => why == Sleepers::Searching,
+            Err(why) => why == NotCalled::Searching,
         }
     }
 
-    /// `Crew::wake_ordinary_to_lead`.
+    /// `Members::wake_ordinary_to_lead`.
     fn wake_ordinary_to_lead(&self) -> bool {
         let taken = self.words[ORDINARY].wake_to_lead();
         let off = |was_watch| if was_watch { Wakes::OFF_WATCH } else { Wakes::LEAD };
@@ -89,7 +89,7 @@ impl Road {
         self.words.iter().all(WakeWord::is_unwatched)
     }
 
-    /// `Shared::{arm_watch, call_a_watch}`.
+    /// `Ready::{arm_watch, call_a_watch}`.
     fn arm_watch(&self) {
         self.arm(ORDINARY);
         while self.is_unwatched() && self.is_polling() {
@@ -107,14 +107,14 @@ impl Road {
         }
     }
 
-    /// `Shared::is_polling`: an ordinary leader waits.
+    /// `Ready::is_polling`: an ordinary leader waits.
     fn is_polling(&self) -> bool {
         let leader = self.set.leader();
         self.set.source.is_armed() && leader.is_some_and(|who| who < self.parkers[ORDINARY].len())
     }
 
     /// A member claims work and gets stuck: `Worker::{claim_tasks, before_user_code}`.
-    fn get_stuck_with_a_hand(&self) {
+    fn get_stuck_with_a_queue(&self) {
         self.held.add();
         store_load_barrier();
         if self.is_unwatched() {
@@ -122,26 +122,26 @@ impl Road {
         }
     }
 
-    /// `Shared::{push, notify_outside}`.
+    /// `Shared::push`, `Ready::notify_outside`.
     fn post_other(&self) {
         self.other.add();
         store_load_barrier();
         if !self.wake_one(ORDINARY) {
-            // `Shared::ring_a_leader`: an ordinary one.
+            // `Ready::ring_a_leader`: an ordinary one.
             if self.set.leader().is_some_and(|leader| leader < self.parkers[ORDINARY].len()) {
                 self.set.source.ring();
             }
         }
     }
 
-    /// `Shared::{push, notify_reserved}`.
+    /// `Shared::push`, `Ready::notify_reserved`.
     fn post_to_lane(&self) {
         self.lane.add();
         store_load_barrier();
         self.call_for_lane();
     }
 
-    /// `Shared::call_for_lane`. A ring at the source calls whoever leads.
+    /// `Ready::call_for_lane`. A ring at the source calls whoever leads.
     fn call_for_lane(&self) {
         if self.wake_one(RESERVED) {
             return;
@@ -164,7 +164,7 @@ enum Stuck {
 }
 
 struct Ordinary<'a> {
-    road: &'a Road,
+    bench: &'a Bench,
     me: usize,
     searching: bool,
     /// Left the watch because of something stuck.
@@ -172,14 +172,14 @@ struct Ordinary<'a> {
 }
 
 impl Ordinary<'_> {
-    fn ride(&mut self) -> Stuck {
+    fn run(&mut self) -> Stuck {
         loop {
             let looks_at_hands = core::mem::take(&mut self.rescuing) || self.searching;
-            if looks_at_hands && self.road.held.take() {
+            if looks_at_hands && self.bench.held.take() {
                 return self.handle(Stuck::Other);
             }
             if !self.has_ready()
-                && let Some(mut lead) = self.road.set.try_lead(self.me)
+                && let Some(mut lead) = self.bench.set.try_lead(self.me)
             {
                 self.give_up_search();
                 lead.set.source.arm();
@@ -187,20 +187,20 @@ impl Ordinary<'_> {
                 if !self.has_ready() {
                     let watches = self.watches_while_leading();
                     let _events = lead.wait(watches.then_some(1));
-                    stuck = watches && self.road.held.any();
+                    stuck = watches && self.bench.held.any();
                 }
                 lead.set.source.disarm();
                 store_load_barrier();
-                if self.road.words[ORDINARY].leader_watches() {
-                    self.road.words[ORDINARY].end_leader_watch();
+                if self.bench.words[ORDINARY].leader_watches() {
+                    self.bench.words[ORDINARY].end_leader_watch();
                 }
                 lead.promote();
-                if stuck && self.road.held.take() {
+                if stuck && self.bench.held.take() {
                     return self.handle(Stuck::Other);
                 }
-            } else if self.road.other.take() {
+            } else if self.bench.other.take() {
                 return self.handle(Stuck::Other);
-            } else if self.road.lane.take() {
+            } else if self.bench.lane.take() {
                 return self.handle(Stuck::Lane);
             } else {
                 self.follow();
@@ -210,32 +210,32 @@ impl Ordinary<'_> {
 
     /// `Worker::watches_while_leading`.
     fn watches_while_leading(&self) -> bool {
-        let word = &self.road.words[ORDINARY];
+        let word = &self.bench.words[ORDINARY];
         if word.leader_watches() {
             return true;
         }
-        self.road.held.any() && self.road.is_unwatched() && word.arm_watch(true) == Called::Leader
+        self.bench.held.any() && self.bench.is_unwatched() && word.arm_watch(true) == Called::Leader
     }
 
     fn has_ready(&self) -> bool {
-        self.road.other.any() || self.road.lane.any()
+        self.bench.other.any() || self.bench.lane.any()
     }
 
-    /// `Worker::{before_user_code, found_work, call_reserved}`.
+    /// `Worker::{before_user_code, found_work}`, `Ready::call_reserved`.
     fn handle(&mut self, stuck: Stuck) -> Stuck {
-        let road = self.road;
+        let bench = self.bench;
         if core::mem::take(&mut self.searching) {
-            road.words[ORDINARY].stop_searching();
-            if road.lane.any() {
-                road.call_for_lane();
+            bench.words[ORDINARY].stop_searching();
+            if bench.lane.any() {
+                bench.call_for_lane();
             }
-            if road.other.any() {
-                road.wake_one(ORDINARY);
+            if bench.other.any() {
+                bench.wake_one(ORDINARY);
             }
         }
         store_load_barrier();
-        if road.is_unwatched() && (road.set.is_offered() || self.has_ready()) {
-            road.arm_watch();
+        if bench.is_unwatched() && (bench.set.is_offered() || self.has_ready()) {
+            bench.arm_watch();
         }
         stuck
     }
@@ -244,31 +244,31 @@ impl Ordinary<'_> {
         if !core::mem::take(&mut self.searching) {
             return false;
         }
-        self.road.words[ORDINARY].stop_searching();
+        self.bench.words[ORDINARY].stop_searching();
         self.has_ready()
     }
 
-    /// `Worker::{follow, nap, woken, watch, leave_watch}`. As the watch it steps in at once.
+    /// `Worker::{follow, park_once, woken, watch, leave_watch}`. As the watch it steps in at once.
     fn follow(&mut self) {
-        let road = self.road;
+        let bench = self.bench;
         if self.give_up_search() {
             return;
         }
-        let word = &road.words[ORDINARY];
+        let word = &bench.words[ORDINARY];
         word.announce(self.me);
-        if self.has_ready() || road.set.is_offered() {
+        if self.has_ready() || bench.set.is_offered() {
             if word.retract(self.me) {
                 return;
             }
-        } else if road.held.any() && road.is_unwatched() {
-            road.arm(ORDINARY);
+        } else if bench.held.any() && bench.is_unwatched() {
+            bench.arm(ORDINARY);
         }
-        let wakes = road.parkers[ORDINARY][self.me].park(None);
+        let wakes = bench.parkers[ORDINARY][self.me].park(None);
         self.woken(wakes);
     }
 
     fn woken(&mut self, wakes: Wakes) {
-        let park = || self.road.parkers[ORDINARY][self.me].park(None);
+        let park = || self.bench.parkers[ORDINARY][self.me].park(None);
         let mut news = wakes;
         while wakes.contains(Wakes::OFF_WATCH) && !news.contains(Wakes::WATCH) {
             news = park();
@@ -277,9 +277,9 @@ impl Ordinary<'_> {
             self.searching = true;
         } else if wakes.contains(Wakes::WATCH) && !wakes.contains(Wakes::LEAD) {
             self.rescuing = true;
-            match self.road.words[ORDINARY].leave_watch(self.me) {
+            match self.bench.words[ORDINARY].leave_watch(self.me) {
                 Some(Called::Member(member)) => {
-                    let _ = self.road.parkers[ORDINARY][member].unpark(Wakes::WATCH);
+                    let _ = self.bench.parkers[ORDINARY][member].unpark(Wakes::WATCH);
                 }
                 Some(_) => {}
                 None => self.searching |= park().contains(Wakes::SEARCH),
@@ -289,7 +289,7 @@ impl Ordinary<'_> {
 }
 
 struct Reserved<'a> {
-    road: &'a Road,
+    bench: &'a Bench,
     me: usize,
     searching: bool,
     /// It has found an offered set beside busy members, and leads it.
@@ -300,25 +300,25 @@ struct Reserved<'a> {
 
 impl Reserved<'_> {
     fn number(&self) -> usize {
-        self.road.parkers[ORDINARY].len() + self.me
+        self.bench.parkers[ORDINARY].len() + self.me
     }
 
     /// `Worker::run_reserved`.
-    fn ride(&mut self) -> Option<Stuck> {
-        let road = self.road;
+    fn run(&mut self) -> Option<Stuck> {
+        let bench = self.bench;
         loop {
             let leads = core::mem::take(&mut self.leads);
             if leads {
                 store_load_barrier();
             }
             if leads
-                && !road.lane.any()
-                && !road.wake_ordinary_to_lead()
-                && let Some(mut lead) = road.set.try_lead(self.number())
+                && !bench.lane.any()
+                && !bench.wake_ordinary_to_lead()
+                && let Some(mut lead) = bench.set.try_lead(self.number())
             {
                 self.give_up_search();
                 lead.set.source.arm();
-                if !road.lane.any() && !self.may_end {
+                if !bench.lane.any() && !self.may_end {
                     let _events = lead.wait(None);
                 }
                 lead.set.source.disarm();
@@ -327,7 +327,7 @@ impl Reserved<'_> {
                     return None;
                 }
                 self.hand_over(lead);
-            } else if road.lane.take() {
+            } else if bench.lane.take() {
                 return Some(self.handle());
             } else {
                 self.follow();
@@ -339,19 +339,19 @@ impl Reserved<'_> {
     fn hand_over(&self, lead: crate::pool::leader::Leadership<'_>) {
         lead.promote();
         store_load_barrier();
-        self.road.wake_ordinary_to_lead();
+        self.bench.wake_ordinary_to_lead();
     }
 
     fn handle(&mut self) -> Stuck {
         if core::mem::take(&mut self.searching) {
-            self.road.words[RESERVED].stop_searching();
-            if self.road.lane.any() {
-                self.road.call_for_lane();
+            self.bench.words[RESERVED].stop_searching();
+            if self.bench.lane.any() {
+                self.bench.call_for_lane();
             }
         }
         store_load_barrier();
-        if self.road.is_unwatched() && self.road.set.is_offered() {
-            self.road.arm_watch();
+        if self.bench.is_unwatched() && self.bench.set.is_offered() {
+            self.bench.arm_watch();
         }
         Stuck::Lane
     }
@@ -360,64 +360,64 @@ impl Reserved<'_> {
         if !core::mem::take(&mut self.searching) {
             return false;
         }
-        self.road.words[RESERVED].stop_searching();
-        self.road.lane.any()
+        self.bench.words[RESERVED].stop_searching();
+        self.bench.lane.any()
     }
 
-    /// `Worker::{follow, sleep, nap, watch, end_watch}` and `Shared::{see_to_a_watch,
+    /// `Worker::{follow, park_once, watch, end_watch}` and `Ready::{see_to_a_watch,
     /// is_better_unwatched}`.
     fn follow(&mut self) {
-        let road = self.road;
+        let bench = self.bench;
         if self.give_up_search() {
             return;
         }
-        road.words[RESERVED].announce(self.me);
+        bench.words[RESERVED].announce(self.me);
         self.rest();
     }
 
     /// Being announced.
     fn rest(&mut self) {
-        let road = self.road;
-        let word = &road.words[RESERVED];
+        let bench = self.bench;
+        let word = &bench.words[RESERVED];
         loop {
-            if road.lane.any() {
+            if bench.lane.any() {
                 if word.retract(self.me) {
                     return;
                 }
-            } else if road.is_unwatched() {
-                let offered = road.set.is_offered();
-                if road.words[ORDINARY].has_sleeper() || road.is_polling() {
-                    if offered || road.other.any() || road.held.any() {
-                        road.arm_watch();
+            } else if bench.is_unwatched() {
+                let offered = bench.set.is_offered();
+                if bench.words[ORDINARY].has_parked() || bench.is_polling() {
+                    if offered || bench.other.any() || bench.held.any() {
+                        bench.arm_watch();
                     }
                 } else if offered {
-                    road.arm(RESERVED);
+                    bench.arm(RESERVED);
                 }
             }
-            let wakes = road.parkers[RESERVED][self.me].park(None);
+            let wakes = bench.parkers[RESERVED][self.me].park(None);
             let mut news = wakes;
             while wakes.contains(Wakes::OFF_WATCH) && !news.contains(Wakes::WATCH) {
-                news = road.parkers[RESERVED][self.me].park(None);
+                news = bench.parkers[RESERVED][self.me].park(None);
             }
             if wakes.contains(Wakes::SEARCH) {
                 self.searching = true;
                 return;
             }
-            let wakes = road.parkers[RESERVED][self.me].park(Some(Duration::ZERO));
+            let wakes = bench.parkers[RESERVED][self.me].park(Some(Duration::ZERO));
             if wakes.is_call() {
                 self.searching = true;
                 return;
             }
-            if !road.words[ORDINARY].has_sleeper() && road.set.is_offered() {
+            if !bench.words[ORDINARY].has_parked() && bench.set.is_offered() {
                 self.leads = true;
                 if word.leave_watch(self.me).is_none() {
-                    while !road.parkers[RESERVED][self.me].park(None).is_call() {}
+                    while !bench.parkers[RESERVED][self.me].park(None).is_call() {}
                     self.searching = true;
                 }
                 return;
             }
             if !word.end_watch(self.me) {
-                while !road.parkers[RESERVED][self.me].park(None).is_call() {}
+                while !bench.parkers[RESERVED][self.me].park(None).is_call() {}
                 self.searching = true;
                 return;
             }
@@ -425,20 +425,20 @@ impl Reserved<'_> {
     }
 }
 
-fn ordinary(road: &Arc<Road>, me: usize) -> thread::JoinHandle<Stuck> {
-    let road = road.clone();
-    let ride = move || {
-        let mut member = Ordinary { road: &road, me, searching: false, rescuing: false };
-        member.ride()
+fn ordinary(bench: &Arc<Bench>, me: usize) -> thread::JoinHandle<Stuck> {
+    let bench = bench.clone();
+    let run = move || {
+        let mut member = Ordinary { bench: &bench, me, searching: false, rescuing: false };
+        member.run()
     };
-    thread::spawn(ride)
+    thread::spawn(run)
 }
 
-fn reserved(road: &Arc<Road>, may_end: bool) -> thread::JoinHandle<Option<Stuck>> {
-    let road = road.clone();
-    let ride =
-        move || Reserved { road: &road, me: 0, searching: false, leads: false, may_end }.ride();
-    thread::spawn(ride)
+fn reserved(bench: &Arc<Bench>, may_end: bool) -> thread::JoinHandle<Option<Stuck>> {
+    let bench = bench.clone();
+    let run =
+        move || Reserved { bench: &bench, me: 0, searching: false, leads: false, may_end }.run();
+    thread::spawn(run)
 }
 
 /// Goal: a task of the lane and another one reach a member each, whoever wakes first. Method: two posts
@@ -447,16 +447,16 @@ fn reserved(road: &Arc<Road>, may_end: bool) -> thread::JoinHandle<Option<Stuck>
 #[test]
 fn each_task_finds_a_member_that_may_run_it() {
     explore(2, || {
-        let road = Road::new(1, 1);
-        let (first, second) = (ordinary(&road, 0), reserved(&road, false));
+        let bench = Bench::new(1, 1);
+        let (first, second) = (ordinary(&bench, 0), reserved(&bench, false));
         let poster = {
-            let road = road.clone();
-            thread::spawn(move || road.post_other())
+            let bench = bench.clone();
+            thread::spawn(move || bench.post_other())
         };
-        road.post_to_lane();
+        bench.post_to_lane();
         poster.join().unwrap();
         if first.join().unwrap() == Stuck::Lane {
-            road.post_to_lane();
+            bench.post_to_lane();
         }
         assert_eq!(second.join().unwrap(), Some(Stuck::Lane));
     });
@@ -468,67 +468,77 @@ fn each_task_finds_a_member_that_may_run_it() {
 #[test]
 fn a_mark_that_was_relied_on_is_answered_for() {
     explore(2, || {
-        let road = Road::new(1, 1);
+        let bench = Bench::new(1, 1);
         let second = {
-            let road = road.clone();
-            let ride = move || {
-                let mut member =
-                    Reserved { road: &road, me: 0, searching: false, leads: true, may_end: false };
-                member.ride()
+            let bench = bench.clone();
+            let run = move || {
+                let mut member = Reserved {
+                    bench: &bench,
+                    me: 0,
+                    searching: false,
+                    leads: true,
+                    may_end: false,
+                };
+                member.run()
             };
-            thread::spawn(ride)
+            thread::spawn(run)
         };
-        let first = ordinary(&road, 0);
-        road.post_other();
-        road.post_to_lane();
+        let first = ordinary(&bench, 0);
+        bench.post_other();
+        bench.post_to_lane();
         if first.join().unwrap() == Stuck::Lane {
-            road.post_to_lane();
+            bench.post_to_lane();
         }
         assert_eq!(second.join().unwrap(), Some(Stuck::Lane));
     });
 }
 
 /// Goal: a set that an ordinary member offers before it gets stuck is led by the reserved one. Method:
-/// one of each; the reserved one ends when it leads, and sleeps for ever if nobody armed it.
+/// one of each; the reserved one ends when it leads, and is parked for ever if no thread armed it.
 #[test]
 fn a_reserved_watch_leads_what_a_stuck_member_offers() {
     explore(3, || {
-        let road = Road::new(1, 1);
-        let second = reserved(&road, true);
-        let first = ordinary(&road, 0);
-        road.post_other();
+        let bench = Bench::new(1, 1);
+        let second = reserved(&bench, true);
+        let first = ordinary(&bench, 0);
+        bench.post_other();
         assert_eq!(first.join().unwrap(), Stuck::Other);
         assert_eq!(second.join().unwrap(), None);
     });
 }
 
-/// Goal: a hand whose owner saw a reserved thread watch, and an ordinary leader that slept because of
+/// Goal: a local queue whose owner saw a reserved thread watch, and an ordinary leader that waited because of
 /// it, come together when that watch ends. Method: the reserved member begins as the watch; an ordinary
 /// one leads; a third gets stuck.
 #[test]
-fn a_reserved_watch_that_ends_leaves_no_hand_beside_a_leader() {
+fn a_reserved_watch_that_ends_leaves_no_queue_beside_a_leader() {
     explore(2, || {
-        let road = Road::new(1, 1);
-        road.words[RESERVED].announce(0);
-        road.arm(RESERVED);
+        let bench = Bench::new(1, 1);
+        bench.words[RESERVED].announce(0);
+        bench.arm(RESERVED);
         let second = {
-            let road = road.clone();
-            let ride = move || {
-                let _told = road.parkers[RESERVED][0].park(None);
-                let mut member =
-                    Reserved { road: &road, me: 0, searching: false, leads: false, may_end: false };
-                member.searching = !road.words[RESERVED].end_watch(0);
+            let bench = bench.clone();
+            let run = move || {
+                let _told = bench.parkers[RESERVED][0].park(None);
+                let mut member = Reserved {
+                    bench: &bench,
+                    me: 0,
+                    searching: false,
+                    leads: false,
+                    may_end: false,
+                };
+                member.searching = !bench.words[RESERVED].end_watch(0);
                 if !member.searching {
                     member.rest();
                 }
-                member.ride()
+                member.run()
             };
-            thread::spawn(ride)
+            thread::spawn(run)
         };
-        let first = ordinary(&road, 0);
-        road.get_stuck_with_a_hand();
+        let first = ordinary(&bench, 0);
+        bench.get_stuck_with_a_queue();
         assert_eq!(first.join().unwrap(), Stuck::Other);
-        road.post_to_lane();
+        bench.post_to_lane();
         assert_eq!(second.join().unwrap(), Some(Stuck::Lane));
     });
 }

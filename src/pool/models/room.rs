@@ -1,7 +1,7 @@
 //! Producers that wait for room: each is woken when there is some, and when there will be none.
 //!
 //! `Shared::{post, drain}` and a lane of one place are the real ones; the consumer takes the steps of
-//! `Worker::claim_tasks`. A producer that sleeps on is a deadlock.
+//! `Worker::claim_tasks`. A producer that waits on is a deadlock.
 //!
 //! # Seeded faults
 //!
@@ -10,24 +10,25 @@
 //!
 //! | race | fault | how it shows |
 //! |---|---|---|
-//! | producers that wait for room | no barrier in the producer, or in the consumer | a producer sleeps beside free places |
-//! |  | a drain dismisses nobody | a producer sleeps for ever |
+//! | producers that wait for room | no barrier in the producer, or in the consumer | a producer waits beside free places |
+//! |  | a drain dismisses nobody | a producer waits for ever |
 
 use super::explore;
-use super::house::{House, Record};
+use super::fixture::{Fixture, Record};
 use crate::pool::Shared;
-use crate::queue::{Claimed, Hand, Lane, Turn};
+use crate::queue::{Claimed, Lane, LocalQueue, Turn};
 use loom::thread;
 use std::sync::Arc;
 
 /// A producer that waits if it has to. Whether its task was accepted.
-fn producer(house: &House) -> thread::JoinHandle<bool> {
-    house.spawn(|shared, record: &Arc<Record>| shared.post(Lane::Normal, record.closure()).is_ok())
+fn producer(fixture: &Fixture) -> thread::JoinHandle<bool> {
+    fixture
+        .spawn(|shared, record: &Arc<Record>| shared.post(Lane::Normal, record.closure()).is_ok())
 }
 
 /// Claims one task and runs it. False: none was there.
 fn consume(shared: &Shared) -> bool {
-    match shared.ready.tasks.claim(&Hand::new(), &mut Turn::default(), 1) {
+    match shared.ready.tasks.claim(&LocalQueue::new(), &mut Turn::default(), 1) {
         Claimed::Some(task) => {
             shared.rooms.made_room(&shared.ready.tasks);
             task.into_task().run();
@@ -41,13 +42,13 @@ fn consume(shared: &Shared) -> bool {
 #[test]
 fn a_producer_gets_the_room_that_is_made() {
     explore(3, || {
-        let house = House::new(1, 1);
-        assert!(house.post());
-        let producer = producer(&house);
-        assert!(consume(&house.shared));
+        let fixture = Fixture::new(1, 1);
+        assert!(fixture.post());
+        let producer = producer(&fixture);
+        assert!(consume(&fixture.shared));
         assert!(producer.join().unwrap());
-        assert!(consume(&house.shared));
-        house.is_closed(2, 0);
+        assert!(consume(&fixture.shared));
+        fixture.is_closed(2, 0);
     });
 }
 
@@ -56,17 +57,17 @@ fn a_producer_gets_the_room_that_is_made() {
 #[test]
 fn two_producers_get_a_place_each() {
     explore(2, || {
-        let house = House::new(1, 1);
-        assert!(house.post());
-        let producers = [(); 2].map(|()| producer(&house));
-        while house.record.runs() < 2 {
-            if !consume(&house.shared) {
+        let fixture = Fixture::new(1, 1);
+        assert!(fixture.post());
+        let producers = [(); 2].map(|()| producer(&fixture));
+        while fixture.record.runs() < 2 {
+            if !consume(&fixture.shared) {
                 thread::yield_now();
             }
         }
         assert!(producers.into_iter().all(|producer| producer.join().unwrap()));
-        assert!(consume(&house.shared));
-        house.is_closed(3, 0);
+        assert!(consume(&fixture.shared));
+        fixture.is_closed(3, 0);
     });
 }
 
@@ -74,14 +75,14 @@ fn two_producers_get_a_place_each() {
 #[test]
 fn a_drain_sends_producers_home() {
     explore(3, || {
-        let house = House::new(1, 1);
-        assert!(house.post());
-        let producer = producer(&house);
-        house.shared.drain(u64::MAX - 1);
+        let fixture = Fixture::new(1, 1);
+        assert!(fixture.post());
+        let producer = producer(&fixture);
+        fixture.shared.drain(u64::MAX - 1);
         assert!(!producer.join().unwrap());
-        house.shared.stop();
-        house.shared.sweep();
-        house.is_closed(1, 1);
+        fixture.shared.stop();
+        fixture.shared.sweep();
+        fixture.is_closed(1, 1);
     });
 }
 
@@ -90,14 +91,14 @@ fn a_drain_sends_producers_home() {
 #[test]
 fn a_drain_sends_producers_of_strands_home() {
     explore(2, || {
-        let house = House::new(1, 1);
-        let strand = house.strand();
-        strand.post(house.record.closure()).unwrap();
-        let producer = house.spawn(move |_, record| strand.post(record.closure()).is_ok());
-        house.shared.drain(u64::MAX - 1);
+        let fixture = Fixture::new(1, 1);
+        let strand = fixture.strand();
+        strand.post(fixture.record.closure()).unwrap();
+        let producer = fixture.spawn(move |_, record| strand.post(record.closure()).is_ok());
+        fixture.shared.drain(u64::MAX - 1);
         assert!(!producer.join().unwrap());
-        house.shared.stop();
-        house.shared.sweep();
-        house.is_closed(1, 1);
+        fixture.shared.stop();
+        fixture.shared.sweep();
+        fixture.is_closed(1, 1);
     });
 }

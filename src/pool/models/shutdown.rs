@@ -2,7 +2,7 @@
 //! a drain ends when all has ended, not before, and not never.
 //!
 //! The pool's state is the real one, by a clock that stands still. `Follower` takes the steps of
-//! `Worker::{step, run_activation, follow, sleep, leave}`; the model of a whole pool runs
+//! `Worker::{step, run_activation, follow, park_once, leave}`; the model of a whole pool runs
 //! `Worker::run` itself. A drain that does not end is a deadlock.
 //!
 //! # Seeded faults
@@ -12,13 +12,13 @@
 //!
 //! | race | fault | how it shows |
 //! |---|---|---|
-//! | post against shutdown | hands are not swept | a task is neither run nor cancelled |
+//! | post against shutdown | local queues are not swept | a task is neither run nor cancelled |
 //! |  | strands are looked at before members | a drain ends while a task has just posted |
 //! |  | no barrier in a post to a strand; no look after a refused one | a drain ends too early, or not by itself |
 //! |  | a strand ends when it was seen empty *before* its close | its last task is cancelled |
 
 use super::explore;
-use super::house::{House, post};
+use super::fixture::{Fixture, post};
 use crate::pool::ThreadRole;
 use crate::pool::{Shared, context};
 use crate::queue::{Claimed, Lane, Taken, Turn};
@@ -34,9 +34,9 @@ const LONG: u64 = u64::MAX - 1;
 struct Follower<'a>(&'a Shared);
 
 impl Follower<'_> {
-    fn ride(&self) {
+    fn run(&self) {
         while !self.0.end.is_stopping() {
-            if !House::run_next(self.0) {
+            if !Fixture::run_next(self.0) {
                 self.follow();
             }
         }
@@ -45,22 +45,22 @@ impl Follower<'_> {
     fn follow(&self) {
         let shared = self.0;
         let (word, me) = shared.ready.members.place(0);
-        let seat = &shared.ready.members[0];
-        seat.set_role(ThreadRole::Follower);
+        let member = &shared.ready.members[0];
+        member.set_role(ThreadRole::Follower);
         word.announce(me);
         let busy = !shared.ready.handles.stack.is_empty() || shared.end.is_stopping();
         if busy || shared.is_drained() {
             if word.retract(me) {
-                return if busy { seat.set_role(ThreadRole::Leader) } else { shared.stop() };
+                return if busy { member.set_role(ThreadRole::Leader) } else { shared.stop() };
             }
         }
-        let wakes = seat.parker.park(None);
+        let wakes = member.parker.park(None);
         if wakes.is_call() {
             word.stop_searching();
         } else {
             let _called = word.retract(me);
         }
-        seat.set_role(ThreadRole::Leader);
+        member.set_role(ThreadRole::Leader);
     }
 }
 
@@ -70,44 +70,44 @@ impl Follower<'_> {
 #[test]
 fn a_post_against_a_drain_runs_or_comes_back() {
     explore(1, || {
-        let house = House::new(1, 1);
-        let member = house.start(0);
-        let poster = house.spawn(|shared, record| usize::from(post(shared, record)));
-        house.shared.drain(LONG);
+        let fixture = Fixture::new(1, 1);
+        let member = fixture.start(0);
+        let poster = fixture.spawn(|shared, record| usize::from(post(shared, record)));
+        fixture.shared.drain(LONG);
         let accepted = poster.join().unwrap();
         member.join().unwrap();
-        assert!(house.shared.end.ended_drained());
-        assert_eq!(house.record.runs(), accepted);
-        house.is_closed(accepted, 1 - accepted);
+        assert!(fixture.shared.end.ended_drained());
+        assert_eq!(fixture.record.runs(), accepted);
+        fixture.is_closed(accepted, 1 - accepted);
     });
 }
 
 /// Goal: when a pool stops, each accepted task is run, or cancelled by its member, by whoever sweeps,
-/// or out of the hand of a member that is stuck; once, and by whomever. Method: a member that has
+/// or out of the local queue of a member that is stuck; once, and by whomever. Method: a member that has
 /// claimed two tasks and runs them, or is stuck in the first, and a post, against stop and sweep.
 fn a_stop_forgets_no_task(stuck: bool) {
     explore(2, move || {
-        let house = House::new(1, 4);
-        let before = [(); 2].map(|()| usize::from(house.post()));
-        let member = house.spawn(move |shared, _| {
-            let hand = &shared.ready.members[0].hand;
-            let claimed = shared.ready.tasks.claim(hand, &mut Turn::default(), 2);
+        let fixture = Fixture::new(1, 4);
+        let before = [(); 2].map(|()| usize::from(fixture.post()));
+        let member = fixture.spawn(move |shared, _| {
+            let local = &shared.ready.members[0].local;
+            let claimed = shared.ready.tasks.claim(local, &mut Turn::default(), 2);
             if let Claimed::Some(task) = claimed {
                 task.into_task().run();
             }
             // `Worker::run_tasks`, then `leave`.
-            while !stuck && let Some(task) = hand.next().map(Taken::into_task) {
+            while !stuck && let Some(task) = local.next().map(Taken::into_task) {
                 if shared.end.is_stopping() { shared.counters.cancel(task) } else { task.run() }
             }
         });
-        let poster = house.spawn(|shared, record| usize::from(post(shared, record)));
-        house.shared.stop();
-        house.shared.sweep();
+        let poster = fixture.spawn(|shared, record| usize::from(post(shared, record)));
+        fixture.shared.stop();
+        fixture.shared.sweep();
         member.join().unwrap();
         let accepted = before.iter().sum::<usize>() + poster.join().unwrap();
         // Whoever leaves last.
-        house.shared.sweep();
-        house.is_closed(accepted, 3 - accepted);
+        fixture.shared.sweep();
+        fixture.is_closed(accepted, 3 - accepted);
     });
 }
 
@@ -127,44 +127,44 @@ fn a_stop_forgets_no_task_of_a_member_that_is_stuck() {
 #[test]
 fn a_drain_sees_what_is_being_stolen() {
     explore(3, || {
-        let house = House::new(2, 4);
+        let fixture = Fixture::new(2, 4);
         let done = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
         for which in [0, 1] {
             let done = done.clone();
             // Relaxed: that the drain orders it is what is to be shown.
             let work = move || done[which].store(1, Relaxed);
-            assert!(house.shared.try_post(Lane::Normal, work).is_ok());
+            assert!(fixture.shared.try_post(Lane::Normal, work).is_ok());
         }
-        let seat = &house.shared.ready.members[1];
-        seat.set_role(ThreadRole::Task);
-        let claimed = house.shared.ready.tasks.claim(&seat.hand, &mut Turn::default(), 2);
+        let member = &fixture.shared.ready.members[1];
+        member.set_role(ThreadRole::Task);
+        let claimed = fixture.shared.ready.tasks.claim(&member.local, &mut Turn::default(), 2);
         let Claimed::Some(task) = claimed else { panic!("two were there") };
         let task = task.into_task();
-        house.shared.drain(LONG);
-        let thief = house.spawn(|shared, _| {
+        fixture.shared.drain(LONG);
+        let thief = fixture.spawn(|shared, _| {
             let [thief, victim] = &shared.ready.members[..] else { panic!("two members") };
             thief.set_role(ThreadRole::Task);
-            if let Some(task) = victim.hand.steal(&thief.hand) {
+            if let Some(task) = victim.local.steal(&thief.local) {
                 task.run();
             }
             thief.set_role(ThreadRole::Follower);
         });
-        let victim = house.spawn(move |shared, _| {
+        let victim = fixture.spawn(move |shared, _| {
             task.run();
-            let seat = &shared.ready.members[1];
-            if let Some(task) = seat.hand.next() {
+            let member = &shared.ready.members[1];
+            if let Some(task) = member.local.next() {
                 task.into_task().run();
             }
-            seat.set_role(ThreadRole::Follower);
+            member.set_role(ThreadRole::Follower);
         });
         // loom tries the others first, and comes to the reversals from there: not the other way round.
         thread::yield_now();
-        if house.shared.is_drained() {
+        if fixture.shared.is_drained() {
             assert!(done.iter().all(|done| done.load(Relaxed) == 1));
         }
         victim.join().unwrap();
         thief.join().unwrap();
-        assert!(house.shared.is_drained());
+        assert!(fixture.shared.is_drained());
     });
 }
 
@@ -173,25 +173,25 @@ fn a_drain_sees_what_is_being_stolen() {
 #[test]
 fn a_drain_sees_what_tasks_post() {
     explore(3, || {
-        let house = House::new(1, 4);
-        let strand = house.strand();
-        let seat = &house.shared.ready.members[0];
-        seat.set_role(ThreadRole::Task);
-        house.shared.drain(LONG);
+        let fixture = Fixture::new(1, 4);
+        let strand = fixture.strand();
+        let member = &fixture.shared.ready.members[0];
+        member.set_role(ThreadRole::Task);
+        fixture.shared.drain(LONG);
         // loom's threads are one to the system, so all of them are inside; only the member posts.
-        let _inside = context::enter(&house.shared, 0);
-        let member = house.spawn(move |shared, record| {
-            let seat = &shared.ready.members[0];
+        let _inside = context::enter(&fixture.shared, 0);
+        let member = fixture.spawn(move |shared, record| {
+            let member = &shared.ready.members[0];
             strand.post(record.closure()).unwrap();
-            seat.set_role(ThreadRole::Leader);
-            assert!(House::run_next(shared));
-            seat.set_role(ThreadRole::Follower);
+            member.set_role(ThreadRole::Leader);
+            assert!(Fixture::run_next(shared));
+            member.set_role(ThreadRole::Follower);
         });
-        if house.shared.is_drained() {
-            assert_eq!(house.record.runs(), 1);
+        if fixture.shared.is_drained() {
+            assert_eq!(fixture.record.runs(), 1);
         }
         member.join().unwrap();
-        assert!(house.shared.is_drained());
+        assert!(fixture.shared.is_drained());
     });
 }
 
@@ -201,36 +201,36 @@ fn a_drain_sees_what_tasks_post() {
 #[test]
 fn a_post_to_a_strand_against_a_drain_runs_or_comes_back() {
     explore(2, || {
-        let house = House::new(1, 1);
-        let strand = house.strand();
+        let fixture = Fixture::new(1, 1);
+        let strand = fixture.strand();
         let poster =
-            house.spawn(move |_, record| usize::from(strand.try_post(record.closure()).is_ok()));
-        house.shared.drain(LONG);
-        Follower(&house.shared).ride();
+            fixture.spawn(move |_, record| usize::from(strand.try_post(record.closure()).is_ok()));
+        fixture.shared.drain(LONG);
+        Follower(&fixture.shared).run();
         let accepted = poster.join().unwrap();
-        assert_eq!(house.record.runs(), accepted);
-        assert!(house.shared.end.ended_drained());
-        house.shared.sweep();
-        house.is_closed(accepted, 1 - accepted);
+        assert_eq!(fixture.record.runs(), accepted);
+        assert!(fixture.shared.end.ended_drained());
+        fixture.shared.sweep();
+        fixture.is_closed(accepted, 1 - accepted);
     });
 }
 
 /// Goal: a post to a strand that a drain refuses does not keep the drain from ending. Method: the same
-/// against a follower that runs what the strand had, and sleeps.
+/// against a follower that runs what the strand had, and parks.
 #[test]
 fn a_refused_post_to_a_strand_does_not_hold_a_drain_up() {
     explore(2, || {
-        let house = House::new(1, 1);
-        let strand = house.strand();
-        strand.post(house.record.closure()).unwrap();
-        house.shared.drain(LONG);
-        let member = house.spawn(|shared, _| Follower(shared).ride());
-        assert!(strand.try_post(house.record.closure()).is_err());
+        let fixture = Fixture::new(1, 1);
+        let strand = fixture.strand();
+        strand.post(fixture.record.closure()).unwrap();
+        fixture.shared.drain(LONG);
+        let member = fixture.spawn(|shared, _| Follower(shared).run());
+        assert!(strand.try_post(fixture.record.closure()).is_err());
         member.join().unwrap();
-        assert_eq!(house.record.runs(), 1);
-        assert!(house.shared.end.ended_drained());
-        house.shared.sweep();
-        house.is_closed(1, 1);
+        assert_eq!(fixture.record.runs(), 1);
+        assert!(fixture.shared.end.ended_drained());
+        fixture.shared.sweep();
+        fixture.is_closed(1, 1);
     });
 }
 
@@ -239,16 +239,16 @@ fn a_refused_post_to_a_strand_does_not_hold_a_drain_up() {
 #[test]
 fn a_dropped_strand_runs_its_last_task() {
     explore(3, || {
-        let house = House::new(1, 2);
-        let strand = house.strand();
-        strand.post(house.record.closure()).unwrap();
-        let runner = house.spawn(|shared, _| House::run_next(shared));
-        strand.post(house.record.closure()).unwrap();
+        let fixture = Fixture::new(1, 2);
+        let strand = fixture.strand();
+        strand.post(fixture.record.closure()).unwrap();
+        let runner = fixture.spawn(|shared, _| Fixture::run_next(shared));
+        strand.post(fixture.record.closure()).unwrap();
         drop(strand);
         runner.join().unwrap();
-        while House::run_next(&house.shared) {}
-        assert_eq!(house.record.runs(), 2);
-        assert_eq!(house.shared.ready.handles.slots.in_use(), 0, "it has ended");
-        house.is_closed(2, 0);
+        while Fixture::run_next(&fixture.shared) {}
+        assert_eq!(fixture.record.runs(), 2);
+        assert_eq!(fixture.shared.ready.handles.slots.in_use(), 0, "it has ended");
+        fixture.is_closed(2, 0);
     });
 }

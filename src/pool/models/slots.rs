@@ -2,7 +2,7 @@
 //! touches nobody else's tenancy.
 //!
 //! The table, its words and the ready stack are the real ones; `Bench` takes the steps of
-//! `Shared::{finish, end_registering, close, dispose, bury, take_once}`, `Worker::run_activation`, `Handle::fetch` and
+//! `Handles::{finish, end_registering, close, dispose, bury, take_once}`, `Worker::run_activation`, `Handle::fetch` and
 //! the expiry in `Leadership::sort_out`, without an event source. loom reports a payload that two
 //! threads are in.
 //!

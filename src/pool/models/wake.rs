@@ -1,8 +1,8 @@
-//! The wake word: no published work lies beside sleeping members.
+//! The wake word: no published work lies beside parked members.
 //!
-//! `Member` takes the steps of `Worker::{step, follow, sleep, woken, found_work, give_up_search,
+//! `Member` takes the steps of `Worker::{step, follow, park_once, woken, found_work, give_up_search,
 //! watch, tick, leave_watch, end_watch, leave}`, with the real [`WakeWord`] and [`Parker`]. Ready
-//! work is a count, and what others hold (a hand, a chain, an offered set) is another one.
+//! work is a count, and what others hold (a local queue, a chain, an offered set) is another one.
 //!
 //! # Seeded faults
 //!
@@ -11,11 +11,11 @@
 //!
 //! | race | fault | how it shows |
 //! |---|---|---|
-//! | wake word: leave | no barrier after announcing sleep | a task lies beside sleepers |
-//! | clear | no barrier after giving the searching mark up | deadlock: both members asleep |
-//! | time-out | no barrier after the watch ends | a hand lies beside a sleeper |
+//! | wake word: leave | no barrier after announcing parking | a task lies beside parked members |
+//! | clear | no barrier after giving the searching mark up | deadlock: both members parked |
+//! | time-out | no barrier after the watch ends | a local queue lies beside a parked member |
 //! | threads that are set aside | nobody is called back, or only some are | deadlock |
-//! |  | the searching mark is kept; a watch that steps aside does not hand on | a task, or a hand, lies beside a sleeper |
+//! |  | the searching mark is kept; a watch that steps aside does not hand on | a task, or a local queue, lies beside a parked member |
 
 use super::explore;
 use super::heap::Heap;
@@ -27,18 +27,18 @@ use core::time::Duration;
 use loom::thread;
 use std::sync::Arc;
 
-struct Crew {
+struct Group {
     word: WakeWord,
     parkers: Vec<Parker>,
     /// What anybody finds: lanes, surplus, stack.
     ready: Heap,
-    /// What only searchers and the watch find: other members' hands.
+    /// What only searchers and the watch find: other members' local queues.
     held: Heap,
     /// How many members are active, where that changes.
     active: Option<AtomicUsize>,
 }
 
-impl Crew {
+impl Group {
     fn new(members: usize) -> Arc<Self> {
         Self::with_active(members, None)
     }
@@ -53,7 +53,7 @@ impl Crew {
         })
     }
 
-    /// `Crew::{wake_one, call}`.
+    /// `Members::{wake_one, call}`.
     fn wake_one(&self) {
         if let Ok(taken) = self.word.wake_one() {
             let off = if taken.was_watch { Wakes::OFF_WATCH } else { Wakes::SEARCH };
@@ -61,7 +61,7 @@ impl Crew {
         }
     }
 
-    /// `Crew::arm_watch`.
+    /// `Members::arm_watch`.
     fn arm_watch(&self) {
         self.pass_watch(self.word.arm_watch(false));
     }
@@ -79,7 +79,7 @@ impl Crew {
         self.wake_one();
     }
 
-    /// `Shared::set_active`.
+    /// `Places::set_active`.
     fn set_active(&self, active: usize) {
         let all = self.active.as_ref().expect("a number that changes");
         let before = all.swap(active, AcqRel);
@@ -90,7 +90,7 @@ impl Crew {
     }
 
     /// A member claims work and is stuck at once: `Worker::claim_tasks`, `before_user_code`.
-    fn get_stuck_with_a_hand(&self) {
+    fn get_stuck_with_a_queue(&self) {
         self.held.add();
         store_load_barrier();
         if self.word.is_unwatched() {
@@ -101,7 +101,7 @@ impl Crew {
 
 /// One member, until it has something to handle: its handler never returns.
 struct Member<'a> {
-    crew: &'a Crew,
+    group: &'a Group,
     me: usize,
     searching: bool,
     /// Was the watch and is not any more.
@@ -120,21 +120,21 @@ enum End {
 }
 
 impl<'a> Member<'a> {
-    fn new(crew: &'a Crew, me: usize) -> Self {
-        Self { crew, me, searching: false, left_watch: false, host: false, returns: false }
+    fn new(group: &'a Group, me: usize) -> Self {
+        Self { group, me, searching: false, left_watch: false, host: false, returns: false }
     }
 
     /// `Worker::{run, step}`.
-    fn ride(&mut self) -> End {
+    fn run(&mut self) -> End {
         loop {
             if self.is_set_aside() {
                 self.stand_aside();
-            } else if self.crew.ready.take() {
+            } else if self.group.ready.take() {
                 self.before_user_code();
                 if !self.returns {
                     return End::Handles;
                 }
-            } else if self.searching && self.crew.held.take() {
+            } else if self.searching && self.group.held.take() {
                 self.before_user_code();
                 return End::Handles;
             } else if let Some(end) = self.follow() {
@@ -143,33 +143,33 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// `Shared::is_set_aside`.
+    /// `Worker::is_set_aside`.
     fn is_set_aside(&self) -> bool {
-        self.crew.active.as_ref().is_some_and(|active| self.me >= active.load(Relaxed))
+        self.group.active.as_ref().is_some_and(|active| self.me >= active.load(Relaxed))
     }
 
     /// `Worker::{stand_aside, put_down}`.
     fn stand_aside(&mut self) {
         let _left = self.leave();
         while self.is_set_aside() {
-            let _woken = self.crew.parkers[self.me].park(None);
+            let _woken = self.group.parkers[self.me].park(None);
         }
     }
 
     /// `Worker::{before_user_code, found_work, arm_watch}`.
     fn before_user_code(&mut self) {
-        let crew = self.crew;
+        let group = self.group;
         if self.searching {
             self.searching = false;
-            crew.word.stop_searching();
-            if crew.ready.any() {
-                crew.wake_one();
+            group.word.stop_searching();
+            if group.ready.any() {
+                group.wake_one();
             }
         }
         if core::mem::take(&mut self.left_watch) {
             store_load_barrier();
-            if crew.word.is_unwatched() && (crew.ready.any() || crew.held.any()) {
-                crew.arm_watch();
+            if group.word.is_unwatched() && (group.ready.any() || group.held.any()) {
+                group.arm_watch();
             }
         }
     }
@@ -177,38 +177,38 @@ impl<'a> Member<'a> {
     /// `Worker::{follow, give_up_search}`.
     fn follow(&mut self) -> Option<End> {
         if core::mem::take(&mut self.searching) {
-            self.crew.word.stop_searching();
-            if self.crew.ready.any() {
+            self.group.word.stop_searching();
+            if self.group.ready.any() {
                 return None;
             }
         }
-        self.crew.word.announce(self.me);
-        self.sleep()
+        self.group.word.announce(self.me);
+        self.park()
     }
 
-    /// `Worker::sleep`.
-    fn sleep(&mut self) -> Option<End> {
-        let crew = self.crew;
-        if crew.ready.any() || self.is_set_aside() {
-            if crew.word.retract(self.me) {
+    /// `Worker::park_once`.
+    fn park(&mut self) -> Option<End> {
+        let group = self.group;
+        if group.ready.any() || self.is_set_aside() {
+            if group.word.retract(self.me) {
                 return None;
             }
-        } else if crew.held.any() && crew.word.is_unwatched() {
-            crew.arm_watch();
+        } else if group.held.any() && group.word.is_unwatched() {
+            group.arm_watch();
         }
         let time = self.host.then_some(Duration::ZERO);
-        let wakes = crew.parkers[self.me].park(time);
+        let wakes = group.parkers[self.me].park(time);
         self.woken(wakes)
     }
 
     /// `Worker::woken`.
     fn woken(&mut self, mut wakes: Wakes) -> Option<End> {
-        while !wakes.is_call() && !self.crew.word.retract(self.me) {
-            wakes = self.crew.parkers[self.me].park(None);
+        while !wakes.is_call() && !self.group.word.retract(self.me) {
+            wakes = self.group.parkers[self.me].park(None);
         }
         let mut news = wakes;
         while wakes.contains(Wakes::OFF_WATCH) && !news.contains(Wakes::WATCH) {
-            news = self.crew.parkers[self.me].park(None);
+            news = self.group.parkers[self.me].park(None);
         }
         if wakes.contains(Wakes::SEARCH) {
             self.searching = true;
@@ -221,17 +221,17 @@ impl<'a> Member<'a> {
 
     /// `Worker::{watch, tick}`: what it sees twice is stuck, and if it sees nothing all is quiet.
     fn watch(&mut self) -> Option<End> {
-        let crew = self.crew;
-        let parker = &crew.parkers[self.me];
+        let group = self.group;
+        let parker = &group.parkers[self.me];
         let wakes = parker.park(Some(Duration::ZERO));
         if wakes.is_call() {
             return self.called_off(wakes);
         }
-        let stuck = crew.ready.any() || crew.held.any();
+        let stuck = group.ready.any() || group.held.any();
         if stuck || self.host || self.is_set_aside() {
             self.step_in()
-        } else if crew.word.end_watch(self.me) {
-            self.sleep()
+        } else if group.word.end_watch(self.me) {
+            self.park()
         } else {
             self.await_call()
         }
@@ -239,16 +239,16 @@ impl<'a> Member<'a> {
 
     /// `Worker::{leave_watch, rescue}`.
     fn step_in(&mut self) -> Option<End> {
-        let crew = self.crew;
+        let group = self.group;
         self.left_watch = true;
-        match crew.word.leave_watch(self.me) {
-            Some(called) => crew.pass_watch(called),
+        match group.word.leave_watch(self.me) {
+            Some(called) => group.pass_watch(called),
             None => return self.await_call(),
         }
         if self.host {
             return Some(self.leave());
         }
-        if !self.is_set_aside() && crew.held.take() {
+        if !self.is_set_aside() && group.held.take() {
             self.before_user_code();
             return Some(End::Handles);
         }
@@ -258,7 +258,7 @@ impl<'a> Member<'a> {
     /// `Worker::await_call`.
     fn await_call(&mut self) -> Option<End> {
         loop {
-            let wakes = self.crew.parkers[self.me].park(None);
+            let wakes = self.group.parkers[self.me].park(None);
             if wakes.is_call() {
                 return self.called_off(wakes);
             }
@@ -274,28 +274,28 @@ impl<'a> Member<'a> {
 
     /// `Worker::leave`.
     fn leave(&mut self) -> End {
-        let crew = self.crew;
+        let group = self.group;
         if core::mem::take(&mut self.searching) {
-            crew.word.stop_searching();
+            group.word.stop_searching();
         }
         store_load_barrier();
-        if crew.ready.any() {
-            crew.wake_one();
-        } else if crew.held.any() && crew.word.is_unwatched() {
-            crew.arm_watch();
+        if group.ready.any() {
+            group.wake_one();
+        } else if group.held.any() && group.word.is_unwatched() {
+            group.arm_watch();
         }
         End::Left
     }
 }
 
-fn spawn(crew: &Arc<Crew>, me: usize) -> thread::JoinHandle<End> {
-    let crew = crew.clone();
-    thread::spawn(move || Member::new(&crew, me).ride())
+fn spawn(group: &Arc<Group>, me: usize) -> thread::JoinHandle<End> {
+    let group = group.clone();
+    thread::spawn(move || Member::new(&group, me).run())
 }
 
-fn spawn_host(crew: &Arc<Crew>, me: usize) -> thread::JoinHandle<End> {
-    let crew = crew.clone();
-    thread::spawn(move || Member { host: true, ..Member::new(&crew, me) }.ride())
+fn spawn_host(group: &Arc<Group>, me: usize) -> thread::JoinHandle<End> {
+    let group = group.clone();
+    thread::spawn(move || Member { host: true, ..Member::new(&group, me) }.run())
 }
 
 /// Goal: two tasks reach two members, whichever wakes which, though no handler returns. Method:
@@ -304,10 +304,10 @@ fn spawn_host(crew: &Arc<Crew>, me: usize) -> thread::JoinHandle<End> {
 #[test]
 fn each_task_finds_a_member() {
     explore(3, || {
-        let crew = Crew::new(2);
-        let members = [0, 1].map(|me| spawn(&crew, me));
-        crew.submit();
-        crew.submit();
+        let group = Group::new(2);
+        let members = [0, 1].map(|me| spawn(&group, me));
+        group.submit();
+        group.submit();
         for member in members {
             assert_eq!(member.join().unwrap(), End::Handles);
         }
@@ -319,13 +319,13 @@ fn each_task_finds_a_member() {
 #[test]
 fn each_task_of_two_submitters_finds_a_member() {
     explore(2, || {
-        let crew = Crew::new(2);
-        let members = [0, 1].map(|me| spawn(&crew, me));
+        let group = Group::new(2);
+        let members = [0, 1].map(|me| spawn(&group, me));
         let other = {
-            let crew = crew.clone();
-            thread::spawn(move || crew.submit())
+            let group = group.clone();
+            thread::spawn(move || group.submit())
         };
-        crew.submit();
+        group.submit();
         other.join().unwrap();
         for member in members {
             assert_eq!(member.join().unwrap(), End::Handles);
@@ -338,12 +338,12 @@ fn each_task_of_two_submitters_finds_a_member() {
 #[test]
 fn a_host_that_leaves_passes_its_call_on() {
     explore(3, || {
-        let crew = Crew::new(2);
-        let host = spawn_host(&crew, 0);
-        let member = spawn(&crew, 1);
-        crew.submit();
+        let group = Group::new(2);
+        let host = spawn_host(&group, 0);
+        let member = spawn(&group, 1);
+        group.submit();
         if host.join().unwrap() == End::Handles {
-            crew.submit();
+            group.submit();
         }
         assert_eq!(member.join().unwrap(), End::Handles);
     });
@@ -354,33 +354,33 @@ fn a_host_that_leaves_passes_its_call_on() {
 #[test]
 fn the_watch_does_not_end_beside_a_hand() {
     explore(3, || {
-        let crew = Crew::new(1);
+        let group = Group::new(1);
         // The member begins as the watch, armed by somebody who has come back since.
-        crew.word.announce(0);
-        crew.arm_watch();
+        group.word.announce(0);
+        group.arm_watch();
         let member = {
-            let crew = crew.clone();
+            let group = group.clone();
             thread::spawn(move || {
-                let mut member = Member::new(&crew, 0);
-                let wakes = crew.parkers[0].park(None);
-                member.woken(wakes).unwrap_or_else(|| member.ride())
+                let mut member = Member::new(&group, 0);
+                let wakes = group.parkers[0].park(None);
+                member.woken(wakes).unwrap_or_else(|| member.run())
             })
         };
-        crew.get_stuck_with_a_hand();
+        group.get_stuck_with_a_queue();
         assert_eq!(member.join().unwrap(), End::Handles);
     });
 }
 
 /// Goal: a watch that is called away for a task, or steps in, leaves nothing unwatched. Method: a
-/// hand and a task, two members, no handler returns; the call takes the idle one, or the watch, or
+/// local queue and a task, two members, no handler returns; the call takes the idle one, or the watch, or
 /// one that has just been made the watch. Bound 2: a third preemption takes minutes.
 #[test]
 fn the_watch_is_handed_on() {
     explore(2, || {
-        let crew = Crew::new(2);
-        let members = [0, 1].map(|me| spawn(&crew, me));
-        crew.get_stuck_with_a_hand();
-        crew.submit();
+        let group = Group::new(2);
+        let members = [0, 1].map(|me| spawn(&group, me));
+        group.get_stuck_with_a_queue();
+        group.submit();
         for member in members {
             assert_eq!(member.join().unwrap(), End::Handles);
         }
@@ -388,26 +388,26 @@ fn the_watch_is_handed_on() {
 }
 
 /// Goal: news of the watch that is overtaken by a call, which takes the watch away again, does not
-/// pass for a later watch. Method: a thread arms the watch and is back before its hand is needed, then
+/// pass for a later watch. Method: a thread arms the watch and is back before its local queue is needed, then
 /// gets stuck; another submits a task that returns.
 #[test]
 fn a_call_overtakes_the_watch() {
     explore(3, || {
-        let crew = Crew::new(1);
+        let group = Group::new(1);
         let member = {
-            let crew = crew.clone();
-            thread::spawn(move || Member { returns: true, ..Member::new(&crew, 0) }.ride())
+            let group = group.clone();
+            thread::spawn(move || Member { returns: true, ..Member::new(&group, 0) }.run())
         };
         let other = {
-            let crew = crew.clone();
+            let group = group.clone();
             thread::spawn(move || {
-                crew.get_stuck_with_a_hand();
-                if crew.held.take() {
-                    crew.get_stuck_with_a_hand();
+                group.get_stuck_with_a_queue();
+                if group.held.take() {
+                    group.get_stuck_with_a_queue();
                 }
             })
         };
-        crew.submit();
+        group.submit();
         other.join().unwrap();
         assert_eq!(member.join().unwrap(), End::Handles);
     });
@@ -420,12 +420,12 @@ fn a_call_overtakes_the_watch() {
 #[test]
 fn a_call_for_nothing_leaves_no_mark() {
     explore(2, || {
-        let crew = Crew::new(2);
-        let members = [0, 1].map(|me| spawn(&crew, me));
-        crew.get_stuck_with_a_hand();
-        crew.submit();
-        if crew.ready.take() {
-            crew.submit();
+        let group = Group::new(2);
+        let members = [0, 1].map(|me| spawn(&group, me));
+        group.get_stuck_with_a_queue();
+        group.submit();
+        if group.ready.take() {
+            group.submit();
         }
         for member in members {
             assert_eq!(member.join().unwrap(), End::Handles);
@@ -433,17 +433,17 @@ fn a_call_for_nothing_leaves_no_mark() {
     });
 }
 
-/// Goal: a watch that is a host thread, and may leave at any tick, hands the watch on. Method: a hand
+/// Goal: a watch that is a host thread, and may leave at any tick, hands the watch on. Method: a local queue
 /// is left behind while the host parks, watches or leaves.
 #[test]
 fn a_host_hands_the_watch_on() {
     explore(3, || {
-        let crew = Crew::new(2);
-        let host = spawn_host(&crew, 1);
-        let member = spawn(&crew, 0);
-        crew.get_stuck_with_a_hand();
+        let group = Group::new(2);
+        let host = spawn_host(&group, 1);
+        let member = spawn(&group, 0);
+        group.get_stuck_with_a_queue();
         if host.join().unwrap() == End::Handles {
-            crew.get_stuck_with_a_hand();
+            group.get_stuck_with_a_queue();
         }
         assert_eq!(member.join().unwrap(), End::Handles);
     });
@@ -455,29 +455,29 @@ fn a_host_hands_the_watch_on() {
 #[test]
 fn a_member_that_is_set_aside_passes_its_call_on() {
     explore(2, || {
-        let crew = Crew::with_active(2, Some(AtomicUsize::new(2)));
-        let members = [0, 1].map(|me| spawn(&crew, me));
-        crew.set_active(1);
-        crew.submit();
-        crew.set_active(2);
-        crew.submit();
+        let group = Group::with_active(2, Some(AtomicUsize::new(2)));
+        let members = [0, 1].map(|me| spawn(&group, me));
+        group.set_active(1);
+        group.submit();
+        group.set_active(2);
+        group.submit();
         for member in members {
             assert_eq!(member.join().unwrap(), End::Handles);
         }
     });
 }
 
-/// Goal: a watch that is set aside leaves nothing unwatched. Method: a hand is left behind while the
+/// Goal: a watch that is set aside leaves nothing unwatched. Method: a local queue is left behind while the
 /// number of active members falls; the other member must come for it.
 #[test]
 fn a_watch_that_is_set_aside_hands_on() {
     explore(2, || {
-        let crew = Crew::with_active(2, Some(AtomicUsize::new(2)));
-        let members = [0, 1].map(|me| spawn(&crew, me));
-        crew.get_stuck_with_a_hand();
-        crew.set_active(1);
-        crew.set_active(2);
-        crew.get_stuck_with_a_hand();
+        let group = Group::with_active(2, Some(AtomicUsize::new(2)));
+        let members = [0, 1].map(|me| spawn(&group, me));
+        group.get_stuck_with_a_queue();
+        group.set_active(1);
+        group.set_active(2);
+        group.get_stuck_with_a_queue();
         for member in members {
             assert_eq!(member.join().unwrap(), End::Handles);
         }
@@ -486,11 +486,11 @@ fn a_watch_that_is_set_aside_hands_on() {
 
 /// A member that may be set aside; what it gets stuck in is replaced, so that the other one has something
 /// to come for whoever was quicker.
-fn spawn_replacing(crew: &Arc<Crew>, me: usize, replace: fn(&Crew)) -> thread::JoinHandle<()> {
-    let crew = crew.clone();
+fn spawn_replacing(group: &Arc<Group>, me: usize, replace: fn(&Group)) -> thread::JoinHandle<()> {
+    let group = group.clone();
     thread::spawn(move || {
-        assert_eq!(Member::new(&crew, me).ride(), End::Handles);
-        replace(&crew);
+        assert_eq!(Member::new(&group, me).run(), End::Handles);
+        replace(&group);
     })
 }
 
@@ -499,40 +499,40 @@ fn spawn_replacing(crew: &Arc<Crew>, me: usize, replace: fn(&Crew)) -> thread::J
 #[test]
 fn a_member_that_stays_set_aside_passes_its_call_on() {
     explore(2, || {
-        let crew = Crew::with_active(2, Some(AtomicUsize::new(2)));
-        let other = spawn_replacing(&crew, 1, Crew::submit);
+        let group = Group::with_active(2, Some(AtomicUsize::new(2)));
+        let other = spawn_replacing(&group, 1, Group::submit);
         let poster = {
-            let crew = crew.clone();
+            let group = group.clone();
             thread::spawn(move || {
-                crew.set_active(1);
-                crew.submit();
+                group.set_active(1);
+                group.submit();
             })
         };
-        assert_eq!(Member::new(&crew, 0).ride(), End::Handles);
+        assert_eq!(Member::new(&group, 0).run(), End::Handles);
         poster.join().unwrap();
-        crew.set_active(2);
-        crew.submit();
+        group.set_active(2);
+        group.submit();
         other.join().unwrap();
     });
 }
 
-/// Goal: the same for the watch. Method: a hand is left behind, and only the first member stays active.
+/// Goal: the same for the watch. Method: a local queue is left behind, and only the first member stays active.
 #[test]
 fn a_watch_that_stays_set_aside_hands_on() {
     explore(2, || {
-        let crew = Crew::with_active(2, Some(AtomicUsize::new(2)));
-        let other = spawn_replacing(&crew, 1, Crew::get_stuck_with_a_hand);
+        let group = Group::with_active(2, Some(AtomicUsize::new(2)));
+        let other = spawn_replacing(&group, 1, Group::get_stuck_with_a_queue);
         let poster = {
-            let crew = crew.clone();
+            let group = group.clone();
             thread::spawn(move || {
-                crew.get_stuck_with_a_hand();
-                crew.set_active(1);
+                group.get_stuck_with_a_queue();
+                group.set_active(1);
             })
         };
-        assert_eq!(Member::new(&crew, 0).ride(), End::Handles);
+        assert_eq!(Member::new(&group, 0).run(), End::Handles);
         poster.join().unwrap();
-        crew.set_active(2);
-        crew.get_stuck_with_a_hand();
+        group.set_active(2);
+        group.get_stuck_with_a_queue();
         other.join().unwrap();
     });
 }

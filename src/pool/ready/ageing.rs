@@ -4,7 +4,7 @@
 //! only grow, and whoever reads the clock anyway can note how far a lane was filled then. What was in
 //! the lane at one look and still is at the next, `after` later, has waited for that long at least. So
 //! a lane is found to be aged between one and two times `after` from the moment when its oldest task
-//! came, plus the time until somebody reads the clock: threads do so after at most 64 tasks. And it
+//! came, plus the time until a thread reads the clock: threads do so after at most 64 tasks. And it
 //! ceases to be when a look finds that nothing of the last one is left.
 //!
 //! CRITICAL is never aged: nothing is preferred to it.
@@ -74,7 +74,7 @@ fn aged(marks: [u64; LANES], heads: [u64; LANES]) -> Aged {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::queue::{Claimed, Erased, Hand, Origin, Turn};
+    use crate::queue::{Claimed, Erased, LocalQueue, Origin, Turn};
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
@@ -120,7 +120,7 @@ mod tests {
 
     /// Which lane each of `count` claims is of, while all lanes are kept full.
     fn claims(queue: &TaskQueue, count: usize) -> Vec<Lane> {
-        let (hand, mut turn) = (Hand::new(), Turn::default());
+        let (local, mut turn) = (LocalQueue::new(), Turn::default());
         let lengths = || Lane::ALL.map(|lane| queue.len(lane));
         (0..count)
             .map(|_| {
@@ -128,7 +128,7 @@ mod tests {
                     while queue.push(lane, Erased::new(|| ()), Origin::Outside).is_ok() {}
                 }
                 let before = lengths();
-                let Claimed::Some(task) = queue.claim(&hand, &mut turn, 1) else { panic!("full") };
+                let Claimed::Some(task) = queue.claim(&local, &mut turn, 1) else { panic!("full") };
                 drop(task);
                 let after = lengths();
                 let taken = |lane: &Lane| after[*lane as usize] < before[*lane as usize];
@@ -176,7 +176,7 @@ mod tests {
         ageing.note_time(AFTER + 1, &queue);
         assert_eq!(queue.aged(), Aged::NONE.with(Lane::Low));
         // What is there now came since.
-        drop(queue.claim_of(Lane::Low, &Hand::new()).unwrap());
+        drop(queue.claim_of(Lane::Low, &LocalQueue::new()).unwrap());
         queue.push(Lane::Low, Erased::new(|| ()), Origin::Outside).ok().unwrap();
         ageing.note_time(2 * AFTER + 1, &queue);
         assert_eq!(queue.aged(), Aged::NONE);

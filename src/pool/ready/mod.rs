@@ -54,10 +54,10 @@ impl Ready {
     /// Whether this member would find work without taking it from another.
     #[inline]
     pub(crate) fn has_ready(&self, member: &Member) -> bool {
-        !member.hand.is_empty() || !member.chain.is_empty() || self.has_unclaimed()
+        !member.local.is_empty() || !member.chain.is_empty() || self.has_unclaimed()
     }
 
-    /// Whether there is work that nobody has claimed.
+    /// Whether there is work that no thread has claimed.
     #[inline]
     pub(crate) fn has_unclaimed(&self) -> bool {
         // What a busy server has most often comes first.
@@ -71,7 +71,7 @@ impl Ready {
         let (tasks, surplus) = self.queued();
         let stacked =
             usize::from(!self.handles.stack.is_empty()) + usize::from(!member.chain.is_empty());
-        (tasks + surplus + stacked + member.hand.len()) as u64
+        (tasks + surplus + stacked + member.local.len()) as u64
     }
 
     /// Tasks in the lanes, and activations in the surplus rings.
@@ -128,7 +128,7 @@ impl Ready {
         self.members.first_look(now).filter(|_| coarse)
     }
 
-    /// Sees to it that somebody watches over what was published or claimed, unless nobody has time.
+    /// Sees to it that a thread watches over what was published or claimed, unless none has time.
     /// The caller has passed a barrier since.
     #[inline]
     pub(crate) fn arm_watch(&self) {
@@ -137,16 +137,16 @@ impl Ready {
         }
     }
 
-    /// Whether nobody watches though somebody could.
+    /// Whether no thread watches though one could.
     #[inline]
     pub(crate) fn lacks_watch(&self) -> bool {
-        // Without anybody to call there is nothing to be found out, not even the time. Whoever comes later
-        // looks for work before it sleeps.
+        // Without a member to call there is nothing to be found out, not even the time. Whoever comes later
+        // looks for work before it parks.
         if self.members.is_alone() {
             return false;
         }
-        let Watchers { watched, asleep } = self.members.watchers();
-        !watched && (asleep || self.is_polling() || self.members.has_reserve())
+        let Watchers { watched, parked } = self.members.watchers();
+        !watched && (parked || self.is_polling() || self.members.has_reserve())
     }
 
     #[cold]
@@ -157,8 +157,8 @@ impl Ready {
             if self.ring_a_leader() {
                 return;
             }
-            // The leader has left the source meanwhile, and does not know. Somebody else may have
-            // gone to sleep.
+            // The leader has left the source meanwhile, and does not know. Another member may have
+            // parked.
             self.members.end_leader_watch();
         }
         // All that a reserved thread can do about it is lead.
@@ -173,18 +173,18 @@ impl Ready {
 
     // --- after publishing ------------------------------------------------------------------------
 
-    /// Work was published by a thread outside: a sleeper or a polling leader comes for it, unless
-    /// somebody is on the way already.
+    /// Work was published by a thread outside: a parked member or a polling leader comes for it, unless
+    /// a thread is on the way already.
     #[inline]
     pub(crate) fn notify_outside(&self) {
-        // Against *announce sleep, then look for work* in every member.
+        // Against *announce parking, then look for work* in every member.
         store_load_barrier();
         if !self.members.wake_one() {
             let _rung = self.ring_a_leader();
         }
     }
 
-    /// Work was published by a handler: its own thread comes for it, but somebody must watch in case
+    /// Work was published by a handler: its own thread comes for it, but another must watch in case
     /// the handler does not return.
     #[inline]
     pub(crate) fn notify_inside(&self) {
@@ -216,7 +216,7 @@ impl Ready {
         self.notify(inside);
     }
 
-    /// The calling thread, a member if it has a number, is about to block in user code: whoever sleeps takes its place.
+    /// The calling thread, a member if it has a number, is about to block in user code: a parked member takes its place.
     pub(crate) fn promote_for_blocking(&self, me: Option<usize>) {
         store_load_barrier();
         if self.is_offered() {

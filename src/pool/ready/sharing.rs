@@ -8,7 +8,7 @@ use crate::sync::atomic::Ordering::Relaxed;
 /// helpers start here.
 pub(crate) struct Sharing {
     threshold: CachePadded<AtomicU64>,
-    /// The ring position at which half of the shared harvest is gone; 0: nobody was called.
+    /// The ring position at which half of the shared harvest is gone; 0: no helper was called.
     half: AtomicU64,
 }
 

@@ -30,7 +30,7 @@ impl Watchdog {
         Self { fine_period, fine_until, slow_limit, slow_hook }
     }
 
-    /// How long the watch sleeps now.
+    /// How long the watch parks between two looks now.
     pub(crate) fn period(&self, now: u64) -> u64 {
         if self.is_coarse(now) { self.fine_period.max(COARSE_PERIOD) } else { self.fine_period }
     }

@@ -20,7 +20,7 @@ pub(crate) fn with_claimed<R>(slot: &Slot, f: impl FnOnce(&mut Payload) -> R) ->
     unsafe { slot.payload(f) }
 }
 
-/// Where threads outside sleep until something has changed: a handler has returned, a member has left.
+/// Where threads outside wait until something has changed: a handler has returned, a member has left.
 pub(crate) struct Changes(Futex);
 
 impl Changes {
@@ -28,23 +28,23 @@ impl Changes {
         Self(Futex::new(0))
     }
 
-    /// Something that threads outside sleep for may have happened.
+    /// Something that threads outside wait for may have happened.
     pub(crate) fn announce(&self) {
         self.0.fetch_add(1, AcqRel);
         self.0.wake(i32::MAX);
     }
 
-    /// What to sleep on: to be read before the look at what is waited for.
+    /// What to wait on: to be read before the look at what is waited for.
     pub(crate) fn epoch(&self) -> u32 {
         self.0.load(Acquire)
     }
 
-    /// Sleeps until a change after `epoch`.
+    /// Waits until a change after `epoch`.
     pub(crate) fn wait(&self, epoch: u32, time: Option<Duration>) {
         self.0.wait(epoch, time);
     }
 
-    /// Sleeps until a change, unless `ended` holds already.
+    /// Waits until a change, unless `ended` holds already.
     pub(crate) fn wait_unless(&self, time: Duration, ended: impl Fn() -> bool) -> bool {
         let epoch = self.epoch();
         ended() || {
@@ -168,7 +168,7 @@ impl Handles {
     }
 
     /// A level-triggered handle is asked about again. Should that fail, the descriptor is gone, and
-    /// there is nothing more to be told about it.
+    /// there is nothing more to report about it.
     fn rearm(&self, index: u32, traits: Traits) {
         let slot = self.slots.slot(index);
         if !with_claimed(slot, |payload| payload.still_has(slot.descriptor())) {
@@ -188,7 +188,7 @@ impl Handles {
         slot.set_deadline(next);
     }
 
-    /// Ends a CLOSED slot whose payload nobody waits for: off the source first, then dropped.
+    /// Ends a CLOSED slot whose payload no thread waits for: off the source first, then dropped.
     fn dispose(&self, index: u32) {
         let payload = self.take_payload(index);
         let _panicked = contain(|| drop(payload));

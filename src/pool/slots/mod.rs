@@ -3,7 +3,7 @@
 //! # The problem
 //!
 //! A kernel event names its handle by a number that was given out long ago. By the time the event is
-//! looked at, the handle may have been closed, its slot freed and let to somebody else, and several
+//! looked at, the handle may have been closed, its slot freed and let to another, and several
 //! threads may hold such an event, a queue entry and a `deregister` for it at once. One word per slot
 //! settles all of it, and every transition is a CAS that includes the generation, so nothing that is
 //! late can touch the next tenant.
@@ -18,13 +18,13 @@
 //! | state | the object | entries that name the slot | who owns the payload |
 //! |---|---|---|---|
 //! | FREE | none | the free list | the table |
-//! | IDLE | waits for readiness | none | nobody runs it |
-//! | ARMED | a timer that waits, or a handle that waits for a time alone | one, in a timer intake or wheel; *staged*: none | nobody runs it |
-//! | QUEUED | runnable: an activation | one, in ready work | nobody runs it |
+//! | IDLE | waits for readiness | none | no thread runs it |
+//! | ARMED | a timer that waits, or a handle that waits for a time alone | one, in a timer intake or wheel; *staged*: none | no thread runs it |
+//! | QUEUED | runnable: an activation | one, in ready work | no thread runs it |
 //! | RUNNING | its handler runs, or it is being registered | none | the runner, or who registers it |
 //! | CLOSING | its handler runs, to be closed after | none | the runner |
 //! | ORPHAN | being closed | one | the closer |
-//! | DEAD | closed | one; its finder frees the slot | nobody, it is empty |
+//! | DEAD | closed | one; its finder frees the slot | none, it is empty |
 //! | CLOSED | being closed | none | the closer, who frees the slot |
 //!
 //! ```text
@@ -129,7 +129,7 @@ impl Key {
 pub(crate) trait Activity: Send {
     /// Runs the handler once. `ready` is what arrived since the last run.
     fn run(&mut self, ready: Ready) -> Flow;
-    /// Told its slot and tenancy before anybody else can know them.
+    /// Told its slot and tenancy before another thread can know them.
     fn let_to(&mut self, _key: Key) {}
     /// The descriptor that it has now, which a handler may have exchanged.
     fn descriptor(&self) -> Option<RawFd> {
@@ -163,7 +163,7 @@ pub(crate) enum Payload {
 
 impl Payload {
     /// Whether its descriptor is still `number`. If a handler has closed the one that was registered,
-    /// the number may be somebody else's by now.
+    /// the number may be another one's by now.
     pub(crate) fn still_has(&self, number: RawFd) -> bool {
         let Self::Activity(activity) = self else { return false };
         contain(|| activity.descriptor()) == Some(Some(number))
@@ -250,7 +250,7 @@ pub(crate) enum Finish {
     Armed,
     /// It is CLOSED: the caller drops the payload and frees the slot.
     Close,
-    /// It is CLOSED and somebody waits for the payload: the caller wakes the waiters.
+    /// It is CLOSED and a thread waits for the payload: the caller wakes the waiters.
     Announce,
 }
 
@@ -534,7 +534,7 @@ impl Slot {
 
     /// The host is through with an event of tenant `generation`: with this hold's, or with whatever
     /// it has. True: the caller is the runner now, and finishes it; false: nothing is held, or
-    /// somebody was quicker.
+    /// another thread was quicker.
     #[must_use]
     pub(crate) fn unhold(&self, generation: u32, hold: Option<u16>) -> bool {
         self.change(generation, |word| {
@@ -763,7 +763,7 @@ impl SlotTable {
         self.slots.indices()
     }
 
-    /// Lets a slot and fills it; nobody sees it before `publish`. The payload comes back when all
+    /// Lets a slot and fills it; no thread sees it before `publish`. The payload comes back when all
     /// slots are in use.
     pub(crate) fn allocate(
         &self,

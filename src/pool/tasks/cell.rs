@@ -3,7 +3,7 @@
 //! # The cell
 //!
 //! A cell has two owners: the *completer*, which travels with the closure, and the *handle*. Each
-//! leaves once, the later one frees the cell. All of it is one word that threads can sleep on:
+//! leaves once, the later one frees the cell. All of it is one word that threads can wait on:
 //!
 //! ```text
 //! { phase: 2, finished: 1, detached: 1, waiting: 1, waker: 1 }
@@ -29,7 +29,7 @@
 //! # Orderings
 //!
 //! `finished` is set with Release and read with Acquire (the result). `detached` likewise, so that
-//! the freeing side sees what the other did last. A waiter sets `waiting` before it sleeps by a
+//! the freeing side sees what the other did last. A waiter sets `waiting` before it waits by a
 //! read-modify-write of the same word, so no wake-up can be lost and no barrier is needed.
 #![allow(unsafe_code, reason = "the result is handed over through a word")]
 
@@ -103,7 +103,7 @@ impl TaskCell {
     /// The caller is the completer, and has not set `finished`.
     unsafe fn write<T>(&self, outcome: Outcome<T>) {
         self.result.with_mut(|room| {
-            // SAFETY: nobody reads before `finished` (invariant 1); size and alignment are checked.
+            // SAFETY: no thread reads before `finished` (invariant 1); size and alignment are checked.
             unsafe {
                 if fits::<T>() {
                     room.cast::<Outcome<T>>().write(outcome);
@@ -199,7 +199,7 @@ impl<T> Completer<T> {
             return drop(unwanted);
         }
         // The handle may free the cell from here on. Cells are type-stable, so what follows can at
-        // worst wake the next tenant for nothing: a sleeper looks again, a future is polled again
+        // worst wake the next tenant for nothing: a waiter looks again, a future is polled again
         // and puts its waker back.
         if before & WAITING != 0 {
             cell.word.wake(i32::MAX);
@@ -254,7 +254,7 @@ impl Cells {
     }
 
     pub(super) fn free(&self, cell: &TaskCell) {
-        // Relaxed: both ends are done with the cell. A future that nobody polls any more must not
+        // Relaxed: both ends are done with the cell. A future that is polled no more must not
         // live on in a free cell.
         let waker = (cell.word.load(Relaxed) & WAKER != 0).then(|| cell.take_waker());
         self.cells.give_back(cell.index);

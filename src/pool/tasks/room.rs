@@ -8,7 +8,7 @@ use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::store_load_barrier;
 use crate::sys::futex::Futex;
 
-/// Where producers sleep while a lane is full, or while their strand is.
+/// Where producers wait while a lane is full, or while their strand is.
 pub(crate) struct Room {
     waiters: AtomicU32,
     epoch: Futex,
@@ -19,7 +19,7 @@ impl Room {
         Self { waiters: AtomicU32::new(0), epoch: Futex::new(0) }
     }
 
-    /// Whether anybody waits. The caller has made room and passed a barrier.
+    /// Whether a producer waits. The caller has made room and passed a barrier.
     #[inline]
     fn is_wanted(&self) -> bool {
         self.waiters.load(Relaxed) != 0
@@ -31,7 +31,7 @@ impl Room {
         self.epoch.wake(i32::MAX);
     }
 
-    /// Sleeps until there may be room and tries again, as long as the answer is `Full`, until the deadline.
+    /// Waits until there may be room and tries again, as long as the answer is `Full`, until the deadline.
     pub(crate) fn retry_until<W>(
         &self,
         deadline: Deadline,

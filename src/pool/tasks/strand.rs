@@ -125,7 +125,7 @@ impl Drop for Serve {
 
 fn run_one(shared: &Shared, task: Erased) {
     let ran = catch_unwind(AssertUnwindSafe(|| task.run()));
-    let panicked = ran.map_err(|panic| shared.tell_panic("task", panic)).is_err();
+    let panicked = ran.map_err(|panic| shared.log_panic("task", panic)).is_err();
     shared.end_if_forked();
     let outcome = this_thread::take_outcome();
     if let Some(me) = shared.member_here() {

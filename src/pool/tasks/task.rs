@@ -35,7 +35,7 @@ use std::sync::Arc;
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "dropping a Task detaches it; use `post` for work whose result nobody needs"]
+#[must_use = "dropping a Task detaches it; use `post` for work whose result is not needed"]
 pub struct Task<T> {
     cell: NonNull<TaskCell>,
     table: Arc<Cells>,
@@ -117,7 +117,7 @@ impl<T> Task<T> {
         self.take()
     }
 
-    /// Sleeps until finished, having told the pool whose thread this is.
+    /// Waits until finished, having told the pool whose thread this is.
     pub(crate) fn block(&self, timeout: Option<Duration>) -> Result<bool> {
         if self.table.fork.is_child() {
             return Err(Error::Forked);
@@ -128,11 +128,11 @@ impl<T> Task<T> {
         if context::stops_around_us(is_own) && self.cancel() {
             return Err(Error::Cancelled);
         }
-        context::blocking(is_own, || self.sleep(timeout))?
+        context::blocking(is_own, || self.park(timeout))?
     }
 
-    /// Sleeps until finished. False: the time ran out.
-    fn sleep(&self, timeout: Option<Duration>) -> Result<bool> {
+    /// Waits until finished. False: the time ran out.
+    fn park(&self, timeout: Option<Duration>) -> Result<bool> {
         let word = &self.cell().word;
         let deadline = Deadline::after(timeout);
         loop {

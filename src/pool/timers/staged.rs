@@ -1,5 +1,5 @@
-//! A thread's hold on a shard, and what it does there: arm timers, and cancel them. What a shard is, and why, is told
-//! in `leader/staging.rs`.
+//! A thread's hold on a shard, and what it does there: arm timers, and cancel them. `leader/staging.rs` describes
+//! what a shard is, and why.
 
 use crate::pool::leader::{CELLS, HandleSet, Shard, count, pack, unpack};
 use crate::pool::shared::Shared;
@@ -63,7 +63,7 @@ fn slots_to_keep(limit: usize) -> usize {
 /// A thread's hold on a shard.
 pub(crate) struct Own {
     shared: Weak<Shared>,
-    /// Where that is, which cannot be anybody else's.
+    /// Its address, which no other pool can have.
     address: usize,
     set: u16,
     number: usize,
@@ -153,7 +153,7 @@ impl Own {
         &shared.ready.handles.sets[self.set as usize]
     }
 
-    /// Arms a timer for the work that is `given`, and tells its key's token. If there is no cell or no slot for
+    /// Arms a timer for the work that is `given`, and returns its key's token. If there is no cell or no slot for
     /// it, nothing is taken.
     #[inline]
     pub(crate) fn stage<F: Run, N: FnOnce(Key)>(

@@ -8,7 +8,7 @@ use core::time::Duration;
 
 /// A member that ran so many tasks since it last parked is in a burst, and spins before it parks.
 const BURST: u32 = 16;
-/// A member that ran tasks so soon after it went to sleep, in nanoseconds, is in a burst too.
+/// A member that ran tasks so soon after it became idle, in nanoseconds, is in a burst too.
 const BURST_WITHIN: u64 = 200_000;
 /// One round of that spinning: pauses between two looks at the queues.
 const SPIN_PAUSES: u32 = 256;
@@ -43,15 +43,15 @@ impl Worker<'_> {
             return shared.stop();
         }
         self.tasks_since_park = 0;
-        self.slept_at = now;
+        self.idle_since = now;
         self.set_role(ThreadRole::Follower);
         self.word.announce(self.number);
         self.park_until_called();
-        // What passed was sleep, and is no handler's.
+        // The time that passed was parked, and is no handler's.
         self.pace.read_clock(ready, ready.now());
     }
 
-    /// Sleeps, being announced as idle, until it is called to something else than to watch.
+    /// Parks, being announced as idle, until it is called to something else than to watch.
     fn park_until_called(&mut self) {
         while self.park_once() && self.watch() {}
     }
@@ -76,7 +76,7 @@ impl Worker<'_> {
         } else if self.only.is_some() {
             ready.see_to_a_watch(self.me);
         } else if ready.needs_watch(self.me) && ready.members.is_unwatched() {
-            // Whoever claimed that work found nobody to watch over it.
+            // Whoever claimed that work found no thread to watch over it.
             let _rung = ready.members.arm_watch(false, None);
         }
         self.member.tally.parked.add(1);
@@ -154,10 +154,10 @@ impl Worker<'_> {
         self.has_ready()
     }
 
-    /// Many tasks since it last slept, or some so soon after it that it need not have slept.
+    /// Many tasks since it last parked, or some so soon after it that it need not have parked.
     fn is_in_burst(&self) -> bool {
         self.tasks_since_park >= BURST
-            || self.tasks_since_park > 0 && self.ready.now() < self.slept_at + BURST_WITHIN
+            || self.tasks_since_park > 0 && self.ready.now() < self.idle_since + BURST_WITHIN
     }
 
     /// After a burst of tasks the next one is likely to come soon: looks out for it for a while.
@@ -240,7 +240,7 @@ impl Worker<'_> {
 
     /// Hands the watch on and goes to work.
     fn leave_watch(&mut self) {
-        // There may be nobody to hand it to but a polling leader.
+        // There may be no thread to hand it to but a polling leader.
         self.owes_watch = true;
         match self.word.leave_watch(self.number) {
             Some(called) => {
@@ -284,7 +284,7 @@ impl Worker<'_> {
             let _woken = self.member.parker.park(shared.places.oversee(self.rank));
         }
         self.set_role(ThreadRole::Leader);
-        // What passed was sleep, and is no handler's.
+        // The time that passed was parked, and is no handler's.
         self.pace.read_clock(ready, ready.now());
     }
 
@@ -301,11 +301,11 @@ impl Worker<'_> {
             self.word.stop_searching();
         }
         if shared.end.is_stopping() {
-            while let Some(task) = self.member.hand.next() {
+            while let Some(task) = self.member.local.next() {
                 shared.counters.cancel(task.into_task());
             }
         } else {
-            while let Some(task) = self.member.hand.next() {
+            while let Some(task) = self.member.local.next() {
                 self.before_user_code(ThreadRole::Task);
                 self.run_task(|| task.run_caught());
             }
@@ -315,7 +315,7 @@ impl Worker<'_> {
             ready.handles.stack.push(index, &ready.handles.slots);
         }
         if role == ThreadRole::Away {
-            // From here on the member may be somebody else's.
+            // From here on another thread may be this member.
             self.ran = self.member.tally.ran() - self.ran;
             // A host may stay for one task each time, and they must not all be of the first lane.
             self.member.turn.store(self.turn.bits(), Relaxed);
@@ -324,7 +324,7 @@ impl Worker<'_> {
         if core::mem::take(&mut self.owes_watch) {
             self.replace_watch();
         }
-        // Against *announce sleep, then look*, which is for work, for an offered set, and for the end
+        // Against *announce parking, then look*, which is for work, for an offered set, and for the end
         // of the drain: a follower that saw this thread at a task counts on it for the last of these.
         store_load_barrier();
         if shared.stop_if_drained() {

@@ -117,7 +117,7 @@ impl<'a> Worker<'a> {
             wake_at = wake_at.min(now + ready.watchdog.period(now));
         }
         self.tasks_since_park = 0;
-        self.slept_at = now;
+        self.idle_since = now;
         let events = lead.wait_until(now, wake_at);
         lead.set.source.disarm();
         if watches {
@@ -126,7 +126,7 @@ impl<'a> Worker<'a> {
         events
     }
 
-    /// A polling leader is the watch when nobody else can be.
+    /// A polling leader is the watch when no other thread can be.
     fn watches_while_leading(&self) -> bool {
         let ready = self.ready;
         if self.only.is_some() {
@@ -137,7 +137,7 @@ impl<'a> Worker<'a> {
             return true;
         }
         // What this thread must look after is either another set without a leader, or tasks and
-        // activations in the hands of a member that may be stuck.
+        // activations in the local queues of a member that may be stuck.
         (ready.is_offered() || ready.needs_watch(self.me))
             && ready.members.is_unwatched()
             && ready.members.arm_watch(true, None)
@@ -156,18 +156,18 @@ impl<'a> Worker<'a> {
     fn share(&mut self, surplus: usize) {
         let ready = self.ready;
         if surplus > 0 && self.pace.expected(surplus as u64 + 1) > ready.sharing.threshold() {
-            // Against *announce sleep, then look for work*: before the first look at who sleeps.
+            // Against *announce parking, then look for work*: before the first look at who is parked.
             store_load_barrier();
-            if ready.members.has_sleeper() && ready.members.wake_one() {
+            if ready.members.has_parked() && ready.members.wake_one() {
                 ready.sharing.called(ready.surplus_head() + surplus as u64 / 2);
             }
         }
     }
 
-    /// Eager promotion: whoever sleeps leads before this thread handles anything.
+    /// Eager promotion: a parked member leads before this thread handles anything.
     fn call_next_leader(&self) {
-        // Against *announce sleep, then look for an offered set*. Without it both may look too early:
-        // the follower sleeps beside an offered set until a watch finds it.
+        // Against *announce parking, then look for an offered set*. Without it both may look too early:
+        // the follower parks beside an offered set until a watch finds it.
         store_load_barrier();
         if self.ready.is_offered() {
             self.ready.members.wake_to_lead();
@@ -187,7 +187,7 @@ impl<'a> Worker<'a> {
         if harvest.first.is_some() {
             ready.notify_outside();
         } else {
-            // Against *announce sleep, then look for an offered set*.
+            // Against *announce parking, then look for an offered set*.
             store_load_barrier();
             ready.members.wake_ordinary_to_lead();
         }

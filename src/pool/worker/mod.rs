@@ -1,11 +1,11 @@
 //! One member's loop: lead, handle, follow.
 //!
-//! The protocol is told in [`super`]; the words that it runs on are in `members/wake.rs`, `leader/` and
+//! The protocol is described in [`super`]; the words that it runs on are in `members/wake.rs`, `leader/` and
 //! `slots/`. What belongs here is the order of steps, and where the barriers stand:
 //!
-//! * after publishing (offering leadership, queueing surplus, keeping claimed tasks in the hand) and
-//!   before user code, one barrier, then the look whether somebody watches (`before_user_code`);
-//! * after announcing sleep (idle, or polling) one barrier, then the look for work (`follow`,
+//! * after publishing (offering leadership, queueing surplus, keeping claimed tasks in the local queue) and
+//!   before user code, one barrier, then the look whether a thread watches (`before_user_code`);
+//! * after announcing parking (idle, or polling) one barrier, then the look for work (`follow`,
 //!   `block`). It is in `WakeWord::announce` and in the doorbell's `arm`.
 
 mod follow;
@@ -35,9 +35,9 @@ const LOOPS: usize = 8;
 
 /// Something to run.
 pub(super) enum Work<'a> {
-    /// The first of what is in the hand.
+    /// The first of what is in the local queue.
     Task(Taken<'a>),
-    /// The first of what was in another's hand; the rest is in this member's.
+    /// The first of what was in another's local queue; the rest is in this member's.
     Stolen(Erased),
     Activation(u32),
 }
@@ -68,9 +68,9 @@ pub(crate) struct Worker<'a> {
     pace: Pace,
     since_poll: u32,
     tasks_since_park: u32,
-    /// When it last went to sleep.
-    slept_at: u64,
-    /// It is the watch that it was called for last, so it parks where that can be told later.
+    /// When it last had nothing to do.
+    idle_since: u64,
+    /// It is the watch that it was called for last, so it parks where the next watch can be deferred.
     deferred: bool,
     next_set: usize,
     /// A host thread leaves at this time.
@@ -108,7 +108,7 @@ impl<'a> Worker<'a> {
             pace: Pace::new(ready.now()),
             since_poll: 0,
             tasks_since_park: 0,
-            slept_at: 0,
+            idle_since: 0,
             deferred: false,
             next_set: me % ready.handles.sets.len(),
             until,
@@ -205,7 +205,7 @@ impl<'a> Worker<'a> {
         self.ran
     }
 
-    /// Whether there is anything to do here before sleep.
+    /// Whether there is anything to do here before it parks.
     #[inline]
     fn has_ready(&self) -> bool {
         if let Some(lane) = self.only {
@@ -241,7 +241,7 @@ impl<'a> Worker<'a> {
     fn go_on(&mut self) {
         let ready = self.ready;
         let waits = self.rescuing || self.searching || self.pulls || self.until != u64::MAX;
-        if waits || !self.member.hand.is_empty() || !self.member.chain.is_empty() {
+        if waits || !self.member.local.is_empty() || !self.member.chain.is_empty() {
             return;
         }
         let home = &ready.handles.sets[self.next_set];
@@ -291,7 +291,7 @@ impl<'a> Worker<'a> {
     }
 
     fn next_task(&mut self) -> Option<Work<'a>> {
-        let task = match self.member.hand.next() {
+        let task = match self.member.local.next() {
             Some(task) => task,
             None if self.ready.tasks.has_claimable() => self.claim_tasks()?,
             None => return None,
@@ -300,17 +300,17 @@ impl<'a> Worker<'a> {
     }
 
     fn claim_tasks(&mut self) -> Option<Taken<'a>> {
-        // Before the claim: a task on its way from the lane to the hand must not look like none.
+        // Before the claim: a task on its way from the lane to the local queue must not look like none.
         self.set_role(ThreadRole::Task);
         // A host thread may leave after any task, so it claims one at a time.
         let most = if self.until == u64::MAX { self.pace.claim() } else { 1 };
-        match self.ready.tasks.claim(&self.member.hand, &mut self.turn, most) {
+        match self.ready.tasks.claim(&self.member.local, &mut self.turn, most) {
             Claimed::Some(task) => {
-                self.published |= !self.member.hand.is_empty();
+                self.published |= !self.member.local.is_empty();
                 self.shared.rooms.made_room(&self.ready.tasks);
                 Some(task)
             }
-            // A producer is between its two steps: it wakes somebody when it is through.
+            // A producer is between its two steps: it wakes a member when it is through.
             Claimed::Busy | Claimed::Empty => None,
         }
     }
@@ -321,7 +321,7 @@ impl<'a> Worker<'a> {
         }
         // Before the claim: a task on its way from the lane to this thread must not look like none.
         self.set_role(ThreadRole::Task);
-        let task = self.ready.tasks.claim_of(lane, &self.member.hand)?;
+        let task = self.ready.tasks.claim_of(lane, &self.member.local)?;
         self.shared.rooms.made_room(&self.ready.tasks);
         Some(Work::Task(task))
     }
@@ -357,7 +357,7 @@ impl<'a> Worker<'a> {
         self.set_role(ThreadRole::Task);
         let others = ready.members.iter().enumerate().filter(|&(index, _)| index != self.me);
         for (_, member) in others {
-            if let Some(task) = member.hand.steal(&self.member.hand) {
+            if let Some(task) = member.local.steal(&self.member.local) {
                 return self.stolen(Work::Stolen(task));
             }
             if let Some(index) = member.chain.steal(&self.member.chain, &ready.handles.slots) {
@@ -373,12 +373,12 @@ impl<'a> Worker<'a> {
         Some(work)
     }
 
-    /// After a watch found something stuck: what was claimed first, it is the only work that nobody
-    /// else comes across.
+    /// After a watch found something stuck: what was claimed first, it is the only work that no other thread
+    /// comes across.
     fn rescue(&mut self) -> bool {
         self.member.tally.rescues.add(1);
         log::rescued(&self.shared.log, self.me);
-        if !self.member.hand.is_empty() || !self.member.chain.is_empty() {
+        if !self.member.local.is_empty() || !self.member.chain.is_empty() {
             return false;
         }
         match self.steal() {
@@ -390,20 +390,20 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// After its watch has found something stuck. True: a set that nobody else can lead now.
+    /// After its watch has found something stuck. True: a set that no other thread can lead now.
     fn rescues_set(&mut self) -> bool {
         if !core::mem::take(&mut self.rescuing) || self.has_ready() {
             return false;
         }
         self.member.tally.rescues.add(1);
-        let crew = &self.ready.members;
-        // It has left the watch. Against *announce sleep, then see whether somebody watches*.
+        let members = &self.ready.members;
+        // It has left the watch. Against *announce parking, then see whether a member watches*.
         store_load_barrier();
         if self.ready.is_offered() {
-            !crew.wake_ordinary_to_lead()
+            !members.wake_ordinary_to_lead()
         } else {
             // Whoever searches also takes what others hold.
-            crew.wake_one();
+            members.wake_one();
             false
         }
     }
@@ -417,13 +417,13 @@ impl<'a> Worker<'a> {
     }
 
     /// Runs a task and what was claimed with it. That is little by its estimate, and whoever is free
-    /// takes it over if the estimate was wrong, so nobody needs to be asked in between.
+    /// takes it over if the estimate was wrong, so no thread needs to be asked in between.
     #[inline]
     fn run_tasks(&mut self, first: impl FnOnce() -> std::thread::Result<()>) {
         self.before_user_code(ThreadRole::Task);
         self.run_task(first);
         while !self.shared.must_stop()
-            && let Some(task) = self.member.hand.next()
+            && let Some(task) = self.member.local.next()
         {
             self.run_task(|| task.run_caught());
         }
@@ -432,7 +432,7 @@ impl<'a> Worker<'a> {
     #[inline(always)]
     fn run_task(&mut self, run: impl FnOnce() -> std::thread::Result<()>) {
         self.note_begin();
-        let panicked = run().map_err(|panic| self.shared.tell_panic("task", panic)).is_err();
+        let panicked = run().map_err(|panic| self.shared.log_panic("task", panic)).is_err();
         self.tasks_since_park = self.tasks_since_park.saturating_add(1);
         self.member.tally.count_task(panicked, take_outcome());
         crate::thread_state::next_lap();
@@ -512,7 +512,7 @@ impl<'a> Worker<'a> {
             self.member.tally.panics.add(1);
             let traits = slot.traits();
             let what = if traits.timer && !traits.service { "timer" } else { "handler" };
-            self.shared.tell_panic(what, panic);
+            self.shared.log_panic(what, panic);
             // The handler's state may be half-changed, so it is closed; everything else goes on.
             Flow::Done
         });
@@ -559,7 +559,7 @@ impl<'a> Worker<'a> {
     #[inline(never)]
     fn note_begin_with_limit(&self) {
         self.member.began.store(self.ready.now(), Relaxed);
-        // Against *the watch ends, then looks once more*: somebody is to report it if it does
+        // Against *the watch ends, then looks once more*: a member is to report it if it does
         // not return.
         store_load_barrier();
         if self.ready.members.is_unwatched() {
@@ -580,7 +580,7 @@ impl<'a> Worker<'a> {
     #[cold]
     fn replace_watch(&self) {
         let ready = self.ready;
-        // Against *claim, then see that somebody watches*.
+        // Against *claim, then see that a member watches*.
         store_load_barrier();
         if ready.members.is_unwatched() && ready.needs_watch(self.me) {
             ready.arm_watch();
@@ -627,7 +627,7 @@ impl<'a> Worker<'a> {
             return;
         }
         for (member, elapsed) in ready.watchdog.overdue(&ready.members, ready.now()) {
-            self.tell_slow(member, elapsed, true);
+            self.report(member, elapsed, true);
         }
     }
 
@@ -636,11 +636,11 @@ impl<'a> Worker<'a> {
         let began = self.member.began.swap(0, Relaxed);
         let elapsed = self.ready.now().saturating_sub(began & !REPORTED);
         if elapsed > self.ready.watchdog.slow_limit && began & REPORTED == 0 {
-            self.tell_slow(self.me, elapsed, false);
+            self.report(self.me, elapsed, false);
         }
     }
 
-    fn tell_slow(&self, thread: usize, elapsed: u64, running: bool) {
+    fn report(&self, thread: usize, elapsed: u64, running: bool) {
         let elapsed = Duration::from_nanos(elapsed);
         log::slow(&self.shared.log, thread, elapsed, running);
         crate::thread_state::next_lap();

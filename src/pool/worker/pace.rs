@@ -24,7 +24,7 @@ const CLAIM_WITHIN: u64 = 20_000;
 /// # Slow, or only held up?
 ///
 /// Handlers that took longer than they should have may have slept, or burned CPU, or they were quick
-/// and the scheduler had the thread's CPU for somebody else. The watch must be fine for the first two;
+/// and the scheduler gave the thread's CPU to another. The watch must be fine for the first two;
 /// after the third it would only make things worse, because it calls another thread to a machine
 /// that is busy already. The clock cannot tell, so a first such reading is a *suspicion*: for a
 /// while the kernel's counts for this thread are read with the clock, and a second one is confirmed by
@@ -49,7 +49,7 @@ pub(crate) struct Pace {
 const SUSPECT_FOR: u64 = 50_000_000;
 /// How old the kernel's counts may be then: reading them costs 0.3 µs.
 const USAGE_FRESH: u64 = 500_000;
-/// Nobody sleeps and comes back within this time.
+/// No thread sleeps and comes back within this time.
 const SHORTEST_SLEEP: u64 = 1_000;
 
 impl Pace {

@@ -12,7 +12,7 @@ pub(crate) struct Survey {
     tails: [u64; LANES],
     sets: Box<[SetView]>,
     stack: Option<u32>,
-    /// Per member: the ages of its hand and its chain.
+    /// Per member: the ages of its local queue and its chain.
     held: Box<[(Option<u64>, Option<u64>)]>,
 }
 
@@ -66,7 +66,7 @@ impl Survey {
         }
         self.stack = ready.handles.stack.age();
         for (held, member) in self.held.iter_mut().zip(&*ready.members) {
-            *held = (member.hand.age(), member.chain.age());
+            *held = (member.local.age(), member.chain.age());
         }
     }
 

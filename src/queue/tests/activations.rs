@@ -1,5 +1,5 @@
 use crate::queue::activations::{Chain, NONE};
-use crate::queue::{ChainHand, IntrusiveStack, Links, Surplus};
+use crate::queue::{IntrusiveStack, Links, LocalChain, Surplus};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 use std::thread;
@@ -113,7 +113,7 @@ fn the_age_of_a_stack_changes_when_it_is_taken_and_only_then() {
 #[test]
 fn a_chain_in_hand_is_popped_by_its_owner_or_stolen_whole() {
     let (stack, objects) = (IntrusiveStack::new(), Objects::new(8));
-    let (owner, thief) = (ChainHand::new(), ChainHand::new());
+    let (owner, thief) = (LocalChain::new(), LocalChain::new());
     (0..5).for_each(|index| stack.push(index, &objects));
     owner.install(stack.take_all(&objects));
     assert_eq!(owner.pop(&objects), Some(0));
@@ -123,7 +123,7 @@ fn a_chain_in_hand_is_popped_by_its_owner_or_stolen_whole() {
     assert_ne!(owner.age(), age);
     assert_eq!(owner.steal(&thief, &objects), Some(2));
     assert!(owner.is_empty() && owner.age().is_none() && owner.pop(&objects).is_none());
-    assert_eq!(owner.steal(&ChainHand::new(), &objects), None);
+    assert_eq!(owner.steal(&LocalChain::new(), &objects), None);
     // The robbed owner's next chain is its own.
     stack.push(0, &objects);
     owner.install(stack.take_all(&objects));
@@ -141,19 +141,19 @@ fn an_activation_is_in_one_place_at_a_time() {
     const OBJECTS: usize = 12;
     const RUNS: usize = 40_000;
     let (stack, objects) = (IntrusiveStack::new(), Objects::new(OBJECTS));
-    let hands: [ChainHand; 4] = std::array::from_fn(|_| ChainHand::new());
+    let chains: [LocalChain; 4] = std::array::from_fn(|_| LocalChain::new());
     let queued: Vec<_> = (0..OBJECTS).map(|_| AtomicBool::new(true)).collect();
     let runs = AtomicUsize::new(0);
     (0..OBJECTS as u32).for_each(|index| stack.push(index, &objects));
     let left: usize = thread::scope(|scope| {
-        let workers: Vec<_> = (0..hands.len())
+        let workers: Vec<_> = (0..chains.len())
             .map(|own| {
-                let (stack, objects, hands, queued, runs) =
-                    (&stack, &objects, &hands, &queued, &runs);
+                let (stack, objects, chains, queued, runs) =
+                    (&stack, &objects, &chains, &queued, &runs);
                 scope.spawn(move || {
                     let mut retired = 0;
                     while runs.load(Relaxed) < RUNS {
-                        let Some(index) = next(stack, objects, hands, own) else {
+                        let Some(index) = next(stack, objects, chains, own) else {
                             thread::yield_now();
                             continue;
                         };
@@ -172,26 +172,26 @@ fn an_activation_is_in_one_place_at_a_time() {
         workers.into_iter().map(|worker| worker.join().unwrap()).sum()
     });
     let held: usize =
-        hands.iter().map(|hand| std::iter::from_fn(|| hand.pop(&objects)).count()).sum();
+        chains.iter().map(|local| std::iter::from_fn(|| local.pop(&objects)).count()).sum();
     assert_eq!(left + held + all(stack.take_all(&objects), &objects).len(), OBJECTS);
 }
 
 fn next(
     stack: &IntrusiveStack,
     objects: &Objects,
-    hands: &[ChainHand; 4],
+    chains: &[LocalChain; 4],
     own: usize,
 ) -> Option<u32> {
-    hands[own]
+    chains[own]
         .pop(objects)
         .or_else(|| {
             let mut chain = stack.take_all(objects);
             let first = chain.pop(objects)?;
-            hands[own].install(chain);
+            chains[own].install(chain);
             Some(first)
         })
         .or_else(|| {
-            let others = (0..hands.len()).filter(|&other| other != own);
-            others.into_iter().find_map(|other| hands[other].steal(&hands[own], objects))
+            let others = (0..chains.len()).filter(|&other| other != own);
+            others.into_iter().find_map(|other| chains[other].steal(&chains[own], objects))
         })
 }

@@ -1,6 +1,6 @@
 use super::counted::Drops;
 use crate::queue::Origin::{Inside, Outside};
-use crate::queue::{Claimed, Erased, Hand, Lane, PushError, TaskQueue, Turn};
+use crate::queue::{Claimed, Erased, Lane, LocalQueue, PushError, TaskQueue, Turn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc;
@@ -32,8 +32,8 @@ impl Reporting {
         self.reports.recv().unwrap()
     }
 
-    fn claim(&self, hand: &Hand, turn: &mut Turn, max: usize) -> (Lane, u32) {
-        match self.queue.claim(hand, turn, max) {
+    fn claim(&self, local: &LocalQueue, turn: &mut Turn, max: usize) -> (Lane, u32) {
+        match self.queue.claim(local, turn, max) {
             Claimed::Some(task) => self.run(task.into_task()),
             Claimed::Empty | Claimed::Busy => panic!("nothing was claimed"),
         }
@@ -44,7 +44,7 @@ impl Reporting {
 fn a_batch_is_claimed_in_order_and_stays_stealable() {
     let lanes = Reporting::new(16);
     lanes.push(Lane::Normal, 0..10);
-    let (mine, thief, mut turn) = (Hand::new(), Hand::new(), Turn::default());
+    let (mine, thief, mut turn) = (LocalQueue::new(), LocalQueue::new(), Turn::default());
     assert_eq!(lanes.claim(&mine, &mut turn, 6), (Lane::Normal, 0));
     assert_eq!((mine.len(), lanes.queue.len(Lane::Normal)), (5, 4));
     assert_eq!(lanes.run(mine.next().unwrap().into_task()), (Lane::Normal, 1));
@@ -54,7 +54,7 @@ fn a_batch_is_claimed_in_order_and_stays_stealable() {
     assert_eq!(lanes.run(mine.steal(&thief).unwrap()), (Lane::Normal, 2));
     assert_eq!((mine.len(), mine.age(), thief.len()), (0, None, 3));
     assert!(mine.next().is_none());
-    assert!(mine.steal(&Hand::new()).is_none());
+    assert!(mine.steal(&LocalQueue::new()).is_none());
 
     // The robbed owner goes on with what is left in the lane.
     assert_eq!(lanes.claim(&mine, &mut turn, 9), (Lane::Normal, 6));
@@ -70,11 +70,11 @@ fn a_batch_is_claimed_in_order_and_stays_stealable() {
 fn with_tasks_in_hand_only_one_more_is_claimed() {
     let lanes = Reporting::new(16);
     lanes.push(Lane::Low, 0..4);
-    let (hand, mut turn) = (Hand::new(), Turn::default());
-    assert_eq!(lanes.claim(&hand, &mut turn, 3), (Lane::Low, 0));
+    let (local, mut turn) = (LocalQueue::new(), Turn::default());
+    assert_eq!(lanes.claim(&local, &mut turn, 3), (Lane::Low, 0));
     lanes.push(Lane::Critical, 0..4);
-    assert_eq!(lanes.claim(&hand, &mut turn, 3), (Lane::Critical, 0));
-    assert_eq!(hand.len(), 2);
+    assert_eq!(lanes.claim(&local, &mut turn, 3), (Lane::Critical, 0));
+    assert_eq!(local.len(), 2);
     assert_eq!(lanes.queue.len(Lane::Critical), 3);
 }
 
@@ -82,10 +82,10 @@ fn with_tasks_in_hand_only_one_more_is_claimed() {
 fn every_lane_gets_its_picks() {
     let lanes = Reporting::new(64);
     Lane::ALL.into_iter().for_each(|lane| lanes.push(lane, 0..64));
-    let (hand, mut turn) = (Hand::new(), Turn::default());
+    let (local, mut turn) = (LocalQueue::new(), Turn::default());
     let mut picks = [0; 4];
     for _ in 0..64 {
-        picks[lanes.claim(&hand, &mut turn, 1).0 as usize] += 1;
+        picks[lanes.claim(&local, &mut turn, 1).0 as usize] += 1;
     }
     assert_eq!(picks, [32, 18, 10, 4]);
 }
@@ -95,16 +95,16 @@ fn no_pick_is_wasted_on_an_empty_lane() {
     let lanes = Reporting::new(64);
     lanes.push(Lane::High, 0..64);
     lanes.push(Lane::Low, 0..64);
-    let (hand, mut turn) = (Hand::new(), Turn::default());
+    let (local, mut turn) = (LocalQueue::new(), Turn::default());
     let mut picks = [0; 4];
     for _ in 0..64 {
-        picks[lanes.claim(&hand, &mut turn, 1).0 as usize] += 1;
+        picks[lanes.claim(&local, &mut turn, 1).0 as usize] += 1;
     }
     assert_eq!(picks, [0, 60, 0, 4]);
     for _ in 0..64 {
-        let _ = lanes.claim(&hand, &mut turn, 1);
+        let _ = lanes.claim(&local, &mut turn, 1);
     }
-    assert!(matches!(lanes.queue.claim(&hand, &mut turn, 1), Claimed::Empty));
+    assert!(matches!(lanes.queue.claim(&local, &mut turn, 1), Claimed::Empty));
 }
 
 #[test]
@@ -113,11 +113,11 @@ fn ages_say_what_is_still_unclaimed() {
     lanes.push(Lane::Normal, 0..2);
     let seen = lanes.queue.ages();
     assert_eq!(seen, [0, 0, 2, 0]);
-    let (hand, mut turn) = (Hand::new(), Turn::default());
-    let _ = lanes.claim(&hand, &mut turn, 1);
+    let (local, mut turn) = (LocalQueue::new(), Turn::default());
+    let _ = lanes.claim(&local, &mut turn, 1);
     lanes.push(Lane::Normal, 2..4);
     assert!(lanes.queue.heads()[2] < seen[2]);
-    let _ = lanes.claim(&hand, &mut turn, 1);
+    let _ = lanes.claim(&local, &mut turn, 1);
     assert!(lanes.queue.heads()[2] >= seen[2]);
     assert_eq!(lanes.queue.accepted(), 4);
 }
@@ -163,8 +163,8 @@ fn comes_back<V: Send + 'static>(dropped: impl Fn() -> usize, value: impl Fn() -
     assert_eq!(dropped(), 0);
     assert!(Erased::new(back).run_caught().is_err_and(|value| value.is::<V>()));
     assert_eq!(dropped(), 1);
-    let hand = Hand::new();
-    let Claimed::Some(task) = queue.claim(&hand, &mut Turn::default(), 1) else {
+    let local = LocalQueue::new();
+    let Claimed::Some(task) = queue.claim(&local, &mut Turn::default(), 1) else {
         panic!("nothing was claimed")
     };
     assert!(task.run_caught().is_err_and(|value| value.is::<V>()));
@@ -195,10 +195,10 @@ fn a_batch_of_tasks_goes_in_as_far_as_there_is_room() {
     let mut make = tasks.drain(..);
     assert_eq!(queue.push_batch(Lane::Normal, 6, Outside, || make.next().unwrap()), Ok(4));
     assert_eq!(make.len(), 2);
-    let (hand, mut turn) = (Hand::new(), Turn::default());
-    let Claimed::Some(first) = queue.claim(&hand, &mut turn, 4) else { panic!("nothing claimed") };
+    let (local, mut turn) = (LocalQueue::new(), Turn::default());
+    let Claimed::Some(first) = queue.claim(&local, &mut turn, 4) else { panic!("nothing claimed") };
     assert!(first.run_caught().is_ok());
-    while let Some(task) = hand.next() {
+    while let Some(task) = local.next() {
         assert!(task.run_caught().is_ok());
     }
     assert_eq!(runs.load(Relaxed), 4);
@@ -209,13 +209,13 @@ fn a_batch_of_tasks_goes_in_as_far_as_there_is_room() {
 fn every_task_runs_once_while_hands_are_robbed() {
     const TASKS: usize = 60_000;
     let queue = TaskQueue::new(256).unwrap();
-    let hands: [Hand; 4] = std::array::from_fn(|_| Hand::new());
+    let queues: [LocalQueue; 4] = std::array::from_fn(|_| LocalQueue::new());
     let runs: Arc<Vec<AtomicUsize>> = Arc::new((0..TASKS).map(|_| AtomicUsize::new(0)).collect());
     let pushed_all = AtomicBool::new(false);
     thread::scope(|scope| {
-        for own in 0..hands.len() {
-            let (queue, hands, pushed_all) = (&queue, &hands, &pushed_all);
-            scope.spawn(move || work(queue, hands, own, pushed_all));
+        for own in 0..queues.len() {
+            let (queue, queues, pushed_all) = (&queue, &queues, &pushed_all);
+            scope.spawn(move || work(queue, queues, own, pushed_all));
         }
         for id in 0..TASKS {
             let runs = runs.clone();
@@ -234,17 +234,17 @@ fn every_task_runs_once_while_hands_are_robbed() {
     assert_eq!(queue.accepted(), TASKS as u64);
 }
 
-fn work(queue: &TaskQueue, hands: &[Hand; 4], own: usize, pushed_all: &AtomicBool) {
-    let (hand, mut turn) = (&hands[own], Turn::default());
+fn work(queue: &TaskQueue, queues: &[LocalQueue; 4], own: usize, pushed_all: &AtomicBool) {
+    let (local, mut turn) = (&queues[own], Turn::default());
     loop {
         let done = pushed_all.load(Relaxed);
-        while let Some(task) = hand.next() {
+        while let Some(task) = local.next() {
             assert!(task.run_caught().is_ok());
         }
-        match queue.claim(hand, &mut turn, 16) {
+        match queue.claim(local, &mut turn, 16) {
             Claimed::Some(task) => assert!(task.run_caught().is_ok()),
             Claimed::Busy => thread::yield_now(),
-            Claimed::Empty => match rob(hands, own) {
+            Claimed::Empty => match rob(queues, own) {
                 Some(task) => task.run(),
                 None if done && queue.is_empty() => return,
                 None => thread::yield_now(),
@@ -253,7 +253,7 @@ fn work(queue: &TaskQueue, hands: &[Hand; 4], own: usize, pushed_all: &AtomicBoo
     }
 }
 
-fn rob(hands: &[Hand; 4], own: usize) -> Option<Erased> {
-    let others = (0..hands.len()).filter(|&other| other != own);
-    others.into_iter().find_map(|other| hands[other].steal(&hands[own]))
+fn rob(queues: &[LocalQueue; 4], own: usize) -> Option<Erased> {
+    let others = (0..queues.len()).filter(|&other| other != own);
+    others.into_iter().find_map(|other| queues[other].steal(&queues[own]))
 }

@@ -13,14 +13,14 @@
 //! |---|---|---|
 //! | ring: push, pop, wrap, drop | a slot published, or given back, or the head moved, Relaxed | a value is read while it is written; "empty" after one's own push |
 //! | batch claims | a slot's state loaded Relaxed | a value is read while it is written |
-//! | hands | `install`, or the end of `steal`, Relaxed | a task is read while it is written, or its place written while it is read |
+//! | local queues | `install`, or the end of `steal`, Relaxed | a task is read while it is written, or its place written while it is read |
 //! | activations | the stack's push, a chain's `install`, or the surplus ring's tail Relaxed | an object is taken twice, or never |
 
 use crate::queue::Origin::{Inside, Outside};
 use crate::queue::activations::{Chain, NONE};
 use crate::queue::{
-    CLOSED_ALL, ChainHand, Claimed, Erased, Hand, IntrusiveStack, Lane, Links, MpmcRing, PopError,
-    Queue, Surplus, TaskQueue, Turn,
+    CLOSED_ALL, Claimed, Erased, IntrusiveStack, Lane, Links, LocalChain, LocalQueue, MpmcRing,
+    PopError, Queue, Surplus, TaskQueue, Turn,
 };
 use core::time::Duration;
 use loom::sync::atomic::{AtomicBool, AtomicU32};
@@ -273,14 +273,14 @@ impl Tasks {
         self.queue.push_work(Lane::Critical, work, Inside).is_ok()
     }
 
-    fn run_all(&self, hand: &Hand) {
-        while let Some(task) = hand.next() {
+    fn run_all(&self, local: &LocalQueue) {
+        while let Some(task) = local.next() {
             assert!(task.run_caught().is_ok());
         }
     }
 
-    fn claim_and_run_one(&self, hand: &Hand, max: usize) -> bool {
-        let task = match self.queue.claim(hand, &mut Turn::default(), max) {
+    fn claim_and_run_one(&self, local: &LocalQueue, max: usize) -> bool {
+        let task = match self.queue.claim(local, &mut Turn::default(), max) {
             Claimed::Some(task) => task,
             Claimed::Empty | Claimed::Busy => return false,
         };
@@ -293,32 +293,32 @@ impl Tasks {
     }
 }
 
-/// The owner works its hand off while a thief takes the rest of it, and a producer reuses the slots
+/// The owner works its local queue off while a thief takes the rest of it, and a producer reuses the slots
 /// at once: every task runs once.
 #[test]
 fn hand_next_against_steal() {
     model(BOUND, || {
         let tasks = Tasks::new(4, 5);
         (0..4).for_each(|id| assert!(tasks.push(id)));
-        let hands = Arc::new([Hand::new(), Hand::new()]);
-        assert!(tasks.claim_and_run_one(&hands[0], 4));
+        let queues = Arc::new([LocalQueue::new(), LocalQueue::new()]);
+        assert!(tasks.claim_and_run_one(&queues[0], 4));
         let thief = {
-            let (tasks, hands) = (tasks.clone(), hands.clone());
+            let (tasks, queues) = (tasks.clone(), queues.clone());
             thread::spawn(move || {
-                if let Some(task) = hands[0].steal(&hands[1]) {
+                if let Some(task) = queues[0].steal(&queues[1]) {
                     task.run();
                 }
-                tasks.run_all(&hands[1]);
+                tasks.run_all(&queues[1]);
             })
         };
         let producer = {
             let tasks = tasks.clone();
             thread::spawn(move || assert!(tasks.push(4)))
         };
-        tasks.run_all(&hands[0]);
+        tasks.run_all(&queues[0]);
         thief.join().unwrap();
         producer.join().unwrap();
-        assert!(tasks.claim_and_run_one(&hands[0], 4));
+        assert!(tasks.claim_and_run_one(&queues[0], 4));
         tasks.assert_each_ran(1);
     });
 }
@@ -329,57 +329,57 @@ fn hand_next_against_steal() {
 fn hand_install_against_steal() {
     model(BOUND, || {
         let tasks = Tasks::new(4, 4);
-        let hands = Arc::new([Hand::new(), Hand::new()]);
+        let queues = Arc::new([LocalQueue::new(), LocalQueue::new()]);
         (0..2).for_each(|id| assert!(tasks.push(id)));
         let thief = {
-            let (tasks, hands) = (tasks.clone(), hands.clone());
+            let (tasks, queues) = (tasks.clone(), queues.clone());
             thread::spawn(move || {
-                if let Some(task) = hands[0].steal(&hands[1]) {
+                if let Some(task) = queues[0].steal(&queues[1]) {
                     task.run();
                 }
-                tasks.run_all(&hands[1]);
+                tasks.run_all(&queues[1]);
             })
         };
-        assert!(tasks.claim_and_run_one(&hands[0], 2));
-        tasks.run_all(&hands[0]);
+        assert!(tasks.claim_and_run_one(&queues[0], 2));
+        tasks.run_all(&queues[0]);
         (2..4).for_each(|id| assert!(tasks.push(id)));
-        assert!(tasks.claim_and_run_one(&hands[0], 2));
-        tasks.run_all(&hands[0]);
+        assert!(tasks.claim_and_run_one(&queues[0], 2));
+        tasks.run_all(&queues[0]);
         thief.join().unwrap();
-        // While its hand was being stolen the owner claimed only one.
-        while tasks.claim_and_run_one(&hands[0], 2) {
-            tasks.run_all(&hands[0]);
+        // While its local queue was being stolen the owner claimed only one.
+        while tasks.claim_and_run_one(&queues[0], 2) {
+            tasks.run_all(&queues[0]);
         }
         tasks.assert_each_ran(1);
     });
 }
 
-/// A thief whose own hand is being robbed keeps its fingers off others, until that hand is free.
+/// A thief whose own local queue is being robbed keeps its fingers off others, until that queue is free.
 #[test]
 fn hand_steal_while_being_robbed() {
     model(BOUND, || {
         let tasks = Tasks::new(4, 5);
-        let hands = Arc::new([Hand::new(), Hand::new(), Hand::new()]);
+        let queues = Arc::new([LocalQueue::new(), LocalQueue::new(), LocalQueue::new()]);
         (0..3).for_each(|id| assert!(tasks.push(id)));
-        assert!(tasks.claim_and_run_one(&hands[2], 3));
+        assert!(tasks.claim_and_run_one(&queues[2], 3));
         (3..5).for_each(|id| assert!(tasks.push(id)));
-        assert!(tasks.claim_and_run_one(&hands[0], 2));
+        assert!(tasks.claim_and_run_one(&queues[0], 2));
         let robber = {
-            let (tasks, hands) = (tasks.clone(), hands.clone());
+            let (tasks, queues) = (tasks.clone(), queues.clone());
             thread::spawn(move || {
-                if let Some(task) = hands[0].steal(&hands[1]) {
+                if let Some(task) = queues[0].steal(&queues[1]) {
                     task.run();
                 }
-                tasks.run_all(&hands[1]);
+                tasks.run_all(&queues[1]);
             })
         };
-        tasks.run_all(&hands[0]);
-        if let Some(task) = hands[2].steal(&hands[0]) {
+        tasks.run_all(&queues[0]);
+        if let Some(task) = queues[2].steal(&queues[0]) {
             task.run();
         }
-        tasks.run_all(&hands[0]);
+        tasks.run_all(&queues[0]);
         robber.join().unwrap();
-        tasks.run_all(&hands[2]);
+        tasks.run_all(&queues[2]);
         tasks.assert_each_ran(1);
     });
 }
@@ -469,36 +469,36 @@ fn stack_push_against_take_all() {
 fn chain_pop_against_steal() {
     model(BOUND, || {
         let parts =
-            Arc::new((IntrusiveStack::new(), Objects::new(3), [0, 1].map(|_| ChainHand::new())));
-        let (stack, objects, hands) = &*parts;
+            Arc::new((IntrusiveStack::new(), Objects::new(3), [0, 1].map(|_| LocalChain::new())));
+        let (stack, objects, queues) = &*parts;
         (0..3).for_each(|index| stack.push(index, objects));
-        hands[0].install(stack.take_all(objects));
+        queues[0].install(stack.take_all(objects));
         let thief = {
             let parts = parts.clone();
             thread::spawn(move || {
-                let (stack, objects, hands) = &*parts;
-                let Some(first) = hands[0].steal(&hands[1], objects) else { return 0 };
+                let (stack, objects, queues) = &*parts;
+                let Some(first) = queues[0].steal(&queues[1], objects) else { return 0 };
                 objects.take(first);
                 // Runnable again at once: its link changes while the owner may still read it.
                 stack.push(first, objects);
-                while let Some(index) = hands[1].pop(objects) {
+                while let Some(index) = queues[1].pop(objects) {
                     objects.take(index);
                 }
                 1
             })
         };
         let mut pushed = 3;
-        if let Some(first) = hands[0].pop(objects) {
+        if let Some(first) = queues[0].pop(objects) {
             objects.take(first);
             stack.push(first, objects);
             pushed += 1;
         }
-        while let Some(index) = hands[0].pop(objects) {
+        while let Some(index) = queues[0].pop(objects) {
             objects.take(index);
         }
         // Robbed or done: the next chain is the owner's alone.
-        hands[0].install(stack.take_all(objects));
-        while let Some(index) = hands[0].pop(objects) {
+        queues[0].install(stack.take_all(objects));
+        while let Some(index) = queues[0].pop(objects) {
             objects.take(index);
         }
         pushed += thief.join().unwrap();
@@ -513,23 +513,23 @@ fn chain_pop_against_steal() {
 fn chain_install_against_steal() {
     model(BOUND, || {
         let parts =
-            Arc::new((IntrusiveStack::new(), Objects::new(2), [0, 1].map(|_| ChainHand::new())));
+            Arc::new((IntrusiveStack::new(), Objects::new(2), [0, 1].map(|_| LocalChain::new())));
         let thief = {
             let parts = parts.clone();
             thread::spawn(move || {
-                let (_, objects, hands) = &*parts;
-                if let Some(first) = hands[0].steal(&hands[1], objects) {
+                let (_, objects, queues) = &*parts;
+                if let Some(first) = queues[0].steal(&queues[1], objects) {
                     objects.take(first);
                 }
-                while let Some(index) = hands[1].pop(objects) {
+                while let Some(index) = queues[1].pop(objects) {
                     objects.take(index);
                 }
             })
         };
-        let (stack, objects, hands) = &*parts;
+        let (stack, objects, queues) = &*parts;
         (0..2).for_each(|index| stack.push(index, objects));
-        hands[0].install(stack.take_all(objects));
-        while let Some(index) = hands[0].pop(objects) {
+        queues[0].install(stack.take_all(objects));
+        while let Some(index) = queues[0].pop(objects) {
             objects.take(index);
         }
         thief.join().unwrap();
@@ -671,7 +671,9 @@ fn a_task_carries_what_was_written_before() {
         let runner = {
             let tasks = tasks.clone();
             thread::spawn(move || {
-                if let Claimed::Some(task) = tasks.claim(&Hand::new(), &mut Turn::default(), 1) {
+                if let Claimed::Some(task) =
+                    tasks.claim(&LocalQueue::new(), &mut Turn::default(), 1)
+                {
                     assert!(task.run_caught().is_ok());
                 }
             })

@@ -45,13 +45,13 @@ impl Record {
     }
 }
 
-pub(crate) struct House {
+pub(crate) struct Fixture {
     pub(crate) shared: Arc<Shared>,
     script: ScriptedSource,
     pub(super) record: Arc<Record>,
 }
 
-impl House {
+impl Fixture {
     /// A pool whose threads are the model's to start.
     pub(crate) fn new(threads: usize, capacity: usize) -> Self {
         Self::with_reserve(threads, 0, capacity)
@@ -169,7 +169,7 @@ impl House {
         earliest == u64::MAX
     }
 
-    /// Every closure has ended once, and the books say how.
+    /// Every closure has ended once, and the counters say how.
     pub(super) fn is_closed(&self, accepted: usize, refused: usize) {
         let cancelled = Audit::of(&self.shared).cancelled as usize;
         assert_eq!(self.record.runs() + cancelled, accepted);
