@@ -47,7 +47,6 @@ mod header {
         ("attempt", "Worker pools: what a task's function is given"),
         ("middleware", "Worker pools: what runs around attempts"),
         ("task_status", "Worker pools: how a task stands"),
-        ("outcome_log", "Worker pools: the log of what became of tasks"),
         ("workers", "Worker pools"),
         ("retry", "How what has failed is tried again"),
         ("task_type", "Worker pools: task types, and their settings"),

@@ -4773,161 +4773,6 @@ typedef struct pace_middleware_t {
 /** It had been taken in, and was dropped for the sake of others. */
 #define PACE_TASK_REJECTED 7
 
-/* ----------------------------------------------- Worker pools: the log of what became of tasks */
-
-/** A task has ended. */
-#define PACE_OUTCOME_END 0
-
-/** An attempt has failed, and another one comes. */
-#define PACE_OUTCOME_RETRY 1
-
-/** An attempt has not returned though its time is over. */
-#define PACE_OUTCOME_STUCK 2
-
-/** A log of outcomes: a thread of its own, which is created with it. */
-typedef struct pace_outcome_log_t pace_outcome_log_t;
-
-/** Something that happened to a task. */
-typedef struct pace_outcome_t {
-    /** PACE_OUTCOME_. */
-    uint32_t event;
-    /** How it stands: PACE_TASK_. */
-    uint32_t status;
-    /** When, since 1970 (UTC). */
-    uint64_t time_ns;
-    /** The task's number, as in its report. */
-    uint64_t id;
-    /** The name of its task type. */
-    const char *name;
-    /** What went wrong last; empty if nothing did. */
-    const char *message;
-    /** END: from its submission to its first attempt. */
-    uint64_t queue_time_ns;
-    /** END: what its attempts took together. STUCK: how long this one has run. */
-    uint64_t run_time_ns;
-    /** RETRY: when the next attempt comes. */
-    uint64_t delay_ns;
-    /** END: how many there were. RETRY: the number of the one that failed. */
-    uint32_t attempts;
-    /** The thread of the last one, or PACE_NONE. */
-    uint32_t worker;
-} pace_outcome_t;
-
-/** Called for each outcome, on the log's own thread. What it points to is good during the call. */
-typedef void (*pace_outcome_fn)(void *user_data, const pace_outcome_t *outcome);
-
-/**
- * Settings of a log of outcomes. Call pace_outcome_log_config_init(), change what you like, call
- * pace_outcome_log_new().
- */
-typedef struct pace_outcome_log_config_t {
-    /** Set by pace_outcome_log_config_init(). */
-    uint32_t struct_size;
-    /**
-     * How many outcomes may wait to be told, 1 to 2^20. Default 8192. What comes while so many wait is
-     * dropped, and counted.
-     */
-    uint32_t capacity;
-    /**
-     * The file that lines of JSON are appended to: UTF-8, and copied. NULL (default): none. Several logs may write
-     * one file, and it may be a device, as pace_log_config_t.file.
-     */
-    const char *file;
-    /**
-     * How large the file may become, 1 KiB to 1 TiB; then it is renamed to file.1, that to file.2, and so
-     * on. Default 64 MiB.
-     */
-    uint64_t max_size;
-    /** How many files are kept, the one that is written included: 1 to 1000. Default 4. */
-    uint32_t files;
-    /** Zero. */
-    uint32_t reserved;
-    /** Told of each outcome. NULL (default): nobody is. */
-    pace_outcome_fn on_outcome;
-    /** What it is given. */
-    void *user_data;
-    /** Runs once after the last call. NULL: nothing. */
-    pace_drop_fn drop;
-} pace_outcome_log_config_t;
-
-/** What a log of outcomes has done. Set struct_size to sizeof the struct before the call. */
-typedef struct pace_outcome_log_stats_t {
-    /** In: sizeof the struct. Out: how many bytes were written. */
-    uint32_t struct_size;
-    /** Zero. */
-    uint32_t reserved;
-    /** Outcomes that its thread has taken. */
-    uint64_t told;
-    /** Outcomes that found no room. */
-    uint64_t dropped;
-    /** Lines that could not be written. */
-    uint64_t errors;
-    /** The last of these errors, or NULL. Good until this thread asks again, or ends. */
-    const char *last_error;
-} pace_outcome_log_stats_t;
-
-/**
- * Fills a configuration with the defaults. `size` is sizeof *config.
- *
- * PACE_EVERSION if `size` is no size of this struct.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_outcome_log_config_init(pace_outcome_log_config_t *config, size_t size);
-
-/**
- * Changes a configuration to what the section `outcomes` of a file of settings says, as
- * pace_workers_config_load() does. The text of `file` is good until this thread loads another, or ends.
- *
- * As there.
- *
- * Threads: any. In handlers: yes; it reads a file.
- */
-pace_status_t pace_outcome_log_config_load(pace_outcome_log_config_t *config,
-                                           const char *path,
-                                           bool environment);
-
-/**
- * Starts a log of outcomes. A `config` of NULL means the defaults. Give it to worker pools as
- * pace_workers_config_t.outcome_log; they keep it. That its file cannot be opened is no error: it is tried
- * again for each line, and counted.
- *
- * PACE_EINVAL names the field, its value and the allowed range; PACE_EVERSION; PACE_EOS if the thread
- * cannot be created.
- *
- * Threads: any. In handlers: yes; it creates a thread.
- */
-pace_status_t pace_outcome_log_new(const pace_outcome_log_config_t *config,
-                                   pace_outcome_log_t **log);
-
-/**
- * Waits for up to `timeout_ns` until everything that happened before was told and written.
- *
- * PACE_ETIMEDOUT; PACE_EDEADLOCK inside its own callback.
- *
- * Threads: any but the log's. In handlers: it holds one up.
- */
-pace_status_t pace_outcome_log_flush(pace_outcome_log_t *log, uint64_t timeout_ns);
-
-/**
- * What a log has done so far.
- *
- * PACE_EVERSION: struct_size was not set.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_outcome_log_stats(pace_outcome_log_t *log,
-                                     pace_outcome_log_stats_t *stats);
-
-/**
- * Frees a log. When the last worker pool that uses it is gone too, its thread tells what waits, and ends. With
- * on_outcome whoever frees the last of these waits until `drop` has run. NULL: nothing.
- *
- * Threads: any, as long as no other uses it any more. In handlers, and on threads of a pool or of the log: yes, it never
- * waits there.
- */
-void pace_outcome_log_free(pace_outcome_log_t *log);
-
 /* -------------------------------------------------------------------------------- Worker pools */
 
 /** In a worker pool's shutdown: so many tasks of a name completed since it began. */
@@ -5007,8 +4852,12 @@ typedef struct pace_workers_config_t {
     uint32_t middleware_count;
     /** Zero. */
     uint32_t reserved2;
-    /** Where outcomes are told. NULL (default): nowhere. */
-    const pace_outcome_log_t *outcome_log;
+    /**
+     * The log of its tasks, which it keeps, in place of the pool's. Each end of a task is a record then, and not only
+     * one that failed: task.completed, task.failed, task.timed_out, task.cancelled or task.rejected, at the level debug,
+     * with id, name, attempts, queue_ns, run_ns and thread. NULL (default): the pool's log.
+     */
+    pace_log_t *log;
 } pace_workers_config_t;
 
 /** A clean-up hook. */

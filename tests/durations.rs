@@ -10,7 +10,6 @@ mod common;
 mod places;
 
 use common::{Count, LONG, hang_guard, in_child_blocking, until};
-use paceline::admin::OutcomeLog;
 use paceline::http::Http;
 use paceline::hub::history::{History, Limits, ReplayFrom};
 use paceline::hub::{
@@ -238,9 +237,6 @@ const DRIVERS: &[(&str, Driver)] = &[
         let log = Log::builder().facade(false).callback(|_| ()).build().unwrap();
         log.close(MAX).unwrap();
         log.flush(MAX).unwrap();
-    }),
-    ("OutcomeLog::flush", |_| {
-        OutcomeLog::builder().facade(false).callback(|_| ()).build().unwrap().flush(MAX).unwrap();
     }),
     #[cfg(feature = "webhook")]
     ("WebhookBuilder::timeout", |_| {

@@ -8,6 +8,7 @@ use common::{
     limit, open_descriptors, quiet_panic, said_in_child, until,
 };
 use paceline::log::{Component, Level, Levels, Log, LogBuilder, Record, Value};
+use paceline::task::{Attempt, Fault, Retry, Status, WorkerPool};
 use paceline::{Error, Pool};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -365,7 +366,7 @@ fn http_tells_of_what_it_answers_in_a_handlers_place() {
 
 #[test]
 fn a_worker_pool_tells_of_failures_stuck_threads_and_its_end() {
-    use paceline::task::{Attempt, Fault, Middleware, Phases, Retry, Scaling, WorkerPool};
+    use paceline::task::{Middleware, Phases, Scaling};
     struct Faulty;
     impl Middleware for Faulty {
         fn after(&self, attempt: &Attempt<'_>) {
@@ -506,6 +507,51 @@ fn nothing_is_made_below_the_level() {
     log.close(PATIENCE).unwrap();
     let stats = log.stats();
     assert_eq!((stats.told, stats.dropped), (0, 0));
+}
+
+/// Goal: in a log that its worker pool was given, each task has one end, whatever became of it, with its figures; the
+/// pool's own log has none. Method: tasks of every status but rejected.
+#[test]
+fn each_end_of_a_task_is_in_the_log_of_its_worker_pool() {
+    let _guard = hang_guard();
+    let ((pools, of_pool), (log, told)) = (Told::log("debug"), Told::log("info,task=debug"));
+    let pool = pool(&pools);
+    let workers = WorkerPool::builder(&pool).log(&log).build().unwrap();
+    let mut tasks = vec![];
+    for number in 0..12 {
+        let work = move |attempt: &Attempt<'_>| match number {
+            0 if attempt.number() == 1 => Err(Fault::new("once \"more\"\n")),
+            8.. => Err(Fault::permanent("never")),
+            _ => Ok(()),
+        };
+        let retry = Retry::fixed(5, Duration::from_millis(1));
+        tasks.push(workers.task("count", work).retry(retry).submit().unwrap());
+    }
+    let late = workers.task("late", |_: &Attempt<'_>| ()).delay(LONG).submit().unwrap();
+    assert!(late.cancel());
+    let slow = |attempt: &Attempt<'_>| {
+        while !attempt.is_cancelled() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    let slow = workers.task("slow", slow).timeout(Duration::from_millis(5)).retry(Retry::none());
+    tasks.push(slow.submit().unwrap());
+    tasks.into_iter().for_each(|task| drop(task.wait()));
+    assert_eq!(late.wait().unwrap().status, Status::Cancelled);
+    let ends = || {
+        let events = ["task.completed", "task.failed", "task.cancelled", "task.timed_out"];
+        events.map(|event| told.of(event).len())
+    };
+    until("the ends", || ends() == [8, 4, 1, 1]);
+    let retried = told.until("task.retried");
+    assert_eq!((&*retried.message, number(&retried, "attempt")), ("once \"more\"\n", 1));
+    for end in told.of("task.completed").iter().chain(&told.of("task.failed")) {
+        assert_eq!((end.level, &*end.pool, &*text(end, "name")), (Level::Debug, "test", "count"));
+        assert!(number(end, "id") > 0 && number(end, "attempts") >= 1 && number(end, "thread") < 2);
+        assert!(number(end, "queue_ns") < u64::MAX && number(end, "run_ns") < u64::MAX, "{end}");
+    }
+    assert!(told.of("task.failed").iter().all(|end| end.message == "never"));
+    assert!(of_pool.all().iter().all(|record| record.component != Component::Task));
 }
 
 // --- sinks ------------------------------------------------------------------------------------------

@@ -6135,122 +6135,6 @@ public:
     virtual void on_error(const Attempt &attempt, const char *message) { (void)attempt, (void)message; }
 };
 
-/// Something that happened to a task.
-struct Outcome {
-    /// PACE_OUTCOME_: an end, a retry, or an attempt that has outlived its time.
-    std::uint32_t event{};
-    TaskStatus status{};
-    std::chrono::system_clock::time_point time{};
-    std::uint64_t id{};
-    std::string name{};
-    /// What went wrong last; empty if nothing did.
-    std::string message{};
-    nanoseconds queue_time{};
-    nanoseconds run_time{};
-    /// For a retry: when it comes.
-    nanoseconds delay{};
-    std::uint32_t attempts{};
-    std::optional<std::uint32_t> worker{};
-};
-
-/// Settings of an OutcomeLog. What is not set is as `settings` has it, a file of settings (JSON or YAML, by
-/// its name), over which variables PACELINE_OUTCOMES_… win if `environment`; and then as paceline.h has it.
-struct OutcomeLogConfig {
-    std::string settings{};
-    bool environment = false;
-    /// The file that lines of JSON are appended to.
-    std::string file{};
-    std::optional<std::uint64_t> max_size{};
-    std::optional<std::uint32_t> files{};
-    std::optional<std::uint32_t> capacity{};
-    /// Called on the log's own thread.
-    Function<void(const Outcome &)> on_outcome{};
-};
-
-/// Tells what became of tasks, by a thread of its own: to a callable and a file that is rotated. Copies are
-/// the same log, and so are those of worker pools; what the last of them does is as of a Log.
-class OutcomeLog {
-public:
-    /// None.
-    OutcomeLog() noexcept = default;
-
-    static Result<OutcomeLog> create(OutcomeLogConfig config) {
-        pace_outcome_log_config_t raw{};
-        (void)pace_outcome_log_config_init(&raw, sizeof raw);
-        if (!config.settings.empty() || config.environment) {
-            const char *path = config.settings.empty() ? nullptr : config.settings.c_str();
-            const pace_status_t status = pace_outcome_log_config_load(&raw, path, config.environment);
-            if (status != PACE_OK) {
-                return Error::last(status);
-            }
-        }
-        if (!config.file.empty()) {
-            raw.file = config.file.c_str();
-        }
-        raw.max_size = config.max_size.value_or(raw.max_size);
-        raw.files = config.files.value_or(raw.files);
-        raw.capacity = config.capacity.value_or(raw.capacity);
-        using Function = Function<void(const Outcome &)>;
-        std::unique_ptr<Function> box;
-        if (config.on_outcome) {
-            box = std::make_unique<Function>(std::move(config.on_outcome));
-            raw.on_outcome = told;
-            raw.user_data = box.get();
-            raw.drop = detail::drop_box<Function>;
-        }
-        pace_outcome_log_t *log = nullptr;
-        const pace_status_t status = pace_outcome_log_new(&raw, &log);
-        if (status != PACE_OK) {
-            return Error::last(status);
-        }
-        (void)box.release();
-        OutcomeLog made;
-        made.raw_.reset(log, pace_outcome_log_free);
-        return made;
-    }
-
-    /// Waits until everything that happened before was told and written. Code::TimedOut;
-    /// Code::WouldDeadlock in its own callable.
-    Result<void> flush(Duration time) const {
-        return detail::outcome(pace_outcome_log_flush(native(), detail::nanos(time)));
-    }
-    /// What it has done so far. Fields as in paceline.h.
-    Result<pace_outcome_log_stats_t> stats() const {
-        pace_outcome_log_stats_t stats{};
-        stats.struct_size = sizeof stats;
-        const pace_status_t status = pace_outcome_log_stats(native(), &stats);
-        return status == PACE_OK ? Result<pace_outcome_log_stats_t>(stats)
-                                 : Result<pace_outcome_log_stats_t>(Error::last(status));
-    }
-
-    /// For calls to paceline.h. Stays the OutcomeLog's.
-    pace_outcome_log_t *native() const noexcept { return raw_.get(); }
-
-private:
-    static void told(void *data, const pace_outcome_t *raw) noexcept {
-        (void)detail::guard([&] {
-            Outcome outcome;
-            outcome.event = raw->event;
-            outcome.status = static_cast<TaskStatus>(raw->status);
-            outcome.time += std::chrono::duration_cast<std::chrono::system_clock::duration>(
-                detail::time_of(raw->time_ns));
-            outcome.id = raw->id;
-            outcome.name = raw->name;
-            outcome.message = raw->message;
-            outcome.queue_time = detail::time_of(raw->queue_time_ns);
-            outcome.run_time = detail::time_of(raw->run_time_ns);
-            outcome.delay = detail::time_of(raw->delay_ns);
-            outcome.attempts = raw->attempts;
-            if (raw->worker != PACE_NONE) {
-                outcome.worker = raw->worker;
-            }
-            (*static_cast<Function<void(const Outcome &)> *>(data))(outcome);
-        });
-    }
-
-    std::shared_ptr<pace_outcome_log_t> raw_;
-};
-
 /// How the number of active threads follows how long tasks wait: see pace_workers_config_t.
 struct Scaling {
     std::uint32_t min_active{1};
@@ -6279,7 +6163,9 @@ struct WorkersConfig {
     std::optional<OverloadPolicy> full{};
     /// The first is the outermost.
     std::vector<std::shared_ptr<Middleware>> middleware{};
-    OutcomeLog outcome_log{};
+    /// The log of its tasks in place of the pool's. Each end of a task is a record then, at the level debug:
+    /// see pace_workers_config_t.
+    Log log{};
 };
 
 namespace detail {
@@ -6453,7 +6339,7 @@ public:
         if (settings.full) {
             settings.full->fill(config);
         }
-        config.outcome_log = settings.outcome_log.native();
+        config.log = settings.log.native();
         using Box = detail::MiddlewareBox;
         std::vector<std::unique_ptr<Box::Owned>> boxes;
         std::vector<pace_middleware_t> raw;

@@ -8,9 +8,9 @@ mod node;
 mod table;
 mod yaml;
 
+pub use table::LogSettings;
 pub use table::WorkerSettings;
 pub use table::{Field, Kind, PoolSettings};
-pub use table::{LogSettings, OutcomeSettings};
 
 use crate::error::{Error, Problem, Result};
 use crate::pool::{Builder, Pool};
@@ -50,8 +50,6 @@ pub struct Settings {
     pub workers: WorkerSettings,
     /// What a [`Log`](crate::log::Log) is built with.
     pub log: LogSettings,
-    /// What an [`OutcomeLog`](super::OutcomeLog) is built with.
-    pub outcomes: OutcomeSettings,
 }
 
 impl Settings {
@@ -78,11 +76,6 @@ impl Settings {
     /// A builder with the settings of the section `log`.
     pub fn log_builder(&self) -> crate::log::LogBuilder {
         self.log.apply(crate::log::Log::builder())
-    }
-
-    /// A builder with the settings of the section `outcomes`.
-    pub fn outcome_log_builder(&self) -> super::OutcomeLogBuilder {
-        self.outcomes.apply(super::OutcomeLog::builder())
     }
 }
 

@@ -7,10 +7,10 @@ use super::owner::pair;
 use super::settings::layers;
 use super::sized::{self, Room};
 use super::status::*;
+use crate::Error;
 use crate::log::{Component, Level, Levels, Log, Record, Value};
 use crate::queue::Queue;
 use crate::sys::fork::ForkGuard;
-use crate::{Builder, Error};
 use core::cell::RefCell;
 use core::ffi::{c_char, c_void};
 use core::ptr;
@@ -519,9 +519,9 @@ pub extern "C" fn pace_log_component_name(component: u32) -> *const c_char {
 /// # Safety
 ///
 /// It is NULL, or came from `pace_log_new` and has not been freed.
-pub(super) unsafe fn tell_by(builder: Builder, log: *const pace_log_t) -> Result<Builder> {
+pub(super) unsafe fn log_of<'a>(log: *const pace_log_t) -> Result<&'a Log> {
     // SAFETY: as the caller promises.
-    Ok(builder.log(&unsafe { open(log) }?.log))
+    Ok(&unsafe { open(log) }?.log)
 }
 
 /// # Safety

@@ -45,7 +45,6 @@ mod metric;
 mod middleware;
 mod net_pull;
 mod notice;
-mod outcome_log;
 mod owner;
 mod periodic;
 mod pool;

@@ -3,7 +3,7 @@
 
 use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, nanos};
 use super::callback::{pace_drop_fn, pace_slow_fn, pace_thread_fn};
-use super::log::{pace_log_t, tell_by};
+use super::log::{log_of, pace_log_t};
 use super::owner::{Owner, Registration, pair};
 use super::registry::Registry;
 use super::settings::layers;
@@ -453,7 +453,7 @@ fn settings(config: &pace_pool_config_t) -> Result<Builder> {
     }
     if !config.log.is_null() {
         // SAFETY: not NULL, and as the header demands.
-        builder = unsafe { tell_by(builder, config.log) }?;
+        builder = builder.log(unsafe { log_of(config.log) }?);
     }
     Ok(builder)
 }

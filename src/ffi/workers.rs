@@ -3,8 +3,8 @@
 
 use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, callback, nanos};
 use super::callback::pace_drop_fn;
+use super::log::{log_of, pace_log_t};
 use super::middleware::{self, pace_middleware_t};
-use super::outcome_log::{observer, pace_outcome_log_t};
 use super::owner::{Registration, pair};
 use super::pool::{PACE_FOREVER, open as open_pool, pace_pool_t};
 use super::registry::Registry;
@@ -90,8 +90,10 @@ pub struct pace_workers_config_t {
     pub middleware_count: u32,
     /// Zero.
     pub reserved2: u32,
-    /// Where outcomes are told. NULL (default): nowhere.
-    pub outcome_log: *const pace_outcome_log_t,
+    /// The log of its tasks, which it keeps, in place of the pool's. Each end of a task is a record then, and not only
+    /// one that failed: task.completed, task.failed, task.timed_out, task.cancelled or task.rejected, at the level debug,
+    /// with id, name, attempts, queue_ns, run_ns and thread. NULL (default): the pool's log.
+    pub log: *mut pace_log_t,
 }
 
 /// How the shutdown of a worker pool went. Set struct_size to sizeof the struct before the call.
@@ -241,9 +243,9 @@ pub unsafe extern "C" fn pace_workers_new(
         if config.max_droppable != 0 {
             builder = builder.max_droppable(config.max_droppable as usize);
         }
-        if !config.outcome_log.is_null() {
+        if !config.log.is_null() {
             // SAFETY: as the header demands.
-            builder = builder.observe(unsafe { observer(config.outcome_log) }?);
+            builder = builder.log(unsafe { log_of(config.log) }?);
         }
         // SAFETY: as the header demands.
         let (registrations, builder) = unsafe { with_middleware(builder, &config) }?;
@@ -438,7 +440,7 @@ const DEFAULTS: pace_workers_config_t = pace_workers_config_t {
     middleware: ptr::null(),
     middleware_count: 0,
     reserved2: 0,
-    outcome_log: ptr::null(),
+    log: ptr::null_mut(),
 };
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.

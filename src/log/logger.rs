@@ -29,6 +29,11 @@ impl Logger {
         Self { to: Some(Arc::new(To { log, pool: pool.into(), logged: AtomicU32::new(0) })) }
     }
 
+    /// For the same pool, by another log.
+    pub(crate) fn to(&self, log: &Log) -> Self {
+        Self::new(Some(log), self.to.as_ref().map_or("", |to| &*to.pool))
+    }
+
     /// That of what stands on no pool.
     #[cfg(any(feature = "capi", feature = "webhook"))]
     pub(crate) fn for_nobodys_pool() -> Self {

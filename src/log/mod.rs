@@ -31,7 +31,7 @@ mod levels;
 mod logger;
 mod record;
 mod sinks;
-pub(crate) mod writer;
+mod writer;
 
 #[cfg(feature = "config")]
 pub(crate) use levels::ALLOWED as ALLOWED_LEVELS;

@@ -1,7 +1,9 @@
 //! What is logged: a record with its level, its component and its fields.
 
+use crate::sys::clock;
 use core::fmt;
 use std::borrow::Cow;
+use std::io::Write;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -204,6 +206,51 @@ pub struct Record {
 }
 
 impl Record {
+    /// One without a message and fields, of this moment.
+    pub(super) fn new(
+        component: Component,
+        level: Level,
+        event: &'static str,
+        pool: Arc<str>,
+    ) -> Self {
+        let (time, message, fields) = (SystemTime::now(), String::new(), Vec::new());
+        Self { time, level, component, event, pool, message, fields }
+    }
+
+    /// One line of JSON, without the line's end: `time` (RFC 3339, with nanoseconds, from 1970 to 9999),
+    /// `level`, `component`, `event`, `pool`, `message`, and the object `fields`. A figure that is no number
+    /// is null.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        String::from_utf8(self.line()).unwrap_or_default()
+    }
+
+    pub(super) fn line(&self) -> Vec<u8> {
+        let mut line = Vec::with_capacity(256);
+        let time = humantime::format_rfc3339_nanos(clock::with_a_form(self.time));
+        let (level, component) = (self.level, self.component);
+        // Into memory: it cannot fail. None of these needs escapes.
+        let _ = write!(line, r#"{{"time":"{time}","level":"{level}","component":"{component}","#);
+        let _ = write!(line, r#""event":"{}","pool":"#, self.event);
+        write_text(&mut line, &self.pool);
+        line.extend_from_slice(br#","message":"#);
+        write_text(&mut line, &self.message);
+        line.extend_from_slice(br#","fields":{"#);
+        for (index, (name, value)) in self.fields.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            line.extend_from_slice(comma.as_bytes());
+            write_text(&mut line, name);
+            line.push(b':');
+            match value {
+                Value::Text(text) => write_text(&mut line, text),
+                Value::F64(value) if !value.is_finite() => line.extend_from_slice(b"null"),
+                value => drop(write!(line, "{value}")),
+            }
+        }
+        line.extend_from_slice(b"}}");
+        line
+    }
+
     /// Adds a field.
     pub(crate) fn with(
         &mut self,
@@ -226,5 +273,24 @@ impl fmt::Display for Record {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.event, self.message)?;
         self.fields.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))
+    }
+}
+
+/// In quotes, with escapes.
+fn write_text(line: &mut Vec<u8>, text: &str) {
+    let _ = serde_json::to_writer(line, text);
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use core::time::Duration;
+
+    #[test]
+    fn a_record_of_any_time_has_a_line() {
+        let mut record = Record::new(Component::Pool, Level::Info, "event", "pool".into());
+        record.time = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
+        let line = record.to_json();
+        assert!(line.starts_with(r#"{"time":"1970-01-01T00:00:00.000000000Z""#), "{line}");
     }
 }

@@ -1,18 +1,13 @@
 //! The log itself: its settings, and where its records go.
 
 use super::levels::{InForce, Levels};
-use super::record::{Component, Level, Record, Value};
-use super::writer::{LogStats, LogWriter, Settings, Sink};
+use super::record::{Component, Level, Record};
+use super::writer::{Callback, LogStats, LogWriter, Settings};
 use crate::error::{Error, Result};
-use crate::sys::clock;
 use core::fmt;
 use core::time::Duration;
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
-
-type Callback = Box<dyn FnMut(&Record) + Send>;
 
 /// That of pools without one of their own.
 static INSTALLED: OnceLock<Log> = OnceLock::new();
@@ -100,7 +95,7 @@ impl LogBuilder {
     /// block device or a socket; [`Error::Os`] if the thread cannot be created. That the file cannot be opened is no error: it is tried again for each batch.
     pub fn build(self) -> Result<Log> {
         let uses_facade = self.settings.facade;
-        let writer = LogWriter::start(self.settings, Records { callback: self.callback })?;
+        let writer = LogWriter::start(self.settings, self.callback)?;
         let levels = InForce::new(self.levels);
         Ok(Log { inner: Arc::new(Inner { levels, writer, uses_facade }) })
     }
@@ -147,7 +142,7 @@ pub struct Log {
 
 struct Inner {
     levels: InForce,
-    writer: LogWriter<Record>,
+    writer: LogWriter,
     uses_facade: bool,
 }
 
@@ -234,7 +229,7 @@ impl Log {
         fill: &mut dyn FnMut(&mut Record),
     ) {
         if self.inner.writer.is_for_this_thread() {
-            let mut record = new_record(component, level, event, Arc::clone(pool));
+            let mut record = Record::new(component, level, event, Arc::clone(pool));
             fill(&mut record);
             self.inner.writer.log(record);
         }
@@ -248,96 +243,5 @@ impl fmt::Debug for Log {
             .field("facade", &self.inner.uses_facade)
             .field("stats", &self.stats())
             .finish_non_exhaustive()
-    }
-}
-
-fn new_record(component: Component, level: Level, event: &'static str, pool: Arc<str>) -> Record {
-    let (time, message, fields) = (SystemTime::now(), String::new(), Vec::new());
-    Record { time, level, component, event, pool, message, fields }
-}
-
-impl Record {
-    /// One line of JSON, without the line's end: `time` (RFC 3339, with nanoseconds, from 1970 to 9999),
-    /// `level`, `component`, `event`, `pool`, `message`, and the object `fields`. A figure that is no number
-    /// is null.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        String::from_utf8(self.line()).unwrap_or_default()
-    }
-
-    fn line(&self) -> Vec<u8> {
-        let mut line = Vec::with_capacity(256);
-        let time = humantime::format_rfc3339_nanos(clock::with_a_form(self.time));
-        let (level, component) = (self.level, self.component);
-        // Into memory: it cannot fail. None of these needs escapes.
-        let _ = write!(line, r#"{{"time":"{time}","level":"{level}","component":"{component}","#);
-        let _ = write!(line, r#""event":"{}","pool":"#, self.event);
-        write_text(&mut line, &self.pool);
-        line.extend_from_slice(br#","message":"#);
-        write_text(&mut line, &self.message);
-        line.extend_from_slice(br#","fields":{"#);
-        for (index, (name, value)) in self.fields.iter().enumerate() {
-            let comma = if index == 0 { "" } else { "," };
-            line.extend_from_slice(comma.as_bytes());
-            write_text(&mut line, name);
-            line.push(b':');
-            match value {
-                Value::Text(text) => write_text(&mut line, text),
-                Value::F64(value) if !value.is_finite() => line.extend_from_slice(b"null"),
-                value => drop(write!(line, "{value}")),
-            }
-        }
-        line.extend_from_slice(b"}}");
-        line
-    }
-}
-
-/// In quotes, with escapes.
-fn write_text(line: &mut Vec<u8>, text: &str) {
-    let _ = serde_json::to_writer(line, text);
-}
-
-/// Where records go.
-struct Records {
-    callback: Option<Callback>,
-}
-
-impl Sink<Record> for Records {
-    fn line(&self, record: &Record) -> Vec<u8> {
-        record.line()
-    }
-
-    fn facade(&self, record: &Record) {
-        log::log!(target: record.component.target(), record.level.facade(), "{record}");
-    }
-
-    fn call(&mut self, record: &Record) {
-        if let Some(callback) = &mut self.callback {
-            callback(record);
-        }
-    }
-
-    fn calls_back(&self) -> bool {
-        self.callback.is_some()
-    }
-
-    fn loss(&self, count: u64) -> Option<Record> {
-        let event = "log.dropped";
-        let mut record = new_record(Component::Log, Level::Warn, event, "".into());
-        record.with("count", count).say("records found no room and were dropped");
-        Some(record)
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_record_of_any_time_has_a_line() {
-        let mut record = new_record(Component::Pool, Level::Info, "event", "pool".into());
-        record.time = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
-        let line = record.to_json();
-        assert!(line.starts_with(r#"{"time":"1970-01-01T00:00:00.000000000Z""#), "{line}");
     }
 }

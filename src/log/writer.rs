@@ -1,4 +1,4 @@
-//! The log writer: a thread that writes what others hand over to the sinks of the log, and of the log of outcomes.
+//! The log writer: a thread that writes the records that others hand over to the file, the callback and the facade.
 //!
 //! ```text
 //!   any thread ──log──► queue ──► thread ──take──► sinks
@@ -14,7 +14,7 @@
 //! 4. In a forked child there is no thread: nothing is handed over, and nothing is waited for.
 
 use super::faults;
-use super::record::{Component, Level};
+use super::record::{Component, Level, Record};
 use crate::contain::contain;
 use crate::error::{Error, Result};
 use crate::queue::Queue;
@@ -49,12 +49,12 @@ pub struct LogStats {
 
 /// Where a log goes, and how much of it may wait.
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    pub(crate) facade: bool,
-    pub(crate) file: Option<PathBuf>,
-    pub(crate) max_size: usize,
-    pub(crate) files: usize,
-    pub(crate) capacity: usize,
+pub(super) struct Settings {
+    pub(super) facade: bool,
+    pub(super) file: Option<PathBuf>,
+    pub(super) max_size: usize,
+    pub(super) files: usize,
+    pub(super) capacity: usize,
 }
 
 impl Default for Settings {
@@ -75,24 +75,11 @@ impl Settings {
     }
 }
 
-/// What the thread does with each. It runs on it, and is dropped there.
-pub(crate) trait Sink<T>: Send + 'static {
-    /// A line of the file, without its end. It is only asked for if there is a file.
-    fn line(&self, item: &T) -> Vec<u8>;
-    /// To the facade.
-    fn facade(&self, item: &T);
-    /// To the callback.
-    fn call(&mut self, item: &T);
-    /// Whether there is a callback.
-    fn calls_back(&self) -> bool;
-    /// The item that says how many were dropped.
-    fn loss(&self, _count: u64) -> Option<T> {
-        None
-    }
-}
+/// Called by the thread for each record, and dropped there.
+pub(super) type Callback = Box<dyn FnMut(&Record) + Send>;
 
-enum Item<T> {
-    Told(T),
+enum Item {
+    Record(Record),
     Flush(SyncSender<()>),
 }
 
@@ -130,16 +117,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The side of the threads that log. When it is dropped, the thread writes what waits and ends. If there is a callback, that is
 /// waited for, but not by the thread itself, nor by a thread of a pool.
-pub(crate) struct LogWriter<T> {
-    queue: Arc<Queue<Item<T>>>,
+pub(super) struct LogWriter {
+    queue: Arc<Queue<Item>>,
     counters: Arc<Counters>,
     thread: ThreadId,
     calls_back: bool,
     fork: ForkGuard,
 }
 
-impl<T: Send + 'static> LogWriter<T> {
-    pub(crate) fn start(settings: Settings, sink: impl Sink<T>) -> Result<Self> {
+impl LogWriter {
+    pub(super) fn start(settings: Settings, callback: Option<Callback>) -> Result<Self> {
         settings.check()?;
         let fork = ForkGuard::new()
             .map_err(|error| Error::os("map a page that tells of a fork", error))?;
@@ -149,8 +136,8 @@ impl<T: Send + 'static> LogWriter<T> {
         let file = settings.file.map(|path| RotatingFile::new(path, max_size as u64, files));
         let file = file.transpose()?;
         let (items, counts) = (Arc::clone(&queue), Arc::clone(&counters));
-        let calls_back = sink.calls_back();
-        let output = Output { facade, file, sink, counters: counts, reported: 0 };
+        let calls_back = callback.is_some();
+        let output = Output { facade, file, callback, counters: counts, reported: 0 };
         let thread = thread::Builder::new().name("paceline-log".into());
         let spawned = without_signals(|| thread.spawn(move || output.run(&items)));
         let thread = spawned.map_err(|error| Error::os("start the thread of the log", error))?;
@@ -159,17 +146,17 @@ impl<T: Send + 'static> LogWriter<T> {
 
     /// Whether what this thread logs would be written: not in a forked child, and not by the log's own thread,
     /// where a sink's own doings would never end.
-    pub(crate) fn is_for_this_thread(&self) -> bool {
+    pub(super) fn is_for_this_thread(&self) -> bool {
         !self.fork.is_child() && !self.is_own()
     }
 
-    pub(crate) fn log(&self, item: T) {
-        if self.queue.push(Item::Told(item)).is_err() {
+    pub(super) fn log(&self, record: Record) {
+        if self.queue.push(Item::Record(record)).is_err() {
             self.counters.dropped.fetch_add(1, Relaxed);
         }
     }
 
-    pub(crate) fn stats(&self) -> LogStats {
+    pub(super) fn stats(&self) -> LogStats {
         LogStats {
             told: self.counters.told.load(Relaxed),
             dropped: self.counters.dropped.load(Relaxed),
@@ -178,7 +165,7 @@ impl<T: Send + 'static> LogWriter<T> {
         }
     }
 
-    pub(crate) fn flush(&self, timeout: Duration) -> Result<()> {
+    pub(super) fn flush(&self, timeout: Duration) -> Result<()> {
         self.check_may_wait()?;
         let start = Instant::now();
         let left = || timeout.saturating_sub(start.elapsed());
@@ -193,7 +180,7 @@ impl<T: Send + 'static> LogWriter<T> {
 
     /// Takes nothing more, and waits until everything is told and the thread has let go of its sinks. Only for
     /// who may wait.
-    pub(crate) fn close(&self, timeout: Duration) -> Result<()> {
+    pub(super) fn close(&self, timeout: Duration) -> Result<()> {
         self.queue.close();
         self.wait_for_end(timeout)
     }
@@ -210,7 +197,7 @@ impl<T: Send + 'static> LogWriter<T> {
     }
 
     /// Not a forked child, which has no such thread, nor the thread itself.
-    pub(crate) fn check_may_wait(&self) -> Result<()> {
+    pub(super) fn check_may_wait(&self) -> Result<()> {
         match () {
             () if self.fork.is_child() => Err(Error::Forked),
             () if self.is_own() => Err(Error::WouldDeadlock),
@@ -219,7 +206,7 @@ impl<T: Send + 'static> LogWriter<T> {
     }
 }
 
-impl<T> Drop for LogWriter<T> {
+impl Drop for LogWriter {
     fn drop(&mut self) {
         if self.fork.is_child() {
             return;
@@ -235,28 +222,25 @@ impl<T> Drop for LogWriter<T> {
 }
 
 /// What the thread has.
-struct Output<S> {
+struct Output {
     facade: bool,
     file: Option<RotatingFile>,
-    sink: S,
+    callback: Option<Callback>,
     counters: Arc<Counters>,
     /// Of what was dropped.
     reported: u64,
 }
 
-impl<S> Output<S> {
-    fn run<T: Send + 'static>(mut self, queue: &Queue<Item<T>>)
-    where
-        S: Sink<T>,
-    {
+impl Output {
+    fn run(mut self, queue: &Queue<Item>) {
         // None: closed, and empty.
         while let Some(first) = queue.pop_timeout(Duration::MAX) {
             let mut flushed = Vec::new();
             let more = core::iter::from_fn(|| queue.pop()).take(BATCH - 1);
             for item in core::iter::once(first).chain(more) {
                 match item {
-                    Item::Told(item) => {
-                        self.write(&item);
+                    Item::Record(record) => {
+                        self.write(&record);
                         self.counters.told.fetch_add(1, Relaxed);
                     }
                     Item::Flush(done) => flushed.push(done),
@@ -270,42 +254,38 @@ impl<S> Output<S> {
         }
         self.report_losses();
         self.write_out();
-        let Self { sink, file, counters, .. } = self;
-        let _panicked = contain(|| drop((sink, file)));
+        let Self { callback, file, counters, .. } = self;
+        let _panicked = contain(|| drop((callback, file)));
         *lock(&counters.ended) = true;
         counters.end.notify_all();
     }
 
-    fn write<T>(&mut self, item: &T)
-    where
-        S: Sink<T>,
-    {
-        let Self { facade, file, sink, counters, .. } = self;
+    fn write(&mut self, record: &Record) {
+        let Self { facade, file, callback, counters, .. } = self;
         if let Some(file) = file {
-            let mut line = sink.line(item);
+            let mut line = record.line();
             line.push(b'\n');
             counters.check(file.add(&line));
         }
         let told = contain(|| {
             if *facade {
-                sink.facade(item);
+                log::log!(target: record.component.target(), record.level.facade(), "{record}");
             }
-            sink.call(item);
+            if let Some(callback) = callback {
+                callback(record);
+            }
         });
         if told.is_none() {
             counters.error(1, "a callback panicked".into());
         }
     }
 
-    fn report_losses<T>(&mut self)
-    where
-        S: Sink<T>,
-    {
+    fn report_losses(&mut self) {
         let dropped = self.counters.dropped.load(Relaxed);
         let new = dropped - core::mem::replace(&mut self.reported, dropped);
-        if new > 0
-            && let Some(loss) = self.sink.loss(new)
-        {
+        if new > 0 {
+            let mut loss = Record::new(Component::Log, Level::Warn, "log.dropped", "".into());
+            loss.with("count", new).say("records found no room and were dropped");
             self.write(&loss);
         }
     }

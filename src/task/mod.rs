@@ -139,6 +139,7 @@ pub use task_type::{TaskType, TaskTypeBuilder};
 
 use crate::contain::Contained;
 use crate::error::{Error, Result};
+use crate::log::{Log, Logger};
 use crate::pool::{Pool, Shared};
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::Acquire;
@@ -205,6 +206,9 @@ pub(crate) const STOPPING: u32 = 2;
 /// What all tasks of one worker pool share.
 pub(crate) struct Common {
     pub(crate) shared: Arc<Shared>,
+    /// The log of the pool, or the one that the worker pool was given.
+    pub(crate) log: Logger,
+    pub(crate) logs_ends: bool,
     pub(crate) observers: Box<[Contained<Arc<dyn Observer>>]>,
     middleware: Box<[Contained<Arc<dyn Middleware>>]>,
     estate: Arc<Estate>,
@@ -237,6 +241,7 @@ impl Common {
 #[must_use = "a builder does nothing until `build`"]
 pub struct WorkerPoolBuilder {
     pool: Pool,
+    log: Option<Log>,
     observers: Vec<Arc<dyn Observer>>,
     middleware: Vec<Arc<dyn Middleware>>,
     max_waiting: usize,
@@ -314,6 +319,16 @@ impl WorkerPoolBuilder {
         self
     }
 
+    /// The log of its tasks, in place of the pool's. Each end of a task is a record then, and not only one that
+    /// failed: `task.completed`, `task.failed`, `task.timed_out`, `task.cancelled` or `task.rejected`, with `id`,
+    /// `name`, `attempts`, `queue_ns`, `run_ns` and `thread`. These records have the level debug, which a log does
+    /// not show unless it is told to: `Log::builder().levels("task=debug".parse()?)`. A file or a callback of
+    /// such a log is a log of outcomes. Default: the pool's log, without the tasks that complete.
+    pub fn log(mut self, log: &Log) -> Self {
+        self.log = Some(log.clone());
+        self
+    }
+
     /// Tells `observer` what happens. May be called several times.
     pub fn observe(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observers.push(observer);
@@ -378,9 +393,12 @@ impl WorkerPoolBuilder {
     ) -> WorkerPool {
         let droppable = self.max_droppable.unwrap_or(shared.lane_capacity());
         let lobby = waiting::Lobby::new(self.max_waiting, droppable, self.max_pulled, self.seed);
+        let log = self.log.as_ref().map_or_else(|| shared.log.clone(), |log| shared.log.to(log));
         let common = Arc::new(Common {
             scaler,
             shared,
+            log,
+            logs_ends: self.log.is_some(),
             full: self.full,
             observers: self.observers.into_iter().map(Contained::new).collect(),
             middleware: self.middleware.into_iter().map(Contained::new).collect(),
@@ -413,6 +431,7 @@ impl WorkerPool {
     pub fn builder(pool: &Pool) -> WorkerPoolBuilder {
         WorkerPoolBuilder {
             pool: pool.clone(),
+            log: None,
             observers: Vec::new(),
             middleware: Vec::new(),
             max_waiting: DEFAULT_MAX_WAITING,

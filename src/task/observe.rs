@@ -80,6 +80,7 @@ pub(super) fn tell_end(head: Head, status: Status, message: Option<&str>) {
         attempts: head.attempts(),
         worker: head.worker(),
     };
+    log_end(head, &end);
     each(head, |observer| observer.on_end(&end));
 }
 
@@ -127,14 +128,40 @@ pub(super) fn tell_return(task_type: &'static TaskTypeInner) {
     });
 }
 
+/// In the log that the worker pool was given.
+fn log_end(head: Head, end: &EndRecord<'_>) {
+    if !head.task_type().common().is_some_and(|common| common.logs_ends) {
+        return;
+    }
+    log(head.task_type(), Level::Debug, event_of(end.status), |record| {
+        record.with("id", end.id).with("attempts", end.attempts);
+        record.with("queue_ns", end.queue_time.as_nanos() as u64);
+        record.with("run_ns", end.run_time.as_nanos() as u64);
+        if let Some(thread) = end.worker {
+            record.with("thread", thread);
+        }
+        record.say(end.message.unwrap_or_default());
+    });
+}
+
+fn event_of(end: Status) -> &'static str {
+    match end {
+        Status::Completed => "task.completed",
+        Status::TimedOut => "task.timed_out",
+        Status::Cancelled => "task.cancelled",
+        Status::Rejected => "task.rejected",
+        _ => "task.failed",
+    }
+}
+
 /// The last attempt has failed.
 #[cold]
 pub(super) fn tell_failure(head: Head, status: Status, fault: &Fault) {
-    let (level, event) = match (fault.is_panic(), status) {
-        (true, _) => (Level::Error, "task.panicked"),
-        (_, Status::TimedOut) => (Level::Debug, "task.timed_out"),
-        (_, Status::Cancelled) => (Level::Debug, "task.cancelled"),
-        _ => (Level::Debug, "task.failed"),
+    let logs_ends = head.task_type().common().is_some_and(|common| common.logs_ends);
+    let (level, event) = match fault.is_panic() {
+        true => (Level::Error, "task.panicked"),
+        false if logs_ends => return,
+        false => (Level::Debug, event_of(status)),
     };
     log(head.task_type(), level, event, |record| {
         record.with("id", head.id()).with("attempts", head.attempts()).say(fault.message());
@@ -158,8 +185,8 @@ fn log(
 ) {
     if let Some(common) = task_type.common() {
         // None is told of a middleware.
-        let heard = task_type.told && event != "middleware.panicked";
-        common.shared.log.log_unless(heard, Component::Task, level, event, |record| {
+        let heard = !common.observers.is_empty() && event != "middleware.panicked";
+        common.log.log_unless(heard, Component::Task, level, event, |record| {
             record.with("name", task_type.name());
             fill(record);
         });

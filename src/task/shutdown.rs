@@ -185,7 +185,7 @@ impl WorkerPool {
             return ShutdownReport::default();
         }
         let before = self.completed();
-        let log = &common.shared.log;
+        let log = &common.log;
         // Whoever comes later is told of nothing new.
         let begun = common.phase();
         if begun == OPEN {

@@ -570,7 +570,7 @@ impl TaskTypes {
                     .then(|| Gate::new(rate, max_running, common.lobby.most).expect(checked)),
                 settings,
                 stats: TaskTypeStats::default(),
-                told: !common.observers.is_empty(),
+                told: common.logs_ends || !common.observers.is_empty(),
                 has_middleware: !common.middleware.is_empty(),
                 has_limits: limits.queue & limits.overall & limits.soft != u64::MAX,
                 // A shutdown tells all task types that exist, under this lock, after it has entered.

@@ -1,4 +1,4 @@
-/* Logs, and logs of outcomes, in wrong hands: NULL, numbers without end, structs of another size, calls inside their
+/* Logs in wrong hands: NULL, numbers without end, structs of another size, calls inside their
  * own callbacks, after their end, in forked children and by ten threads at once. Nothing crashes or hangs, each
  * call has a status, what was refused has changed nothing, and every `drop` runs once. */
 #include "check.h"
@@ -17,12 +17,6 @@ static pace_pool_t *pool_with(pace_log_t *log) {
 static pace_log_config_t log_config(void) {
     pace_log_config_t config;
     OK(pace_log_config_init(&config, sizeof config));
-    return config;
-}
-
-static pace_outcome_log_config_t outcome_config(void) {
-    pace_outcome_log_config_t config;
-    OK(pace_outcome_log_config_init(&config, sizeof config));
     return config;
 }
 
@@ -54,55 +48,33 @@ static void null_is_refused(void) {
     SAYS(PACE_EINVAL, pace_log_stats(log, NULL));
     CHECK(level == 7 && count == 7);
     pace_log_free(log);
-
-    pace_outcome_log_t *outcomes = NULL;
-    pace_outcome_log_config_t settings;
-    pace_outcome_log_stats_t told = {0};
-    SAYS(PACE_EINVAL, pace_outcome_log_config_init(NULL, sizeof settings));
-    SAYS(PACE_EINVAL, pace_outcome_log_config_load(NULL, NULL, false));
-    SAYS(PACE_EINVAL, pace_outcome_log_new(NULL, NULL));
-    SAYS(PACE_EINVAL, pace_outcome_log_flush(NULL, PACE_FOREVER));
-    SAYS(PACE_EINVAL, pace_outcome_log_stats(NULL, &told));
-    pace_outcome_log_free(NULL);
-    OK(pace_outcome_log_new(NULL, &outcomes));
-    SAYS(PACE_EINVAL, pace_outcome_log_stats(outcomes, NULL));
-    pace_outcome_log_free(outcomes);
 }
 
 /* What is refused is named, and its `drop` does not run: the caller still has what it was to drop. */
 static void numbers_without_end(void) {
     pace_log_t *log = NULL;
-    pace_outcome_log_t *outcomes = NULL;
     counts_t counts = {0};
     const uint64_t sizes[] = {0, 1, 1023, ((uint64_t)1 << 40) + 1, UINT64_MAX};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         pace_log_config_t config = log_config();
-        pace_outcome_log_config_t settings = outcome_config();
-        config.user_data = settings.user_data = &counts;
-        config.drop = settings.drop = count_drop;
-        config.file = settings.file = "/nowhere/at/all.log";
-        config.max_size = settings.max_size = sizes[i];
+        config.user_data = &counts;
+        config.drop = count_drop;
+        config.file = "/nowhere/at/all.log";
+        config.max_size = sizes[i];
         SAYS(PACE_EINVAL, pace_log_new(&config, &log));
-        TELLS("max_size");
-        SAYS(PACE_EINVAL, pace_outcome_log_new(&settings, &outcomes));
         TELLS("max_size");
     }
     const uint32_t numbers[] = {0, (1 << 20) + 1, UINT32_MAX};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         pace_log_config_t config = log_config();
-        pace_outcome_log_config_t settings = outcome_config();
-        config.user_data = settings.user_data = &counts;
-        config.drop = settings.drop = count_drop;
-        config.capacity = settings.capacity = numbers[i];
+        config.user_data = &counts;
+        config.drop = count_drop;
+        config.capacity = numbers[i];
         SAYS(PACE_EINVAL, pace_log_new(&config, &log));
         TELLS("capacity");
-        SAYS(PACE_EINVAL, pace_outcome_log_new(&settings, &outcomes));
-        TELLS("capacity");
-        config.capacity = settings.capacity = 1;
-        config.files = settings.files = numbers[i];
+        config.capacity = 1;
+        config.files = numbers[i];
         SAYS(PACE_EINVAL, pace_log_new(&config, &log));
-        TELLS("files");
-        SAYS(PACE_EINVAL, pace_outcome_log_new(&settings, &outcomes));
         TELLS("files");
         config.files = 1;
         config.pull_capacity = numbers[i];
@@ -111,22 +83,15 @@ static void numbers_without_end(void) {
     const uint32_t wrong[] = {0, 1, 7, UINT32_MAX};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         pace_log_config_t config = log_config();
-        pace_outcome_log_config_t settings = outcome_config();
         SAYS(PACE_EVERSION, pace_log_config_init(&config, wrong[i]));
-        SAYS(PACE_EVERSION, pace_outcome_log_config_init(&settings, wrong[i]));
-        config.struct_size = settings.struct_size = wrong[i];
+        config.struct_size = wrong[i];
         SAYS(PACE_EVERSION, pace_log_new(&config, &log));
         SAYS(PACE_EVERSION, pace_log_config_load(&config, NULL, false));
-        SAYS(PACE_EVERSION, pace_outcome_log_new(&settings, &outcomes));
-        SAYS(PACE_EVERSION, pace_outcome_log_config_load(&settings, NULL, false));
     }
-    CHECK(log == NULL && outcomes == NULL && atomic_load(&counts.drops) == 0);
+    CHECK(log == NULL && atomic_load(&counts.drops) == 0);
     OK(pace_log_new(NULL, &log));
-    OK(pace_outcome_log_new(NULL, &outcomes));
     pace_log_stats_t stats = {0};
-    pace_outcome_log_stats_t told = {0};
     SAYS(PACE_EVERSION, pace_log_stats(log, &stats));
-    SAYS(PACE_EVERSION, pace_outcome_log_stats(outcomes, &told));
     uint32_t level = 7;
     for (uint32_t component = 9; component != 0; component *= 2)
         SAYS(PACE_EINVAL, pace_log_level(log, component, &level));
@@ -144,7 +109,6 @@ static void numbers_without_end(void) {
     CHECK(strcmp(pace_log_component_name(UINT32_MAX), "?") == 0);
     OK(pace_log_close(log, PACE_FOREVER));
     pace_log_free(log);
-    pace_outcome_log_free(outcomes);
 }
 
 /* --- inside their own callbacks ------------------------------------------------------------------- */
@@ -152,21 +116,19 @@ static void numbers_without_end(void) {
 typedef struct inner {
     counts_t counts;
     _Atomic(pace_log_t *) log;
-    _Atomic(pace_outcome_log_t *) outcomes;
     bool frees, forks;
 } inner_t;
 
 static void drop_inner(void *data) { count_drop(&((inner_t *)data)->counts); }
 
 /* In the child there is no such thread, though this one is called as it was. */
-static void fork_here(pace_log_t *log, pace_outcome_log_t *outcomes) {
+static void fork_here(pace_log_t *log) {
     int status = 0;
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
         alarm(60);
-        if (log != NULL) SAYS(PACE_EFORKED, pace_log_flush(log, PACE_FOREVER));
-        if (outcomes != NULL) SAYS(PACE_EFORKED, pace_outcome_log_flush(outcomes, PACE_FOREVER));
+        SAYS(PACE_EFORKED, pace_log_flush(log, PACE_FOREVER));
         _exit(42);
     }
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 42);
@@ -197,25 +159,8 @@ static void asks_its_log(void *data, const pace_log_record_t *record) {
     finish(pool_with(other));
     OK(pace_log_close(other, PACE_FOREVER));
     pace_log_free(other);
-    if (inner->forks) fork_here(log, NULL);
+    if (inner->forks) fork_here(log);
     if (inner->frees) pace_log_free(log);
-}
-
-static void asks_its_outcomes(void *data, const pace_outcome_t *outcome) {
-    inner_t *inner = (inner_t *)data;
-    pace_outcome_log_t *log = atomic_load(&inner->outcomes), *other = NULL;
-    pace_outcome_log_stats_t stats = {0};
-    CHECK(outcome->name != NULL);
-    if (log == NULL || atomic_fetch_add(&inner->counts.runs, 1) > 0) return;
-    stats.struct_size = sizeof stats;
-    SAYS(PACE_EDEADLOCK, pace_outcome_log_flush(log, 0));
-    SAYS(PACE_EDEADLOCK, pace_outcome_log_flush(log, PACE_FOREVER));
-    OK(pace_outcome_log_stats(log, &stats));
-    OK(pace_outcome_log_new(NULL, &other));
-    OK(pace_outcome_log_flush(other, PACE_FOREVER));
-    pace_outcome_log_free(other);
-    if (inner->forks) fork_here(NULL, log);
-    if (inner->frees) pace_outcome_log_free(log);
 }
 
 static void succeeds(void *data, pace_attempt_t *attempt, int32_t *outcome) {
@@ -223,17 +168,16 @@ static void succeeds(void *data, pace_attempt_t *attempt, int32_t *outcome) {
     *outcome = 0;
 }
 
-/* Runs some tasks, which the log hears of. */
-static void work(pace_pool_t *pool, pace_outcome_log_t *log, inner_t *inner) {
+/* Runs some tasks, whose ends the log has. */
+static void work(pace_pool_t *pool, pace_log_t *log) {
     pace_workers_config_t config;
     pace_workers_t *workers = NULL;
     pace_task_type_t *kind = NULL;
     pace_task_t task;
     OK(pace_workers_config_init(&config, sizeof config));
-    config.outcome_log = log;
+    config.log = log;
     OK(pace_workers_new(pool, &config, &workers));
     OK(pace_task_type_new(workers, "work", NULL, &kind));
-    if (inner != NULL) atomic_store(&inner->outcomes, log);
     for (int i = 0; i < 10; i++) {
         OK(pace_workers_submit(workers, kind, succeeds, NULL, NULL, NULL, &task));
         OK(pace_workers_wait(workers, task, PACE_FOREVER, NULL));
@@ -245,32 +189,29 @@ static void work(pace_pool_t *pool, pace_outcome_log_t *log, inner_t *inner) {
 
 static void inside_their_own_callbacks(void) {
     for (int way = 0; way < 4; way++) {
-        inner_t told = {0}, ended = {0};
+        inner_t told = {0};
         pace_log_t *log = NULL;
-        pace_outcome_log_t *outcomes = NULL;
         pace_log_config_t config = log_config();
-        pace_outcome_log_config_t settings = outcome_config();
-        told.frees = ended.frees = way & 1;
-        told.forks = ended.forks = way & 2;
+        told.frees = way & 1;
+        told.forks = way & 2;
         config.pull_capacity = 64;
+        config.levels = "info,task=debug";
         config.on_record = asks_its_log;
         config.user_data = &told;
-        config.drop = settings.drop = drop_inner;
-        settings.on_outcome = asks_its_outcomes;
-        settings.user_data = &ended;
+        config.drop = drop_inner;
         OK(pace_log_new(&config, &log));
-        OK(pace_outcome_log_new(&settings, &outcomes));
-        atomic_store(&told.log, log);
         pace_pool_t *pool = pool_with(log);
-        work(pool, outcomes, &ended);
-        UNTIL(atomic_load(&told.counts.runs) > 0 && atomic_load(&ended.counts.runs) > 0);
+        pace_pool_t *other = pool_with(NULL);
+        atomic_store(&told.log, log);
+        work(other, told.frees ? NULL : log);
         finish(pool);
+        UNTIL(atomic_load(&told.counts.runs) > 0);
+        finish(other);
         if (!told.frees) {
             OK(pace_log_close(log, PACE_FOREVER));
             pace_log_free(log);
-            pace_outcome_log_free(outcomes);
         }
-        UNTIL(atomic_load(&told.counts.drops) == 1 && atomic_load(&ended.counts.drops) == 1);
+        UNTIL(atomic_load(&told.counts.drops) == 1);
     }
 }
 
@@ -311,7 +252,6 @@ static void a_closed_log_answers(void) {
 
 static void after_a_fork(void) {
     pace_log_t *log = NULL;
-    pace_outcome_log_t *outcomes = NULL;
     pace_log_config_t config = log_config();
     counts_t counts = {0};
     int status = 0;
@@ -319,19 +259,16 @@ static void after_a_fork(void) {
     config.user_data = &counts;
     config.drop = count_drop;
     OK(pace_log_new(&config, &log));
-    OK(pace_outcome_log_new(NULL, &outcomes));
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
         pace_log_record_t record;
         pace_log_stats_t stats = {0};
-        pace_outcome_log_stats_t told = {0};
         pace_log_t *own = NULL;
         uint32_t level;
         size_t count;
         alarm(60);
         stats.struct_size = sizeof stats;
-        told.struct_size = sizeof told;
         SAYS(PACE_EFORKED, pace_log_install(log));
         SAYS(PACE_EFORKED, pace_log_set_levels(log, "info"));
         SAYS(PACE_EFORKED, pace_log_level(log, 0, &level));
@@ -339,10 +276,7 @@ static void after_a_fork(void) {
         SAYS(PACE_EFORKED, pace_log_flush(log, PACE_FOREVER));
         SAYS(PACE_EFORKED, pace_log_close(log, PACE_FOREVER));
         SAYS(PACE_EFORKED, pace_log_stats(log, &stats));
-        SAYS(PACE_EFORKED, pace_outcome_log_flush(outcomes, PACE_FOREVER));
-        SAYS(PACE_EFORKED, pace_outcome_log_stats(outcomes, &told));
         pace_log_free(log);
-        pace_outcome_log_free(outcomes);
         CHECK(atomic_load(&counts.drops) == 0);
         /* One of its own is none of the parent's business. */
         OK(pace_log_new(NULL, &own));
@@ -356,7 +290,6 @@ static void after_a_fork(void) {
     OK(pace_log_close(log, PACE_FOREVER));
     CHECK(atomic_load(&counts.drops) == 1);
     pace_log_free(log);
-    pace_outcome_log_free(outcomes);
 }
 
 /* --- ten threads ---------------------------------------------------------------------------------- */
@@ -365,7 +298,6 @@ enum { THREADS = 10, ROUNDS = 40 };
 
 typedef struct shared {
     pace_log_t *log;
-    pace_outcome_log_t *outcomes;
     pace_pool_t *pool;
     atomic_uint_least64_t pulled;
 } shared_t;
@@ -376,11 +308,9 @@ static void *does_all(void *data) {
     for (int round = 0; round < ROUNDS; round++) {
         pace_log_record_t records[4];
         pace_log_stats_t stats = {0};
-        pace_outcome_log_stats_t told = {0};
         uint32_t level;
         size_t count = 0;
         stats.struct_size = sizeof stats;
-        told.struct_size = sizeof told;
         SAYS(round % 4 == 3 ? PACE_EINVAL : PACE_OK,
              pace_log_set_levels(shared->log, levels[round % 4]));
         OK(pace_pool_set_active(shared->pool, 1 + (uint32_t)round % 2));
@@ -390,9 +320,7 @@ static void *does_all(void *data) {
         if (status == PACE_OK) atomic_fetch_add(&shared->pulled, count);
         OK(pace_log_flush(shared->log, PACE_FOREVER));
         OK(pace_log_stats(shared->log, &stats));
-        OK(pace_outcome_log_flush(shared->outcomes, PACE_FOREVER));
-        OK(pace_outcome_log_stats(shared->outcomes, &told));
-        if (round % 10 == 0) work(shared->pool, shared->outcomes, NULL);
+        if (round % 10 == 0) work(shared->pool, shared->log);
     }
     return NULL;
 }
@@ -416,22 +344,16 @@ static void by_ten_threads(void) {
     pthread_t threads[THREADS], puller, others[THREADS];
     pace_log_config_t config = log_config();
     pace_log_stats_t stats = {0};
-    pace_outcome_log_stats_t told = {0};
     counts_t counts = {0};
     config.pull_capacity = 1 << 16;
     config.user_data = &counts;
     config.drop = count_drop;
     OK(pace_log_new(&config, &shared.log));
-    OK(pace_outcome_log_new(NULL, &shared.outcomes));
     shared.pool = pool_with(shared.log);
     CHECK(pthread_create(&puller, NULL, pulls_until_the_end, &shared) == 0);
     for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, does_all, &shared) == 0);
     for (int i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
     stats.struct_size = sizeof stats;
-    told.struct_size = sizeof told;
-    OK(pace_outcome_log_flush(shared.outcomes, PACE_FOREVER));
-    OK(pace_outcome_log_stats(shared.outcomes, &told));
-    CHECK(told.told + told.dropped == THREADS * (ROUNDS / 10) * 10);
     for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&others[i], NULL, closes, &shared) == 0);
     for (int i = 0; i < THREADS; i++) CHECK(pthread_join(others[i], NULL) == 0);
     CHECK(pthread_join(puller, NULL) == 0);
@@ -440,7 +362,6 @@ static void by_ten_threads(void) {
     CHECK(atomic_load(&counts.drops) == 1);
     finish(shared.pool);
     pace_log_free(shared.log);
-    pace_outcome_log_free(shared.outcomes);
 }
 
 int main(void) {

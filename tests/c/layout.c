@@ -69,7 +69,7 @@ AT(pace_workers_config_t, max_droppable, 76);
 AT(pace_workers_config_t, full_wait_ns, 80);
 AT(pace_workers_config_t, middleware, 88);
 AT(pace_workers_config_t, middleware_count, 96);
-AT(pace_workers_config_t, outcome_log, 104);
+AT(pace_workers_config_t, log, 104);
 
 SIZE(pace_label_t, 16);
 
@@ -111,21 +111,6 @@ AT(pace_log_record_t, message, 32);
 AT(pace_log_record_t, fields, 40);
 AT(pace_log_record_t, field_count, 48);
 
-GROWS(pace_outcome_log_config_t, 56);
-AT(pace_outcome_log_config_t, capacity, 4);
-AT(pace_outcome_log_config_t, file, 8);
-AT(pace_outcome_log_config_t, max_size, 16);
-AT(pace_outcome_log_config_t, files, 24);
-AT(pace_outcome_log_config_t, on_outcome, 32);
-AT(pace_outcome_log_config_t, user_data, 40);
-AT(pace_outcome_log_config_t, drop, 48);
-
-GROWS(pace_outcome_log_stats_t, 40);
-AT(pace_outcome_log_stats_t, told, 8);
-AT(pace_outcome_log_stats_t, dropped, 16);
-AT(pace_outcome_log_stats_t, errors, 24);
-AT(pace_outcome_log_stats_t, last_error, 32);
-
 GROWS(pace_http_end_t, 64);
 AT(pace_http_end_t, status, 0);
 AT(pace_http_end_t, reserved, 4);
@@ -133,17 +118,6 @@ AT(pace_http_end_t, method, 8);
 AT(pace_http_end_t, target, 24);
 AT(pace_http_end_t, duration_ns, 40);
 AT(pace_http_end_t, peer, 48);
-
-AT(pace_outcome_t, status, 4);
-AT(pace_outcome_t, time_ns, 8);
-AT(pace_outcome_t, id, 16);
-AT(pace_outcome_t, name, 24);
-AT(pace_outcome_t, message, 32);
-AT(pace_outcome_t, queue_time_ns, 40);
-AT(pace_outcome_t, run_time_ns, 48);
-AT(pace_outcome_t, delay_ns, 56);
-AT(pace_outcome_t, attempts, 64);
-AT(pace_outcome_t, worker, 68);
 
 GROWS(pace_workers_report_t, 32);
 AT(pace_workers_report_t, requested, 4);

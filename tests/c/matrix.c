@@ -23,7 +23,6 @@ typedef struct things {
     pace_task_type_t *kind;
     pace_task_t work; /* of the worker pool */
     pace_task_fd_t *ends;
-    pace_outcome_log_t *log;
     pace_log_t *records;
     pace_signals_t *signals;
     pace_metric_t *count, *level, *times;
@@ -987,21 +986,6 @@ static pace_status_t do_task_fd_new(things_t *t) {
     if (status == PACE_OK) pace_task_fd_free(fd);
     return status;
 }
-static pace_status_t do_outcome_log_new(things_t *t) {
-    pace_outcome_log_t *log;
-    pace_status_t status = pace_outcome_log_new(NULL, &log);
-    (void)t;
-    if (status == PACE_OK) pace_outcome_log_free(log);
-    return status;
-}
-static pace_status_t do_outcome_log_flush(things_t *t) {
-    return pace_outcome_log_flush(t->log, 3600 * SECOND);
-}
-static pace_status_t do_outcome_log_stats(things_t *t) {
-    pace_outcome_log_stats_t stats;
-    stats.struct_size = sizeof stats;
-    return pace_outcome_log_stats(t->log, &stats);
-}
 static pace_status_t do_log_new(things_t *t) {
     pace_log_t *log;
     pace_status_t status = pace_log_new(NULL, &log);
@@ -1062,12 +1046,6 @@ static pace_status_t do_workers_config_load(things_t *t) {
     (void)t;
     OK(pace_workers_config_init(&config, sizeof config));
     return pace_workers_config_load(&config, NULL, true);
-}
-static pace_status_t do_outcome_log_config_load(things_t *t) {
-    pace_outcome_log_config_t config;
-    (void)t;
-    OK(pace_outcome_log_config_init(&config, sizeof config));
-    return pace_outcome_log_config_load(&config, NULL, true);
 }
 static pace_status_t do_task_type_stats(things_t *t) {
     pace_task_type_stats_t stats;
@@ -1225,7 +1203,6 @@ static pace_status_t do_free_null(things_t *t) {
     pace_task_type_free(NULL);
     pace_task_fd_free(NULL);
     pace_metric_free(NULL);
-    pace_outcome_log_free(NULL);
     pace_signals_free(NULL);
     pace_periodic_free(NULL);
     pace_pool_free(NULL);
@@ -1253,7 +1230,7 @@ typedef struct row {
     uint32_t open; /* pool open, things there */
     uint32_t gone; /* pool open, ids made up */
     uint32_t down; /* pool shut down */
-    /* p pool, r ring, q queue, s server, h HTTP, u datagrams, v pulled, e requests, d pulled datagrams, a answer, b body, w worker pool, k kind, f descriptor of ends, l log of outcomes, x figures, - nothing */
+    /* p pool, r ring, q queue, s server, h HTTP, u datagrams, v pulled, e requests, d pulled datagrams, a answer, b body, w worker pool, k kind, f descriptor of ends, x figures, - nothing */
     char needs;
 } row_t;
 
@@ -1487,13 +1464,9 @@ static const row_t table[] = {
     {"log_level", do_log_level, IS_OK, IS_OK, IS_OK, 'L'},
     {"log_pull", do_log_pull, IS_OK, IS_OK, IS_OK, 'L'},
     {"log_stats", do_log_stats, IS_OK, IS_OK, IS_OK, 'L'},
-    {"outcome_log_new", do_outcome_log_new, IS_OK | B(PACE_EOS), IS_OK, IS_OK, '-'},
-    {"outcome_log_flush", do_outcome_log_flush, IS_OK, IS_OK, IS_OK, 'l'},
-    {"outcome_log_stats", do_outcome_log_stats, IS_OK, IS_OK, IS_OK, 'l'},
     {"signals_new", do_signals_new, IS_OK | FULL | B(PACE_EOS), IS_OK, DOWN, 'p'},
     {"signals_shut_down", do_signals_shut_down, IS_OK | FULL | B(PACE_EOS), IS_OK, DOWN, 'p'},
     {"workers_config_load", do_workers_config_load, IS_OK, IS_OK, IS_OK, '-'},
-    {"outcome_log_config_load", do_outcome_log_config_load, IS_OK, IS_OK, IS_OK, '-'},
     {"workers_metric", do_workers_metric, IS_OK, IS_OK, IS_OK, 'w'},
     {"metric_count", do_metric_count, IS_OK, IS_OK, IS_OK, 'x'},
     {"metric_set", do_metric_set, IS_OK, IS_OK, IS_OK, 'x'},
@@ -1619,8 +1592,7 @@ static void make_things(things_t *t) {
     OK(pace_log_config_init(&records, sizeof records));
     records.pull_capacity = 4;
     OK(pace_log_new(&records, &t->records));
-    OK(pace_outcome_log_new(NULL, &t->log));
-    workers.outcome_log = t->log;
+    workers.log = t->records;
     OK(pace_task_fd_new(&t->ends));
     OK(pace_signals_new(t->pool, &quick_number, 1, quick_signal, C, &t->signals));
     OK(pace_workers_new(t->pool, &workers, &t->workers));
@@ -1667,7 +1639,6 @@ static void free_things(things_t *t) {
     pace_task_type_free(t->kind);
     pace_workers_free(t->workers);
     pace_task_fd_free(t->ends);
-    pace_outcome_log_free(t->log);
     pace_log_free(t->records);
     pace_signals_free(t->signals);
     pace_metric_free(t->count);
@@ -1729,7 +1700,6 @@ static void with_null(void) {
         if (table[i].needs == 'w') less.workers = NULL;
         if (table[i].needs == 'f') less.ends = NULL;
         if (table[i].needs == 'x') less.count = less.level = less.times = NULL;
-        if (table[i].needs == 'l') less.log = NULL;
         if (table[i].needs == 'L') less.records = NULL;
         if (table[i].needs == 'k') less.kind = NULL;
         if (table[i].needs != '-') expect("NULL", &table[i], INV, table[i].call(&less));
@@ -1892,10 +1862,6 @@ static void with_null(void) {
     pace_quiet(false);
     pace_unhandled(NULL, true);
     SAYS(PACE_EINVAL, pace_log_close(NULL, 0));
-    SAYS(PACE_EINVAL, pace_outcome_log_config_init(NULL, sizeof(pace_outcome_log_config_t)));
-    SAYS(PACE_EINVAL, pace_outcome_log_config_load(NULL, NULL, false));
-    SAYS(PACE_EINVAL, pace_outcome_log_new(NULL, NULL));
-    SAYS(PACE_EINVAL, pace_outcome_log_stats(t.log, NULL));
     SAYS(PACE_EINVAL, pace_signals_new(p, &quick_number, 1, NULL, C, &t.signals));
     SAYS(PACE_EINVAL, pace_signals_new(p, NULL, 1, quick_signal, C, &t.signals));
     SAYS(PACE_EINVAL, pace_signals_new(p, &quick_number, 1, quick_signal, C, NULL));

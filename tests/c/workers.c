@@ -676,25 +676,29 @@ static void around(void) {
     CHECK(atomic_load(&outer.drops) == 1 && atomic_load(&inner.drops) == 1);
 }
 
-/* --- the log of outcomes ------------------------------------------------------------------------- */
+/* --- a log of its own ----------------------------------------------------------------------------- */
 
 typedef struct noted {
     atomic_int ends, retries, drops;
-    _Atomic(pace_outcome_log_t *) log;
 } noted_t;
 
-static void note_outcome(void *data, const pace_outcome_t *outcome) {
+static uint64_t number_in(const pace_log_record_t *record, const char *name) {
+    for (size_t i = 0; i < record->field_count; i++)
+        if (strcmp(record->fields[i].name, name) == 0) return record->fields[i].u64;
+    CHECK(false);
+    return 0;
+}
+
+static void note_record(void *data, const pace_log_record_t *record) {
     noted_t *noted = (noted_t *)data;
-    pace_outcome_log_t *log = atomic_load(&noted->log);
-    CHECK(strcmp(outcome->name, "logged") == 0 && outcome->id != 0 && outcome->time_ns > SECOND);
-    if (log != NULL) SAYS(PACE_EDEADLOCK, pace_outcome_log_flush(log, PACE_FOREVER));
-    if (outcome->event == PACE_OUTCOME_RETRY) {
-        CHECK(outcome->status == PACE_TASK_RETRYING && outcome->attempts == 1);
-        CHECK(strcmp(outcome->message, "it reported 1") == 0);
+    if (record->component != PACE_LOG_TASK) return;
+    CHECK(record->level == PACE_LOG_DEBUG && number_in(record, "id") != 0);
+    if (strcmp(record->event, "task.retried") == 0) {
+        CHECK(number_in(record, "attempt") == 1 && strcmp(record->message, "it reported 1") == 0);
         atomic_fetch_add(&noted->retries, 1);
     } else {
-        CHECK(outcome->event == PACE_OUTCOME_END && outcome->status == PACE_TASK_COMPLETED);
-        CHECK(outcome->attempts == 2 && outcome->worker < 2 && *outcome->message == 0);
+        CHECK(strcmp(record->event, "task.completed") == 0 && *record->message == 0);
+        CHECK(number_in(record, "attempts") == 2 && number_in(record, "thread") < 2);
         atomic_fetch_add(&noted->ends, 1);
     }
 }
@@ -715,57 +719,40 @@ static int lines_of(const char *path) {
     return lines;
 }
 
+/* Each end of a task is in the log that its worker pool was given, and in that of no other. */
 static void logged(void) {
-    char path[64], settings[64], text[160];
     noted_t noted = {0};
     counts_t counts = {0};
-    pace_outcome_log_config_t config;
-    pace_outcome_log_stats_t stats = {0};
-    pace_outcome_log_t *log = NULL;
+    pace_log_config_t config;
+    pace_log_t *log = NULL;
     pace_workers_config_t with_log;
     pace_workers_t *workers = NULL;
     pace_task_t task = {0};
+    char path[64];
     snprintf(path, sizeof path, "/tmp/paceline-c-%d.log", (int)getpid());
-    snprintf(settings, sizeof settings, "/tmp/paceline-c-log-%d.yaml", (int)getpid());
-    snprintf(text, sizeof text, "outcomes:\n  file: %s\n  capacity: 99\n  max_size: 1 KiB\n", path);
-    write_file(settings, text);
-
-    OK(pace_outcome_log_config_init(&config, sizeof config));
-    config.on_outcome = note_outcome;
+    OK(pace_log_config_init(&config, sizeof config));
+    config.levels = "off,task=debug";
+    config.file = path;
+    config.on_record = note_record;
     config.user_data = &noted;
     config.drop = drop_noted;
-    OK(pace_outcome_log_config_load(&config, settings, false));
-    CHECK(config.capacity == 99 && config.max_size == 1024 && config.files == 4);
-    CHECK(strcmp(config.file, path) == 0 && config.on_outcome == note_outcome);
-    config.files = 0;
-    SAYS(PACE_EINVAL, pace_outcome_log_new(&config, &log));
-    TELLS("files is 0");
-    CHECK(atomic_load(&noted.drops) == 0);
-    config.files = 2;
-    config.max_size = 1 << 20;
-    OK(pace_outcome_log_new(&config, &log));
-    unlink(settings);
-
+    OK(pace_log_new(&config, &log));
     pace_pool_t *pool = pool_of(2);
     OK(pace_workers_config_init(&with_log, sizeof with_log));
-    with_log.outcome_log = log;
+    with_log.log = log;
     OK(pace_workers_new(pool, &with_log, &workers));
     pace_task_type_t *kind = kind_of(workers, "logged");
     for (int i = 0; i < 10; i++) {
-        atomic_store(&noted.log, i == 9 ? log : NULL);
         OK(pace_workers_submit(workers, kind, comes_back_at_once, &counts, NULL, NULL, &task));
         wait_for(workers, task);
     }
-    stats.struct_size = sizeof stats;
     /* A waiter may hear of an end before the log does. */
-    UNTIL((pace_outcome_log_stats(log, &stats), stats.told == 20));
-    OK(pace_outcome_log_flush(log, 3600 * SECOND));
-    CHECK(stats.dropped == 0 && stats.errors == 0 && stats.last_error == NULL);
-    CHECK(atomic_load(&noted.ends) == 10 && atomic_load(&noted.retries) == 10);
+    UNTIL(atomic_load(&noted.ends) == 10 && atomic_load(&noted.retries) == 10);
+    OK(pace_log_close(log, 3600 * SECOND));
     CHECK(lines_of(path) == 20);
     pace_task_type_free(kind);
     settle(workers, true);
-    pace_outcome_log_free(log);
+    pace_log_free(log);
     finish(pool);
     UNTIL(atomic_load(&noted.drops) == 1);
     unlink(path);

@@ -7,7 +7,6 @@ use paceline::hub::Stored;
 use paceline::hub::history::{Query, read_lines};
 use paceline::log::Log;
 use paceline::metrics::Registry;
-use paceline::task::{Attempt, Phases, WorkerPool};
 
 pub const DRIVERS: &[(&str, Driver)] = &[
     ("LogBuilder::callback", |_, bang| {
@@ -25,23 +24,6 @@ pub const DRIVERS: &[(&str, Driver)] = &[
         log.flush(LONG).unwrap();
         assert!(told.get() > 1, "it is told on");
         log.close(LONG).unwrap();
-    }),
-    ("OutcomeLogBuilder::callback", |pool, bang| {
-        let (charge, told) = (bang.charge(), Count::new());
-        let tell = told.clone();
-        let log = paceline::admin::OutcomeLog::builder().facade(false).callback(move |_| {
-            tell.up();
-            charge.go()
-        });
-        let log = log.build().unwrap();
-        let workers = WorkerPool::builder(pool).observe(log.clone()).build().unwrap();
-        for _ in 0..3 {
-            let task = workers.task("fine", |_: &Attempt<'_>| ()).submit().map_err(drop).unwrap();
-            task.wait().unwrap();
-        }
-        log.flush(LONG).unwrap();
-        assert!(told.get() > 1, "it is told on");
-        let _report = workers.shutdown(Phases::default());
     }),
     ("Registry::collect", |_, bang| {
         let registry = Registry::new();

@@ -552,21 +552,10 @@ TEST_CASE("worker pools wait as long as a duration of any type says") {
     using paceline::TaskOptions;
     const Pool pool = make_pool();
     std::shared_ptr<Signal> go;
-    Signal held;
-    paceline::OutcomeLogConfig config;
-    config.on_outcome = [&](const paceline::Outcome &outcome) {
-        if (outcome.name == "held") {
-            const auto end = go;
-            held.set();
-            end->wait();
-        }
-    };
     paceline::WorkersConfig settings;
     settings.metrics = true;
-    settings.outcome_log = paceline::OutcomeLog::create(config).value();
     const auto workers = paceline::WorkerPool::create(pool, settings).value();
     const auto kind = workers.task_type("waits").value();
-    const auto logged = workers.task_type("held").value();
 
     std::optional<paceline::WorkTask<void>> task;
     TAKES("WorkTask::wait", waits(
@@ -575,15 +564,6 @@ TEST_CASE("worker pools wait as long as a duration of any type says") {
                                     task = kind.submit([end = go] { end->wait(); }).value();
                                 },
                                 [&](auto time) { return task->wait(time); }, [&] { go->set(); }, true));
-    TAKES("OutcomeLog::flush",
-          waits(
-              [&] {
-                  go = std::make_shared<Signal>();
-                  const int before = held.count();
-                  logged.submit([] {}).value().wait().value();
-                  held.wait(before + 1);
-              },
-              [&](auto time) { return settings.outcome_log.flush(time); }, [&] { go->set(); }, true));
     std::array<pace_task_event_t, 4> events;
     const auto pull = [&](auto time) {
         auto count = workers.pull(events, time);

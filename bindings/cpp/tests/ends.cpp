@@ -154,18 +154,6 @@ const std::map<std::string, Ends> WAITS{
              Pool::create(paceline::Config().set_threads(1).set_pin("none").set_log(log)).value();
          CHECK(busy.entered.wait());
      }},
-    {"OutcomeLog",
-     [](const Pool &, Busy &busy) {
-         paceline::OutcomeLogConfig log;
-         log.on_outcome = [&busy](const paceline::Outcome &) { busy(); };
-         paceline::WorkersConfig config;
-         config.outcome_log = paceline::OutcomeLog::create(log).value();
-         // The worker pool's tasks keep the log until the pool is gone.
-         const Pool own = make_pool();
-         const auto workers = paceline::WorkerPool::create(own, config).value();
-         CHECK(workers.task_type("busy").value().submit([] {}).value().wait().value().completed());
-         CHECK(busy.entered.wait());
-     }},
     {"Subscription",
      [](const Pool &pool, Busy &busy) {
          const auto hub = Hub::create(pool).value();

@@ -76,8 +76,6 @@ struct Codec {
     PLACE("Config::set_on_slow", config.set_on_slow(1ms, movable()));
     paceline::LogConfig log;
     PLACE("LogConfig::on_record", log.on_record = movable());
-    paceline::OutcomeLogConfig outcomes;
-    PLACE("OutcomeLogConfig::on_outcome", outcomes.on_outcome = movable());
 
     paceline::ServerConfig server;
     PLACE("ServerConfig::on_exhausted", server.on_exhausted = movable());

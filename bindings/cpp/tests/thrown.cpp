@@ -415,11 +415,9 @@ struct HookedMiddleware : paceline::Middleware {
 };
 
 bool of_workers(std::function<bool(paceline::WorkerPool &, paceline::TaskType &)> does,
-                std::shared_ptr<paceline::Middleware> middleware = nullptr,
-                paceline::OutcomeLog log = {}) {
+                std::shared_ptr<paceline::Middleware> middleware = nullptr) {
     const Pool pool = make_pool(2);
     paceline::WorkersConfig config;
-    config.outcome_log = std::move(log);
     if (middleware) {
         config.middleware.push_back(std::move(middleware));
     }
@@ -756,17 +754,6 @@ const std::map<std::string, Place> &places() {
         {"Middleware::before", [](Trouble &t) { return hook_of_middleware(t, "before"); }},
         {"Middleware::after", [](Trouble &t) { return hook_of_middleware(t, "after"); }},
         {"Middleware::on_error", [](Trouble &t) { return hook_of_middleware(t, "on_error"); }},
-        {"OutcomeLogConfig::on_outcome", [](Trouble &t) {
-             paceline::OutcomeLogConfig config;
-             config.on_outcome = [&t](const paceline::Outcome &) { t(); };
-             const auto log = paceline::OutcomeLog::create(config).value();
-             return of_workers(
-                        [&](paceline::WorkerPool &, paceline::TaskType &kind) {
-                            return serves(t, [&] { kind.submit([] {}).value().wait().value(); });
-                        },
-                        nullptr, log) &&
-                    log.flush(PATIENCE).has_value();
-         }},
         {"WorkerPool::on_shutdown", [](Trouble &t) {
              return serves(t, [&] {
                  CHECK(of_workers([&](paceline::WorkerPool &workers, paceline::TaskType &) {

@@ -322,21 +322,18 @@ struct Around : paceline::Middleware {
 
 } // namespace
 
-TEST_CASE("a worker pool is extended by middleware and a log of outcomes") {
+TEST_CASE("a worker pool is extended by middleware and has a log of its own") {
     const Pool pool = make_pool();
     std::atomic<int> told{0};
-    paceline::OutcomeLogConfig log_config;
-    log_config.capacity = 100;
-    log_config.on_outcome = [&](const paceline::Outcome &outcome) {
-        CHECK(outcome.name == "extended");
+    paceline::LogConfig log_config;
+    log_config.levels = "off,task=debug";
+    log_config.on_record = [&](const paceline::LogRecord &record) {
         ++told;
-        if (outcome.status == TaskStatus::Failed) {
-            throw std::runtime_error(outcome.message);
+        if (record.event == "task.failed") {
+            throw std::runtime_error(record.message);
         }
     };
-    const auto log = paceline::OutcomeLog::create(log_config).value();
-    log_config.files = 1001;
-    CHECK(paceline::OutcomeLog::create(log_config).error() == Code::Invalid);
+    const auto log = paceline::Log::create(std::move(log_config)).value();
     const auto around = std::make_shared<Around>();
     {
         paceline::WorkersConfig config;
@@ -347,7 +344,7 @@ TEST_CASE("a worker pool is extended by middleware and a log of outcomes") {
         config.max_droppable = 8;
         config.scaling = paceline::Scaling{};
         config.middleware = {around, std::make_shared<paceline::Middleware>()};
-        config.outcome_log = log;
+        config.log = log;
         const WorkerPool workers = WorkerPool::create(pool, config).value();
         TaskTypeConfig settings = three_attempts();
         settings.max_running = 1;
@@ -416,9 +413,6 @@ TEST_CASE("a worker pool is extended by middleware and a log of outcomes") {
         CHECK(WorkerPool::create(pool, wrong).error() == Code::Invalid);
     }
     finish(pool);
-    log_config.files = 1;
-    log_config.settings = "/nowhere/at/all.yaml";
-    CHECK(paceline::OutcomeLog::create(log_config).error() == Code::Invalid);
 }
 
 TEST_CASE("signals of the process are told on the pool") {

@@ -29,7 +29,6 @@ from paceline import (
     Listen,
     Log,
     MessageFilter,
-    OutcomeLog,
     Peer,
     Pool,
     Queue,
@@ -74,13 +73,13 @@ HOOKS = ("Codec", "ConnHandler", "Middleware", "RequestBody")
 MADE = (
     "Admission Attempt Audit Calls Conn Counter Datagram DeadLetter DeadLetterStats DrainReport Frame Future Gauge Handle Headers"
     " Histogram HistoryStats HttpStats HubAudit HubError Inherited Key TaskTypeStats LaneRef Latency LogRecord LogStats Mailbox Message MessageFilter"
-    " Outcome OutcomeLogStats Periodic RequestEnd Publisher PublisherStats Receipt Redelivered Replay ReplayMailbox ReplayStats Report Request Retry"
+    " Periodic RequestEnd Publisher PublisherStats Receipt Redelivered Replay ReplayMailbox ReplayStats Report Request Retry"
     " ServerStats SetStats ShutdownReport Stats Strand Subscription SubscriptionStats Task TaskFunction TaskReport ThreadStats"
     " Timer Topic UdpRef UdpStats Watch WebhookStats WorkersAudit WorkersHealth WriteStatus Rate"
 ).split()
 #: What paceline's own files, and the standard executors, call.
 INSIDE = (
-    "Future.fail Future.set_exception Future.set_result Future.succeed_attached History.fill OutcomeLog.tell"
+    "Future.fail Future.set_exception Future.set_result Future.succeed_attached History.fill"
     " Periodic.start Retry.fill Scaling.check Threshold.fill Task.end_as Task.fail_as Task.succeed"
 ).split()
 #: Anything goes: it is handed on, it is the standard library's to look at, or the documentation says so.
@@ -374,7 +373,7 @@ class Table(Case):
         call = lambda pool=pool, **settings: WorkerPool(pool, **settings).shutdown()
         sizes = dict.fromkeys(("threads", "max_pulled", "max_tasks", "seed"), "number")
         maybe = dict.fromkeys(("max_waiting", "max_droppable"), "none number")
-        rest = {"scaling": "none", "middleware": "", "outcomes": "none", "settings": "none text bytes"}
+        rest = {"scaling": "none", "middleware": "", "log": "none", "settings": "none text bytes"}
         full = "none text number fraction"
         yield row("WorkerPool", call, {}, pool="", name="text", full=full, **sizes, **maybe, **rest)
         times = dict.fromkeys(
@@ -440,8 +439,6 @@ class Table(Case):
         yield row("Scaling", scaled, {}, **counts, **dict.fromkeys(("high", "low", "period"), TIME))
         paths = dict.fromkeys(("file", "settings"), "none text bytes")
         sizes = dict.fromkeys(("max_size", "files", "capacity"), "none number")
-        yield row("OutcomeLog", OutcomeLog, {}, callback="none function", **paths, **sizes)
-        yield row("OutcomeLog.flush", OutcomeLog().flush, {}, timeout=MAYBE_TIME)
         logged = lambda **given: Log(logger=False, **given).close()
         yield row("Log", logged, {}, callback="none function", levels="none text", **paths, **sizes)
         records = Log(logger=False)

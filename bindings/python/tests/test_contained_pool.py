@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import paceline
-from paceline import Executor, Middleware, Outcome, OutcomeLog, Pool, Retry, RetryAfter, WorkerPool
+from paceline import Executor, Log, Middleware, Pool, Retry, RetryAfter, WorkerPool
 from paceline._keys import keys
 from support import Case
 
@@ -367,39 +367,17 @@ class Callbacks(Contained):
 class Around(Contained):
     """What stands around the attempts of a worker pool."""
 
-    def test_outcomes(self) -> None:
-        for kind in RAISED:
-            with self.subTest(kind=kind):
-                heard: list[Outcome] = []
-
-                def callback(outcome: Outcome) -> None:
-                    heard.append(outcome)
-                    raise kind()
-
-                workers = self.workers(outcomes=OutcomeLog(callback=callback))
-                task = workers.task(name="calls")(lambda function, *args: function(*args))
-                task.submit(raises, kind).exception(LONG)
-                self.assertEqual(task.submit(len, ()).result(LONG), 0)
-                self.until(lambda: len(heard) == 2)
-                self.assertEqual(workers.health().status, "ready")
-        told = "the callback of a log of outcomes has failed", "a callback of a task was left"
-        self.until(lambda: sum(map(self.told, told)) == 2 * len(RAISED))
-
     def test_a_log_that_raises(self) -> None:
         for name in ("paceline", "paceline.task"):
             logging.getLogger(name).addFilter(_refuse)
             self.addCleanup(logging.getLogger(name).removeFilter, _refuse)
-        workers = self.workers(outcomes=OutcomeLog(callback=lambda _: raises(Bad)))
+        log = Log(levels="debug", callback=lambda _: raises(Bad))
+        self.addCleanup(log.close, LONG)
+        workers = self.workers(log=log)
         task = workers.task(name="raises")(raises)
         for kind in RAISED:
             task.post(kind)
             self.assertIs(type(task.submit(kind).exception(LONG)), kind)
-
-    def test_an_outcome_is_shown(self) -> None:
-        for kind in RAISED:
-            self.assertIn(
-                "task 1 FAILED", str(Outcome(1, "task", paceline.TaskStatus.FAILED, 1, kind()))
-            )
 
     def test_middleware(self) -> None:
         class Layer(Middleware):
@@ -831,7 +809,6 @@ class Registered(Contained):
         places: dict[str, Callable[[Any], Any]] = {
             "WorkerPool.task": workers.task(name="refused"),
             "WorkerPool.on_shutdown": workers.on_shutdown,
-            "OutcomeLog": lambda function: OutcomeLog(callback=function),
             "Retry.custom": lambda function: Retry.custom(1, function),
             "Pool.register": lambda function: pool.register(ours, function),
             "Pool.after": lambda function: pool.after(0, function),

@@ -1,4 +1,4 @@
-"""``WorkerPool``: what is done without room, what runs around attempts, where outcomes are told, settings
+"""``WorkerPool``: what is done without room, what runs around attempts, a log of its own, settings
 from files, threads that rest, and signals."""
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any
 
 import paceline
 from paceline import (
+    Log,
+    LogRecord,
     Attempt,
     Middleware,
-    Outcome,
-    OutcomeLog,
     Retry,
     Scaling,
     Signals,
@@ -234,92 +234,41 @@ class Around(Workers):
             self.make(middleware=[object()])
 
 
-class Outcomes(Workers):
-    def setUp(self) -> None:
-        super().setUp()
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+class OwnLog(Workers):
+    """A log that the worker pool was given, in place of its pool's."""
 
-    def test_all_are_told(self) -> None:
-        told: list[Outcome] = []
+    def test_each_end_is_a_record(self) -> None:
+        told: list[LogRecord] = []
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "tasks"
+            log = Log(path, levels="off,task=debug", callback=told.append, logger=False)
+            workers = self.make(threads=1, log=log)
 
-        def note(outcome: Outcome) -> None:
-            told.append(outcome)
-            if outcome.status is TaskStatus.CANCELLED:
-                raise KeyError("a callback of its own")
+            @workers.task(retries=Retry.fixed(1, 0))
+            def flaky(fails: int) -> None:
+                if current_attempt().number <= fails:
+                    raise ValueError("no")
 
-        path = self.folder / "outcomes"
-        log = OutcomeLog(path, callback=note)
-        workers = self.make(threads=1, outcomes=log)
-
-        @workers.task(retries=Retry.fixed(1, 0))
-        def flaky(fails: int) -> None:
-            if current_attempt().number <= fails:
-                raise ValueError("no")
-
-        with self.assertLogs("paceline", logging.DEBUG) as logs:
             for fails in (0, 1, 2):
                 flaky.submit(fails).exception(LONG)
             flaky.options(delay=3600).submit(0).cancel()
             self.assertTrue(workers.shutdown().drained)
-        names = [(outcome.name, outcome.status.name, outcome.attempts) for outcome in told]
-        name = flaky.name
-        self.assertEqual(names[0], (name, "COMPLETED", 1))
-        self.assertEqual(names[1:3], [(name, "RETRYING", 1), (name, "COMPLETED", 2)])
-        self.assertEqual(names[3:5], [(name, "RETRYING", 1), (name, "FAILED", 2)])
-        self.assertEqual(names[5][1], "CANCELLED")
-        self.assertIn("ValueError('no')", str(told[4]))
-        mine = [each.levelno for each in logs.records if each.name == "paceline.task"]
-        debug, info, warning = logging.DEBUG, logging.INFO, logging.WARNING
-        self.assertEqual(mine, [debug, info, debug, info, warning, info])
-        self.assertEqual(len(logs.records), 7, logs.output)
-
-        log.flush(LONG)
-        lines = [json.loads(line) for line in path.read_text().splitlines()]
-        self.assertEqual([line["event"] for line in lines].count("end"), 4)
-        self.assertEqual(log.stats().told, 6)
-
-    def test_who_takes_no_notice_of_its_end(self) -> None:
-        told: list[Outcome] = []
-        workers = self.make(threads=2, outcomes=OutcomeLog(callback=told.append, logger=False))
-        gate = Gate()
-        self.addCleanup(gate.open.set)
-        deaf = workers.task(name="deaf")(gate)
-        for timeout in (0.001, 0.01, 0.1, 1.0):
-            told.clear()
-            deaf.options(timeout=timeout).submit()
-            self.until(lambda: told)
-            self.assertIs(told[0].status, TaskStatus.TIMED_OUT)
-            if told[0].stuck:
-                break
-            # It was over before it could begin.
-            self.assertTrue(gate.inside.empty())
-        self.assertTrue(told[0].stuck)
-        self.assertIn("runs still", str(told[0]))
-        gate.open.set()
-        told.clear()
-        workers.task(name="listens")(nothing).submit().result(LONG)
-        self.until(lambda: told)
-        self.assertFalse(told[0].stuck)
-
-    def test_settings(self) -> None:
-        path = self.folder / "settings.yaml"
-        path.write_text(f"outcomes:\n  file: {self.folder / 'a.log'}\n  files: 2\n  max_size: 1 KiB\n")
-        log = OutcomeLog(settings=path, capacity=100, logger=False)
-        workers = self.make(outcomes=log)
-        for task in workers.task(nothing).submit_batch(range(3)):
-            task.result(LONG)
-        workers.shutdown()
-        log.flush(LONG)
-        self.assertEqual(len((self.folder / "a.log").read_text().splitlines()), 3)
-        self.assertEqual(OutcomeLog().stats().told, 0)
-        for wrong in ({"files": 0}, {"capacity": 0}, {"max_size": 5}, {"files": -1}):
-            with self.assertRaisesRegex(paceline.InvalidError, f"^{next(iter(wrong))} is"):
-                OutcomeLog(self.folder / "b", **wrong)  # type: ignore[arg-type]
-        path.write_text("outcomes:\n  files: many\n  fils: 3\n")
-        with self.assertRaisesRegex(paceline.InvalidError, "(?s)outcomes.files.*outcomes.fils"):
-            OutcomeLog(settings=path)
+            log.close(LONG)
+            told = [each for each in told if each.event.startswith("task.")]
+            events = [(each.event.removeprefix("task."), each.message) for each in told]
+            self.assertEqual(
+                events[:3], [("completed", ""), ("retried", "ValueError: no"), ("completed", "")]
+            )
+            self.assertEqual(events[3:5], [("retried", "ValueError: no"), ("failed", "ValueError: no")])
+            self.assertEqual(events[5][0], "cancelled")
+            attempts = [each.fields["attempts"] for each in told if "attempts" in each.fields]
+            self.assertEqual(attempts, [1, 2, 2, 0])
+            self.assertEqual({each.fields["name"] for each in told}, {flaky.name})
+            lines = [json.loads(line) for line in path.read_text().splitlines()]
+            self.assertEqual(
+                [line["event"].removeprefix("task.") for line in lines if "name" in line["fields"]],
+                [event for event, _ in events],
+            )
 
 
 class Settings(Workers):

@@ -24,7 +24,7 @@ from typing import Any, Optional
 
 import paceline
 from paceline import Http, Pool, Request, Response
-from support import Case, run
+from support import Case
 
 
 class Told:

@@ -718,7 +718,7 @@ class Hubs(Case):
             seen = threading.Event()
             for pattern in ("a.*", "a.>", ">"):
                 hub.subscribe(pattern, lambda message: seen.set(), overflow="drop-oldest")
-            mailbox = hub.mailbox("a.b")
+            mailbox = hub.mailbox("a.b", overflow="drop-oldest")
             threading.Thread(target=lambda: [each for each in mailbox]).start()
 
             def publish():

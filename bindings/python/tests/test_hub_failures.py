@@ -199,7 +199,6 @@ class Odd(Case):
                 lambda: paceline.Udp(pool, function),
                 lambda: paceline.Udp(pool, abs, on_error=function),
                 lambda: paceline.Log(callback=function),
-                lambda: paceline.OutcomeLog(callback=function),
                 lambda: paceline.Signals(on_signal=function),
                 lambda: paceline.Service(pool, function),
             ):

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 import paceline
-from paceline import Executor, OutcomeLog, Pool, WorkerPool
+from paceline import Executor, Pool, WorkerPool
 from support import PACKAGE, Case, run
 
 #: No wait of a test is meant to take so long. Seconds.
@@ -282,7 +282,7 @@ class Pools(Again):
 
 class Workers(Again):
     def make(self, threads: int = 1, **more: Any) -> Any:
-        workers = WorkerPool(self.pool, threads=threads, outcomes=OutcomeLog(logger=False), **more)
+        workers = WorkerPool(self.pool, threads=threads, **more)
         return (
             workers,
             workers.task(name="len")(len),

@@ -772,38 +772,6 @@ def worker_pools(stage: Stage, place: str) -> Call:
     return call
 
 
-@drives("OutcomeLog.__init__:callback", told=True)
-def outcomes(stage: Stage, _: str) -> Call:
-    log = paceline.OutcomeLog(callback=code(lambda _: stage.act()), logger=False)
-    work = stage.workers(outcomes=log).task(name="work", retries=0)(lambda ends: 1 if ends else fails())
-
-    def call(act: Act) -> None:
-        for ends in (True, False):
-            act.called.clear()
-            task = work.submit(ends)
-            if ends:
-                assert task.result(LIMIT) == 1
-            else:
-                assert type(task.exception(LIMIT)) is Ordinary
-            called(act)
-        log.flush(LIMIT)
-
-    return call
-
-
-@drives("Outcome.__init__:error")
-def outcomes_of_odd_errors(stage: Stage, _: str) -> Call:
-    path = stage.folder() / "outcomes"
-    log = paceline.OutcomeLog(path)
-
-    def call(act: Act) -> None:
-        error = act.thing(Ordinary("good"))
-        log.tell(paceline.Outcome(1, "odd", paceline.TaskStatus.FAILED, 1, error))
-        log.flush(LIMIT)
-
-    return call
-
-
 # --- logs and signals ---------------------------------------------------------------------------------------------
 
 
@@ -819,23 +787,16 @@ def logged(stage: Stage, _: str) -> Call:
     return call
 
 
-@drives(
-    "Log.__init__:file",
-    "Log.__init__:settings",
-    "OutcomeLog.__init__:file",
-    "OutcomeLog.__init__:settings",
-)
+@drives("Log.__init__:file", "Log.__init__:settings")
 def log_files(stage: Stage, place: str) -> Call:
-    kind, name = place.partition(".")[0], place.partition(":")[2]
+    name = place.partition(":")[2]
     path = stage.folder() / "file.yaml"
-    made: Any = paceline.Log if kind == "Log" else paceline.OutcomeLog
     if name == "settings":
-        section = "log" if kind == "Log" else "outcomes"
-        path.write_text(f"{section}:\n  file: {path}.log\n")
+        path.write_text(f"log:\n  file: {path}.log\n")
 
     def call(act: Act) -> None:
-        log = comes_out(act, lambda: made(**{name: Path(act, str(path))}))
-        if log is not None and kind == "Log":
+        log = comes_out(act, lambda: paceline.Log(**{name: Path(act, str(path))}))
+        if log is not None:
             log.close(LIMIT)
 
     return call

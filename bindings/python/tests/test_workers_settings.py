@@ -17,10 +17,10 @@ from typing import Any
 from unittest import mock
 
 import paceline
-from paceline import Middleware, OutcomeLog, Pool, Rate, Retry, RetryBudget, Scaling, TaskStatus
-from paceline import Attempt, Outcome, WorkerPool, current_attempt
+from paceline import Middleware, Pool, Rate, Retry, RetryBudget, Scaling, TaskStatus
+from paceline import Attempt, WorkerPool, current_attempt
 from paceline import _layout as layout
-from paceline import _outcomes, _policy
+from paceline import _policy
 from paceline._calls import Periodic
 from paceline._future import Future
 from paceline._policy import Chosen, kind_config, limit
@@ -29,7 +29,6 @@ from paceline._reports import TaskTypeStats, ShutdownReport
 from paceline._scaling import Scaler
 from paceline._workers import _is_stuck
 from support import Case
-from test_hub_failures import ODD, Unshown
 from test_workers import LONG, Gate, Workers
 
 
@@ -79,7 +78,7 @@ class Given(Case):
             "scaling": False,
             "full": layout.OVERLOAD_DEFAULT,
         }
-        expected |= {"max_droppable": 0, "outcome_log": None}
+        expected |= {"max_droppable": 0, "log": None}
         self.assertEqual({key: default[key] for key in expected}, expected)
         for given, changed in (
             ({"max_waiting": 5}, {"max_waiting": 5}),
@@ -207,38 +206,6 @@ class Given(Case):
         self.assertEqual(asdict(Scaling()), expected | {"percentile": 95, "patience": 10})
         with self.assertRaisesRegex(paceline.InvalidError, "patience is 0"):
             Scaling(patience=0).check(1)
-
-    def test_of_a_log_of_outcomes(self) -> None:
-        seen: list[dict[str, Any]] = []
-
-        class Library:
-            def __getattr__(self, name: str) -> Any:
-                return getattr(paceline._library.lib, name)
-
-            def pace_outcome_log_new(self, config: Any, to: Any) -> int:
-                seen.append(fields(config._obj))
-                raise Stop
-
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "settings.yaml"
-            path.write_text("outcomes:\n  file: a\n  capacity: 9\n")
-            os.environ["PACELINE_OUTCOMES_CAPACITY"] = "10"
-            self.addCleanup(os.environ.pop, "PACELINE_OUTCOMES_CAPACITY", None)
-            with mock.patch.object(_outcomes, "lib", Library()):
-                for given, expected in (
-                    ({"file": "b"}, {"file": b"b", "max_size": 64 << 20, "files": 4, "capacity": 8192}),
-                    ({"file": "b", "max_size": 1 << 40}, {"max_size": 1 << 40}),
-                    ({"file": "b", "files": 7}, {"files": 7}),
-                    ({"file": "b", "capacity": 8}, {"capacity": 8}),
-                    ({"settings": path}, {"file": b"a", "capacity": 9}),
-                    ({"settings": path, "file": "b"}, {"file": b"b", "capacity": 9}),
-                    ({"settings": path, "environment": True}, {"file": b"a", "capacity": 10}),
-                    ({"file": "b", "environment": True}, {"file": b"b", "capacity": 10}),
-                ):
-                    with self.assertRaises(Stop):
-                        OutcomeLog(**given)  # type: ignore[arg-type]
-                    told = seen.pop()
-                    self.assertEqual({key: told[key] for key in expected}, expected)
 
 
 class Options(Workers):
@@ -680,8 +647,7 @@ class Told(Workers):
         self.assertLessEqual(slow.run_time, time.monotonic() - begin + 1)
 
     def test_causes(self) -> None:
-        told: list[Outcome] = []
-        workers = self.make(threads=1, outcomes=OutcomeLog(callback=told.append, logger=False))
+        workers = self.make(threads=1)
 
         @workers.task(retries=Retry.fixed(1, 1000))
         def fails() -> None:
@@ -694,13 +660,9 @@ class Told(Workers):
             task.result(LONG)
         self.assertIs(full.exception.__cause__, task.last)
         self.assertIsInstance(task.last, OSError)
-        self.until(lambda: len(told) == 2)
-        self.assertIs(told[1].status, TaskStatus.REJECTED)
-        self.assertIs(told[1].error, task.last)
+        self.assertIs(task.status, TaskStatus.REJECTED)
         done = workers.task(name="done")(nothing).submit()
         done.result(LONG)
-        self.until(lambda: len(told) == 3)
-        self.assertEqual(told[2].id, done.report().id)
         # What waits in ``exception`` sees an end that no thread is free to tell.
         gate = self.gate(workers)
         late = workers.task(name="late", queue_timeout=0.01)(nothing).submit()
@@ -877,85 +839,6 @@ class Seen(Workers):
         with self.assertRaises(SystemExit):
             leaves.submit().result(LONG)
         self.assertEqual([type(each) for each in seen], [SystemExit])
-
-    def test_a_log_that_cannot_be_written(self) -> None:
-        if not os.path.exists("/dev/full"):
-            self.skipTest("there is no /dev/full here")
-        log = OutcomeLog("/dev/full", logger=False)
-        workers = self.make(threads=1, outcomes=log)
-        workers.task(name="n")(nothing).submit().result(LONG)
-        self.until(lambda: log.stats().told == 1)
-        try:
-            log.flush(LONG)
-        except paceline.Error:
-            pass
-        stats = log.stats()
-        self.assertEqual((stats.told, stats.dropped), (1, 0))
-        self.assertGreaterEqual(stats.errors, 1)
-        self.assertIn("No space left", str(stats.last_error))
-
-    def test_what_a_log_says(self) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "outcomes"
-            log = OutcomeLog(path, logger=False, callback=lambda _: 1 / 0)
-            workers = self.make(threads=1, outcomes=log)
-
-            @workers.task
-            def fails(text: str) -> None:
-                raise ValueError(text)
-
-            # Of the two loggers only the one for failures is used.
-            with self.assertLogs("paceline", logging.DEBUG) as logs:
-                fails.submit("a\0b").exception(LONG)
-                workers.shutdown()
-            self.assertEqual([each.name for each in logs.records], ["paceline"])
-            self.assertEqual(logs.records[0].levelno, logging.ERROR)
-            log.flush(LONG)
-            (line,) = path.read_text().splitlines()
-            self.assertEqual(json.loads(line)["message"], "ValueError: a b")
-
-    def test_whatever_a_callback_of_outcomes_raises(self) -> None:
-        logger = logging.getLogger("paceline")
-        logger.propagate, silent = False, logging.NullHandler()
-        logger.addHandler(silent)
-        self.addCleanup(logger.removeHandler, silent)
-        self.addCleanup(setattr, logger, "propagate", True)
-        for make in ODD:
-            raised, told = make(), []
-
-            def tell(outcome: Outcome) -> None:
-                told.append(str(outcome))
-                raise raised
-
-            with self.subTest(type(raised).__name__):
-                workers = self.make(threads=1, outcomes=OutcomeLog(callback=tell))
-
-                @workers.task
-                def fails() -> None:
-                    raise KeyError
-
-                for _ in range(2):
-                    with self.assertRaises(KeyError):
-                        fails.submit().result(LONG)
-                self.until(lambda: len(told) == 2)
-                workers.shutdown()
-        self.assertIn("FAILED", str(Outcome(1, "n", TaskStatus.FAILED, 1, Unshown())))
-
-    def test_a_flush_has_a_time(self) -> None:
-        asked: list[int] = []
-
-        class Library:
-            def pace_outcome_log_flush(self, log: Any, left: int) -> int:
-                asked.append(left)
-                return layout.ETIMEDOUT
-
-        with tempfile.TemporaryDirectory() as folder:
-            log = OutcomeLog(Path(folder) / "outcomes")
-            with mock.patch.object(_outcomes, "lib", Library()):
-                for timeout in (1.5, None):
-                    with self.assertRaises(paceline.TimeoutError):
-                        log.flush(timeout)
-        self.assertEqual(asked, [1_500_000_000, layout.FOREVER])
 
 
 class Pace:

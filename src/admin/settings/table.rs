@@ -2,7 +2,6 @@
 //! documents settings goes by it.
 
 use super::node::Node;
-use crate::admin::OutcomeLogBuilder;
 use crate::log::{ALLOWED_LEVELS, Levels, LogBuilder};
 use crate::pool::{Builder, MAX_JOINED, MAX_THREADS, Pin, Promotion, SourceKind};
 use crate::task::{OverloadPolicy, WorkerPoolBuilder};
@@ -362,20 +361,5 @@ section! {
         "How many records may wait to be told.";
 }
 
-section! {
-    /// Settings of an [`OutcomeLog`](crate::admin::OutcomeLog); what is `None` is left to its builder.
-    OutcomeSettings in outcomes, for OutcomeLogBuilder, rows OUTCOMES:
-    facade: bool, Kind::Flag, "true",
-        "Whether the log facade is told.";
-    file: String, Kind::Text, "none",
-        "The file that JSON lines are appended to.";
-    max_size: usize, Kind::Bytes { low: 1 << 10, high: 1 << 40 }, "64 MiB",
-        "How large the file may become before it is rotated.";
-    files: usize, Kind::Count { low: 1, high: 1000 }, "4",
-        "How many files are kept, the one that is written included.";
-    capacity: usize, Kind::Count { low: 1, high: 1 << 20 }, "8192",
-        "How many outcomes may wait to be told.";
-}
-
 /// All settings, by section.
-pub(super) const TABLE: &[&[Field]] = &[POOL, WORKERS, LOG, OUTCOMES];
+pub(super) const TABLE: &[&[Field]] = &[POOL, WORKERS, LOG];

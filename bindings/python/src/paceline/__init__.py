@@ -44,7 +44,6 @@ from ._message_filter import MessageFilter
 from ._metrics import Counter, Gauge, Histogram, metrics_format
 from ._notices import HubError, Threshold, Watch
 from ._integrations import Service, Webhook, WebhookStats
-from ._outcomes import Outcome, OutcomeLog, OutcomeLogStats
 from ._policy import Rate, Retry, RetryBudget
 from ._pool import (
     Flow,
@@ -146,9 +145,6 @@ __all__ = [
     "MessageFilter",
     "NoRespondersError",
     "OsError",
-    "Outcome",
-    "OutcomeLog",
-    "OutcomeLogStats",
     "Peer",
     "Periodic",
     "PermanentFailure",

@@ -18,7 +18,7 @@ from ._errors import Error, ForkedError, Full, ShutDownError
 from ._contain import report, shown
 from ._hosts import Native
 from ._library import check, error, lib, quick
-from ._policy import Chosen, FullPolicy, Priority, Retry, full_of, lane_of, retry_of
+from ._policy import Chosen, OverloadPolicy, Priority, Retry, full_of, lane_of, retry_of
 from ._pool import Flow, Handle, Pool
 from ._reports import TaskTypeStats
 from ._task import Task
@@ -69,7 +69,7 @@ class Calls(Generic[T]):
         self.deadline = _finite(base.deadline if chosen.deadline is None else chosen.deadline)
         self.limited = self.timeout is not None or self.deadline is not None or base.leased
         full = base.full if chosen.full is None else chosen.full
-        self.full: FullPolicy = core.full if full is None else full
+        self.full: OverloadPolicy = core.full if full is None else full
         self.lane = int(lane_of(base.priority if chosen.priority is None else chosen.priority))  # type: ignore[arg-type]
         #: A retry may begin though an attempt of them has not returned.
         self.overlaps = base.overlaps
@@ -88,7 +88,7 @@ class Calls(Generic[T]):
         key: Optional[Hashable] = None,
         soft_timeout: Optional[float] = None,
         grace: Optional[float] = None,
-        full: Optional[FullPolicy] = None,
+        full: Optional[OverloadPolicy] = None,
     ) -> Calls[T]:
         """The same function, whose tasks have these in place of their name's settings (None: as it has
         it). ``delay``: not before so many seconds from then. ``key``: of tasks with equal keys (``==``)

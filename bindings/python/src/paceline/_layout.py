@@ -643,7 +643,7 @@ class WorkersConfig(ctypes.Structure):
         ("middleware", ctypes.c_void_p),
         ("middleware_count", ctypes.c_uint32),
         ("reserved2", ctypes.c_uint32),
-        ("outcome_log", ctypes.c_void_p),
+        ("log", ctypes.c_void_p),
     ]
 
 
@@ -716,35 +716,6 @@ class LogRecord(ctypes.Structure):
         ("message", ctypes.c_char_p),
         ("fields", ctypes.POINTER(LogField)),
         ("field_count", ctypes.c_size_t),
-    ]
-
-
-class OutcomeLogConfig(ctypes.Structure):
-    """``pace_outcome_log_config_t``"""
-
-    _fields_ = [
-        ("struct_size", ctypes.c_uint32),
-        ("capacity", ctypes.c_uint32),
-        ("file", ctypes.c_char_p),
-        ("max_size", ctypes.c_uint64),
-        ("files", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
-        ("on_outcome", ctypes.c_void_p),
-        ("user_data", ctypes.c_void_p),
-        ("drop", ctypes.c_void_p),
-    ]
-
-
-class OutcomeLogStats(ctypes.Structure):
-    """``pace_outcome_log_stats_t``"""
-
-    _fields_ = [
-        ("struct_size", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
-        ("told", ctypes.c_uint64),
-        ("dropped", ctypes.c_uint64),
-        ("errors", ctypes.c_uint64),
-        ("last_error", ctypes.c_char_p),
     ]
 
 
@@ -1427,8 +1398,6 @@ STRUCTURES: dict[str, type[ctypes.Structure]] = {
     "pace_log_stats_t": LogStats,
     "pace_log_field_t": LogField,
     "pace_log_record_t": LogRecord,
-    "pace_outcome_log_config_t": OutcomeLogConfig,
-    "pace_outcome_log_stats_t": OutcomeLogStats,
     "pace_workers_report_t": WorkersReport,
     "pace_retry_t": Retry,
     "pace_task_type_config_t": TaskTypeConfig,

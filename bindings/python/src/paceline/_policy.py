@@ -127,12 +127,12 @@ class Rate:
 
 
 #: What is done when there is no room: its name, or how many seconds to wait.
-FullPolicy = Union[str, float]
+OverloadPolicy = Union[str, float]
 
 _POLICIES = ("reject", "wait", "run_here", "drop_oldest")
 
 
-def full_of(full: Optional[FullPolicy]) -> Optional[FullPolicy]:
+def full_of(full: Optional[OverloadPolicy]) -> Optional[OverloadPolicy]:
     """A policy that is one. Raises InvalidError."""
     if full is None:
         return full
@@ -258,7 +258,7 @@ class Chosen:
     key: Optional[Hashable] = None
     soft_timeout: Optional[float] = None
     grace: Optional[float] = None
-    full: Optional[FullPolicy] = None
+    full: Optional[OverloadPolicy] = None
     #: Of a name only.
     overlaps: bool = False
     leased: bool = False

@@ -23,7 +23,7 @@ from ._future import Future, new_batch
 from ._library import check, nanoseconds, quick
 from ._lifetime import usable_cpus
 from ._log import Log
-from ._members import PATIENCE, Entry, Members, current
+from ._members import Entry, Members, current
 from ._sources import Lane, Lanes
 from ._tasks import LaneRef, Strand
 

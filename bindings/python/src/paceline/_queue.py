@@ -18,7 +18,6 @@ from ._errors import (
     Empty,
     EmptyTimeoutError,
     ForkedError,
-    Full,
     FullTimeoutError,
     InvalidError,
     ShutDownError,

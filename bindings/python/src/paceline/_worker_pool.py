@@ -56,12 +56,12 @@ from ._hosts import NOT_AT_ALL, Hosts, Native, Outbox, base_of, hosts_here, serv
 from ._library import check, error, lib, nanoseconds, quick
 from ._future import Mark, Raised
 from ._members import current
-from ._outcomes import Outcome, OutcomeLog
-from ._policy import FullPolicy
+from ._log import Log
+from ._policy import OverloadPolicy
 from ._pool import Pool
 from ._reports import ShutdownReport
 from ._scaling import Scaler, Scaling
-from ._task import PermanentFailure, RetryAfter, Task, TaskStatus
+from ._task import PermanentFailure, RetryAfter, Task
 
 if TYPE_CHECKING:
     from ._calls import Calls, Periodic
@@ -109,9 +109,10 @@ class Core(Hosts):
         self.hooks: list[tuple[str, Callable[[], object]]] = []
         self.periodics: weakref.WeakSet[Periodic] = weakref.WeakSet()
         self.middleware: tuple[Middleware, ...] = ()
-        self.outcomes: Optional[OutcomeLog] = None
+        #: Kept as long as native tasks may log.
+        self.log: Optional[Log] = None
         #: What is done without room, unless a name or a task says otherwise.
-        self.full: FullPolicy = "reject"
+        self.full: OverloadPolicy = "reject"
         #: How many threads take attempts; the others are parked here.
         self.active = threads
         self._parked = threading.Condition()
@@ -194,7 +195,7 @@ class Core(Hosts):
 
     # --- room --------------------------------------------------------------------------------------
 
-    def room(self, full: FullPolicy) -> Iterator[None]:
+    def room(self, full: OverloadPolicy) -> Iterator[None]:
         """For a submission that found no room: each time that there may be some. It ends when that is to be
         given up."""
         if isinstance(full, str) and full not in ("wait", "run_here"):
@@ -511,8 +512,8 @@ class Hand:
                     if complete(pointer, end, _ONE) == layout.OK:
                         del jobs[token]
                         task._outcome = value
-                        if task._lock is not None or core.outcomes is not None:
-                            self._succeed(task, calls, value)
+                        if task._lock is not None:
+                            task.succeed(value)
                     # Else its task has ended meanwhile, as is told by an event, or a retry has overtaken it.
                     del value
                 except BaseException as raised:
@@ -552,14 +553,6 @@ class Hand:
         if interrupts(raised) and (core.most == 0 or not core.is_inside()):
             raise raised
 
-    def _succeed(self, task: Any, calls: Calls[Any], value: object) -> None:
-        try:
-            if task._lock is not None:
-                task.succeed(value)
-        finally:
-            if self.core.outcomes is not None:
-                self._tell(calls, layout.TASK_COMPLETED, None)
-
     def _is_late(self) -> bool:
         """Of an attempt that has a limit: whether that was over before it could begin here. If it lay here
         for long, its time begins now."""
@@ -580,19 +573,7 @@ class Hand:
             task, calls = job[0], job[4]
             if calls.watched:
                 self.core.began(token, task, calls)
-            try:
-                task.end_as(status)
-            finally:
-                if self.core.outcomes is not None:
-                    stuck = any(hand.job is job for hand in list(self.core.hands))
-                    self._tell(calls, status, task.last, stuck)
-
-    def _tell(
-        self, calls: Calls[Any], status: int, error: Optional[BaseException], stuck: bool = False
-    ) -> None:
-        outcomes = self.core.outcomes
-        assert outcomes is not None
-        outcomes.tell(Outcome(self.id, calls.name, TaskStatus(status), self.number, error, stuck))
+            task.end_as(status)
 
     def _fail(self, token: int, exception: Optional[BaseException], why: str) -> None:
         """Completes an attempt that has failed, or was never begun."""
@@ -618,16 +599,12 @@ class Hand:
             task.last = exception
         if result != layout.OK:
             return
-        try:
-            if status != layout.TASK_RETRYING:
-                self.core.jobs.pop(token, None)
-                if status == layout.TASK_FAILED:
-                    task.fail_as(status, Error(why) if exception is None else exception)
-                else:
-                    task.end_as(status)
-        finally:
-            if self.core.outcomes is not None:
-                self._tell(job[4], status, exception)
+        if status != layout.TASK_RETRYING:
+            self.core.jobs.pop(token, None)
+            if status == layout.TASK_FAILED:
+                task.fail_as(status, Error(why) if exception is None else exception)
+            else:
+                task.end_as(status)
 
     def _advice(self, exception: BaseException, calls: Calls[Any]) -> tuple[int, int]:
         # Not isinstance, which asks the exception itself.

@@ -6,7 +6,7 @@
 | `_calls.py` | functions whose calls are submitted; periodic ones |
 | `_task.py`, `_attempt.py` | what a submitter has of a task, and what its function has of an attempt |
 | `_policy.py`, `_keys.py` | settings of names and tasks; numbers for their keys |
-| `_middleware.py`, `_outcomes.py` | middleware; the log of outcomes |
+| `_middleware.py` | middleware |
 | `_scaling.py` | how many threads are active |
 | `_metrics.py` | figures of a program's own |
 | `_reports.py` | figures, books, health, and how the end went |
@@ -38,15 +38,14 @@ from ._arguments import (
 from ._middleware import Middleware
 from ._calls import HELD, Calls, Periodic, TaskFunction
 from ._contain import shown
-from ._errors import InvalidError
 from ._worker_pool import Core, Hand
 from ._hosts import Native
 from ._library import check, lib, quick
+from ._log import Log
 from ._metrics import FORMATS, Counter, Gauge, Histogram, kind_of, make
-from ._outcomes import OutcomeLog
 from ._policy import (
     Chosen,
-    FullPolicy,
+    OverloadPolicy,
     Priority,
     Rate,
     Retry,
@@ -78,7 +77,8 @@ class WorkerPool:
     ``max_waiting`` (tasks that may wait for their key, and for the rate of each name: 65,536),
     ``max_pulled`` (that may wait for a thread: 2**20), ``max_tasks`` (Tasks that may be held at once:
     2**22), ``seed`` (of the jitter), ``metrics`` (count for ``metrics()``), ``middleware`` (what runs
-    around each attempt, the first outermost), ``outcomes`` (where ends and retries are told).
+    around each attempt, the first outermost), ``log`` (a Log for its tasks in place of the pool's: each end of a task is
+    a record of it at the level debug, with ``id``, ``name``, ``attempts``, ``queue_ns``, ``run_ns`` and ``thread``).
 
     ``full`` is what is done with a task for which there is no room, unless its name or itself says
     otherwise: "reject" (default: an event loop that submits is not held up, and nobody waits for room that
@@ -111,12 +111,12 @@ class WorkerPool:
         max_pulled: int = 1 << 20,
         max_tasks: int = 1 << 22,
         max_droppable: Optional[int] = None,
-        full: Optional[FullPolicy] = None,
+        full: Optional[OverloadPolicy] = None,
         seed: int = 0,
         metrics: bool = False,
         scaling: Optional[Scaling] = None,
         middleware: Iterable[Middleware] = (),
-        outcomes: Optional[OutcomeLog] = None,
+        log: Optional[Log] = None,
         settings: Union[str, os.PathLike[str], None] = None,
         environment: bool = False,
     ) -> None:
@@ -127,8 +127,8 @@ class WorkerPool:
                 plain(f"middleware.{method}", getattr(layer, method))
         if scaling is not None:
             instance("scaling", scaling, Scaling)
-        if outcomes is not None:
-            instance("outcomes", outcomes, OutcomeLog)
+        if log is not None:
+            instance("log", log, Log)
         config = layout.WorkersConfig()
         check(quick.pace_workers_config_init(ctypes.byref(config), ctypes.sizeof(config)))
         if settings is not None or environment:
@@ -148,11 +148,11 @@ class WorkerPool:
         config.seed = whole("seed", seed, 64)
         config.metrics = metrics
         config.name = text("name", name)
-        if outcomes is not None and outcomes.native is not None:
-            config.outcome_log = outcomes.native.pointer
+        if log is not None:
+            config.log = log.native.pointer
         self._functions: dict[str, TaskFunction[Any]] = {}
         self._core = core = Core(pool, name, threads, config)
-        core.middleware, core.outcomes, core.full = layers, outcomes, full
+        core.middleware, core.log, core.full = layers, log, full
         core.max_droppable = config.max_droppable or core.max_droppable
         if scaling is not None:
             core.scale(scaling)
@@ -183,7 +183,7 @@ class WorkerPool:
         budget: Optional[RetryBudget] = None,
         rate: Optional[Rate] = None,
         max_running: Optional[int] = None,
-        full: Optional[FullPolicy] = None,
+        full: Optional[OverloadPolicy] = None,
         overlap_retries: bool = False,
         lease: Optional[float] = None,
     ) -> Callable[[Callable[..., T]], TaskFunction[T]]: ...
@@ -204,7 +204,7 @@ class WorkerPool:
         budget: Optional[RetryBudget] = None,
         rate: Optional[Rate] = None,
         max_running: Optional[int] = None,
-        full: Optional[FullPolicy] = None,
+        full: Optional[OverloadPolicy] = None,
         overlap_retries: bool = False,
         lease: Optional[float] = None,
     ) -> Any:
