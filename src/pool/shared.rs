@@ -92,6 +92,7 @@ impl Shared {
         self.ready.now()
     }
 
+    #[inline]
     fn address(&self) -> usize {
         core::ptr::from_ref(self).addr()
     }
@@ -124,12 +125,12 @@ impl Shared {
     }
 
     /// Keeps something until the pool has been swept up.
-    pub(crate) fn keep(&self, what: Arc<dyn core::any::Any + Send + Sync>) {
+    pub(crate) fn keep(&self, what: Arc<dyn Any + Send + Sync>) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(what);
     }
 
     /// Keeps something until no thread of the pool is left, nor anything else of it.
-    pub(crate) fn keep_to_the_end(&self, what: Arc<dyn core::any::Any + Send + Sync>) {
+    pub(crate) fn keep_to_the_end(&self, what: Arc<dyn Any + Send + Sync>) {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).push(what);
     }
 
@@ -143,7 +144,7 @@ impl Shared {
     }
 
     /// The instant that is `delay` from now.
-    pub(crate) fn now_and(&self, delay: core::time::Duration) -> u64 {
+    pub(crate) fn now_and(&self, delay: Duration) -> u64 {
         self.now().saturating_add(u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX))
     }
 
@@ -189,6 +190,7 @@ impl Shared {
     }
 
     /// Sets the alarm anew, if there is a host that it is for.
+    #[inline]
     pub(super) fn refresh_alarm(&self) {
         if self.alarm.is_wanted() {
             refresh_alarm(&self.ready, &self.outbox);

@@ -235,7 +235,7 @@ impl Group {
     }
 }
 
-/// Threads that run tasks of one lane only; see `reserve.rs`.
+/// Threads that run tasks of one lane only; see `ready/reserve.rs`.
 struct Reserve {
     lane: Lane,
     group: Group,

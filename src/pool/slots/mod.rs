@@ -84,7 +84,7 @@ const ORPHAN: u64 = 6 << STATE_SHIFT;
 const DEAD: u64 = 7 << STATE_SHIFT;
 const CLOSED: u64 = 8 << STATE_SHIFT;
 
-/// ARMED, and no leader has seen it (`staging.rs`).
+/// ARMED, and no leader has seen it (`leader/staging.rs`).
 const STAGED: u64 = 1 << 28;
 /// PAUSED, and the handler has been told in this pause of what [passes one](PASSES_PAUSE).
 const TOLD: u64 = 1 << 29;

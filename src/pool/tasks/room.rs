@@ -32,6 +32,7 @@ impl Room {
     }
 
     /// Waits until there may be room and tries again, as long as the answer is `Full`, until the deadline.
+    #[cold]
     pub(crate) fn retry_until<W>(
         &self,
         deadline: Deadline,

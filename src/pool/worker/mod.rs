@@ -621,6 +621,7 @@ impl<'a> Worker<'a> {
     // --- slow handlers -------------------------------------------------------------------------
 
     /// Reports handlers that run for longer than the limit.
+    #[inline(never)]
     fn report_slow(&self) {
         let ready = self.ready;
         if ready.watchdog.slow_limit == 0 {
@@ -632,6 +633,7 @@ impl<'a> Worker<'a> {
     }
 
     /// This member's handler returned.
+    #[inline(never)]
     fn note_end(&self) {
         let began = self.member.began.swap(0, Relaxed);
         let elapsed = self.ready.now().saturating_sub(began & !REPORTED);
