@@ -97,7 +97,11 @@ fn a_worker_pool_tells_the_counts_of_each_kind_and_its_times() {
     }
     let snapshot = registry.snapshot();
     let of = |name: &str, kind: &str| {
-        number(&snapshot, &format!("paceline_task_{name}"), &[("workers", "w"), ("task_type", kind)])
+        number(
+            &snapshot,
+            &format!("paceline_task_{name}"),
+            &[("workers", "w"), ("task_type", kind)],
+        )
     };
     for (kind, completed, failed, retried) in [("even", 8.0, 2.0, 3.0), ("odd", 7.0, 3.0, 2.0)] {
         assert_eq!(of("submitted", kind), 10.0);
