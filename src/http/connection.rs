@@ -23,7 +23,7 @@ use super::response::{Asked, Offer, Response, refuse};
 use super::routes::{Found, Route, WholeHandler};
 use super::server::HttpService;
 use super::stats::{Abort, Tally};
-use crate::net::output::End;
+use crate::net::stream::output_buffer::End;
 use crate::net::{Accept, Conn, ConnHandler, Reason, Timeout, TimeoutAction};
 use core::cell::Cell;
 use core::ops::Deref;
@@ -147,7 +147,7 @@ const _: () = assert!(size_of::<HttpConn>() <= 56);
 impl HttpConn {
     pub(super) fn new(service: &Arc<HttpService>, conn: &Conn) -> Self {
         let talk = Talk {
-            exchange: Arc::new(Exchange::new(Arc::clone(&conn.link), Arc::clone(service))),
+            exchange: Arc::new(Exchange::new(Arc::clone(&conn.connection), Arc::clone(service))),
             spare: None,
             stage: Stage::Head,
             asked: Asked::nothing(),
@@ -238,11 +238,11 @@ impl ConnHandler for HttpConn {
 /// Shows bytes to the handler of another protocol, if that wants any: what came with the request for it
 /// is shown in the same run as its `open`, which may have closed or paused the connection.
 fn pass_on(handler: &mut dyn ConnHandler, conn: &Conn, bytes: &[u8]) -> usize {
-    let link = &conn.link;
-    if link.outlet.lock().state().end == End::Close {
+    let connection = &conn.connection;
+    if connection.output.lock().state().end == End::Close {
         return bytes.len();
     }
-    if bytes.is_empty() || link.outlet.is_pressed() || link.is_paused() {
+    if bytes.is_empty() || connection.output.is_pressed() || connection.is_paused() {
         return 0;
     }
     handler.data(conn, bytes)
@@ -287,7 +287,7 @@ impl Talk {
     #[inline]
     fn head(&mut self, service: &Hook<'_>, conn: &Conn, bytes: &[u8]) -> Step {
         self.partial = false;
-        if bytes.is_empty() || conn.link.outlet.is_pressed() {
+        if bytes.is_empty() || conn.connection.output.is_pressed() {
             return Step::wait(0);
         }
         self.parse_head(service, conn, bytes)
@@ -480,7 +480,7 @@ impl Talk {
         if let Some((refusal, fields)) = refused {
             response = response.refused(refusal, fields);
         }
-        conn.link.await_resume();
+        conn.connection.await_resume();
         let made = self.run_first(service, request, || factory(request, response));
         let answered = self.exchange.leave();
         if !matches!(answered, Some(Outcome::Answered { .. })) {
@@ -500,7 +500,7 @@ impl Talk {
                 match is_wanted || !head.awaits() {
                     true => self.exchange.inside(|| self.exchange.ask_for_body()),
                     // Its peer is not to blame that it does not come.
-                    false => conn.link.pause_unless_resumed(),
+                    false => conn.connection.pause_unless_resumed(),
                 }
             }
             Some(outcome) => self.conclude(service, conn, outcome),
@@ -585,7 +585,7 @@ impl Talk {
         let Stage::Feed(mut feed) = core::mem::replace(&mut self.stage, Stage::Head) else {
             return 0;
         };
-        conn.link.await_resume();
+        conn.connection.await_resume();
         let ran = self.run(service, conn, || feed.to.data(data).min(data.len()));
         let answered = self.exchange.leave();
         let taken = ran.unwrap_or(data.len());
@@ -595,7 +595,7 @@ impl Talk {
         match answered {
             Some(outcome) => self.conclude(service, conn, outcome),
             None if ran.is_none() => self.refuse_for_good(service, conn, Refusal::Panicked),
-            None if taken < data.len() => conn.link.pause_unless_resumed(),
+            None if taken < data.len() => conn.connection.pause_unless_resumed(),
             None => {}
         }
         taken
@@ -639,7 +639,7 @@ impl Talk {
         if let Stage::Work | Stage::Feed(_) = self.stage
             && let Some(outcome) = self.exchange.outcome()
         {
-            conn.link.unpause();
+            conn.connection.unpause();
             self.conclude(service, conn, outcome);
         }
     }
@@ -714,7 +714,7 @@ impl Talk {
 
     fn begin_work(&mut self, service: &Hook<'_>) {
         if !core::mem::replace(&mut self.working, true) {
-            self.exchange.link.begin_work();
+            self.exchange.connection.begin_work();
         }
         if !core::mem::replace(&mut self.counted, true) {
             service.begin_work();
@@ -729,7 +729,7 @@ impl Talk {
 
     /// False: as many are in work as may be, at the server or at the listener.
     fn begin_counting(&mut self, service: &Hook<'_>) -> bool {
-        let origin = &self.exchange.link.origin;
+        let origin = &self.exchange.connection.origin;
         let fits = service.begin_work();
         if fits && origin.limits_requests() && !origin.begin_request() {
             service.end_work();
@@ -740,11 +740,11 @@ impl Talk {
 
     fn end_work(&mut self, service: &Hook<'_>, answered: bool) {
         if core::mem::take(&mut self.working) {
-            self.exchange.link.end_work();
+            self.exchange.connection.end_work();
         }
         if core::mem::take(&mut self.counted) {
             service.end_work();
-            let origin = &self.exchange.link.origin;
+            let origin = &self.exchange.connection.origin;
             if origin.limits_requests() {
                 origin.end_request(answered);
             }
@@ -892,7 +892,7 @@ impl Talk {
         let expected = u128::from(limits.body_rate).saturating_mul(limits.body_time.as_nanos());
         let expected = expected / 1_000_000_000;
         // What is not read is not the peer's fault, and a pause may end just before this looks again.
-        let holds = conn.link.is_paused() || conn.link.outlet.is_pressed();
+        let holds = conn.connection.is_paused() || conn.connection.output.is_pressed();
         let held = core::mem::replace(&mut incoming.held, holds) || holds;
         let came = core::mem::take(&mut incoming.lately);
         if held || u128::from(came) >= expected {

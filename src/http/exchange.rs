@@ -41,11 +41,12 @@ use super::head::Refusal;
 use super::response::{Asked, Offer};
 use super::server::HttpService;
 use crate::error::{Error, Result};
-use crate::net::ConnHandler;
-use crate::net::conn::{WriteStatus, refused};
-use crate::net::link::{Calls, Link};
-use crate::net::output::{Output, Unwritten, Wire};
-use crate::net::socket::SendEnd;
+use crate::net::calls::Calls;
+use crate::net::stream::conn::refused;
+use crate::net::stream::connection::Connection;
+use crate::net::stream::output_buffer::{OutputBuffer, Unwritten, Wire};
+use crate::net::stream::socket::SendHalf;
+use crate::net::{ConnHandler, WriteStatus};
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
@@ -221,7 +222,7 @@ impl Drop for Inside {
 
 /// See the head of the file. One for each connection.
 pub(super) struct Exchange {
-    pub(super) link: Arc<Link>,
+    pub(super) connection: Arc<Connection>,
     /// Where failures of whoever answers are counted, though the connection may be gone.
     service: Arc<HttpService>,
     word: Word,
@@ -237,9 +238,9 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    pub(super) fn new(link: Arc<Link>, service: Arc<HttpService>) -> Self {
+    pub(super) fn new(connection: Arc<Connection>, service: Arc<HttpService>) -> Self {
         Self {
-            link,
+            connection,
             service,
             word: Word(AtomicU32::new(RESTING)),
             started: AtomicBool::new(false),
@@ -272,7 +273,7 @@ impl Exchange {
 
     /// No answer begins any more, whoever has the response.
     pub(super) fn seal(&self) {
-        self.link.outlet.change(|_| self.started.store(true, Relaxed));
+        self.connection.output.change(|_| self.started.store(true, Relaxed));
     }
 
     /// Runs code of the user that may finish the request.
@@ -452,12 +453,12 @@ impl Exchange {
     #[inline]
     fn write_as<W>(&self, write: W) -> Result<WriteStatus, Box<Error>>
     where
-        W: FnOnce(&mut Output<SendEnd>) -> Result<(), Unwritten>,
+        W: FnOnce(&mut OutputBuffer<SendHalf>) -> Result<(), Unwritten>,
     {
-        let link = &*self.link;
+        let connection = &*self.connection;
         if self.is_inside() {
-            let (written, pressed) = link.outlet.change(write);
-            written.map_err(|unwritten| boxed(link, unwritten))?;
+            let (written, pressed) = connection.output.change(write);
+            written.map_err(|unwritten| boxed(connection, unwritten))?;
             return Ok(if pressed { WriteStatus::AboveHighMark } else { WriteStatus::Queued });
         }
         self.write_from_elsewhere(write)
@@ -466,12 +467,12 @@ impl Exchange {
     #[inline(never)]
     fn write_from_elsewhere<W>(&self, write: W) -> Result<WriteStatus, Box<Error>>
     where
-        W: FnOnce(&mut Output<SendEnd>) -> Result<(), Unwritten>,
+        W: FnOnce(&mut OutputBuffer<SendHalf>) -> Result<(), Unwritten>,
     {
-        if self.link.is_forked() {
+        if self.connection.is_forked() {
             return Err(Box::new(Error::Forked));
         }
-        let wrote = crate::net::conn::write(&self.link, None, |output| {
+        let wrote = crate::net::stream::conn::write(&self.connection, None, |output| {
             write(output)?;
             output.flush();
             Ok(())
@@ -486,14 +487,14 @@ impl Exchange {
             self.word.finish_inside(outcome);
             let _ = HANDED_BACK.try_with(|handed_back| handed_back.set(Some(self)));
         } else if self.word.finish(outcome) {
-            self.link.call(Calls::NOTIFY);
+            self.connection.call(Calls::NOTIFY);
         }
     }
 
     /// What was to answer, on whatever thread, has failed.
     #[cold]
     pub(super) fn count_failure(&self) {
-        self.service.failed(&self.link.peer, Some(self));
+        self.service.failed(&self.connection.peer, Some(self));
     }
 
     /// Before [`finish`](Self::finish) with [`Outcome::Upgraded`].
@@ -503,13 +504,13 @@ impl Exchange {
 
     /// Has `hook` called when the output has fallen, or soon if it does not press.
     pub(super) fn set_writable(&self, hook: Box<dyn FnMut() + Send>) {
-        if self.link.is_forked() {
+        if self.connection.is_forked() {
             // Whoever held the lock in the parent holds it here for ever.
             return;
         }
         self.leave_late(Late::Writable(hook));
         // Whoever looked for a hook in vain has seen the output fall before; the lock orders that.
-        if !self.link.outlet.is_pressed() {
+        if !self.connection.output.is_pressed() {
             self.call_soon();
         }
     }
@@ -530,13 +531,13 @@ impl Exchange {
     pub(super) fn call_soon(&self) {
         // Release: pairs with the Acquire in `take_due`.
         self.due.store(true, Release);
-        self.link.call(Calls::NOTIFY);
+        self.connection.call(Calls::NOTIFY);
     }
 }
 
 #[cold]
-fn boxed(link: &Link, unwritten: Unwritten) -> Box<Error> {
-    Box::new(refused(link, unwritten))
+fn boxed(connection: &Connection, unwritten: Unwritten) -> Box<Error> {
+    Box::new(refused(connection, unwritten))
 }
 
 /// What is written as one.
@@ -549,7 +550,7 @@ pub(super) enum Pieces<'a> {
 
 impl Pieces<'_> {
     #[inline]
-    fn write<W: Wire>(self, output: &mut Output<W>) -> Result<(), Unwritten> {
+    fn write<W: Wire>(self, output: &mut OutputBuffer<W>) -> Result<(), Unwritten> {
         match self {
             Self::Pair(first, second) => output.gather_pair(first, second),
             Self::Borrowed(pieces) => output.gather_vectored(pieces),

@@ -453,7 +453,7 @@ impl Response {
     /// The connection that it goes to. To write there while a request is in work would break the
     /// protocol.
     pub fn conn(&self) -> ConnRef {
-        ConnRef { link: Arc::clone(&self.exchange().link) }
+        ConnRef { connection: Arc::clone(&self.exchange().connection) }
     }
 
     #[inline]
@@ -474,7 +474,7 @@ impl Response {
     fn complete_plainly(mut self, is_text: bool, body: &[u8]) -> Result<()> {
         let exchange = self.exchange();
         let asked = exchange.asked();
-        let closes = !asked.goes_on() || exchange.link.service.is_draining();
+        let closes = !asked.goes_on() || exchange.connection.service.is_draining();
         let framing = Framing::Length(body.len() as u64);
         let persistence = asked.persistence(closes);
         let lines = Lines { status: 200, framing, persistence, is_text };
@@ -515,7 +515,7 @@ impl Response {
         }
         let (status, asked) = (self.status_now(), self.asked());
         let exchange = self.exchange();
-        let closes = !asked.goes_on() || exchange.link.service.is_draining();
+        let closes = !asked.goes_on() || exchange.connection.service.is_draining();
         let persistence = match status {
             101 => Persistence::Upgrade,
             _ => asked.persistence(closes),
@@ -700,7 +700,7 @@ pub(super) fn refuse(
     asked: Asked,
     fields: &[u8],
 ) -> Result<bool> {
-    let closes = !asked.goes_on() || exchange.link.service.is_draining();
+    let closes = !asked.goes_on() || exchange.connection.service.is_draining();
     let (content_type, page) = error_page(refusal.status(), asked.media());
     let framing = Framing::Length(page.len() as u64);
     let lines = Lines {
@@ -818,7 +818,7 @@ impl Body {
 
     /// The output is above its high mark, or has not fallen to the low one yet.
     pub fn is_pressed(&self) -> bool {
-        self.exchange().link.outlet.is_pressed()
+        self.exchange().connection.output.is_pressed()
     }
 
     /// Has `hook` called, in a run of the connection, each time that the output has fallen to its low
@@ -846,7 +846,7 @@ impl Body {
 
     #[cfg(feature = "capi")]
     pub(crate) fn is_forked(&self) -> bool {
-        self.exchange().link.is_forked()
+        self.exchange().connection.is_forked()
     }
 
     /// Whether code of its request runs on this thread.
@@ -857,7 +857,7 @@ impl Body {
 
     /// The connection that it goes to. To write there would break the protocol.
     pub fn conn(&self) -> ConnRef {
-        ConnRef { link: Arc::clone(&self.exchange().link) }
+        ConnRef { connection: Arc::clone(&self.exchange().connection) }
     }
 
     fn exchange(&self) -> &Arc<Exchange> {

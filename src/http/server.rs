@@ -10,8 +10,9 @@ use super::routes::{Route, Routes, WholeHandler};
 use super::stats::{Books, HttpStats};
 use crate::error::{Error, Result};
 use crate::log::{Component, Level, Logger, Record};
-use crate::net::limits::{Limits, UNTOLD_SIZE, UNTOLD_TIME, nanos, range, time};
-use crate::net::settings::Protocol;
+use crate::net::bounds::{nanos, range, time};
+use crate::net::server::settings::Protocol;
+use crate::net::stream::limits::{Limits, UNSET_SIZE, UNSET_TIME};
 use crate::net::{Address, Conn, ConnId, Listen, Server, ServerBuilder};
 use crate::pool::{Pool, discard, message_of};
 use crate::sync::atomic::Ordering::Relaxed;
@@ -74,7 +75,7 @@ impl HttpLimits {
         untold("idle_timeout", told.idle, "keep_alive_timeout")?;
         untold("read_timeout", told.read, "head_timeout")?;
         let max_unconsumed = match told.max_unconsumed {
-            UNTOLD_SIZE => self.least_unconsumed(),
+            UNSET_SIZE => self.least_unconsumed(),
             bytes => bytes,
         };
         let (idle, read) = (nanos(self.keep_alive_time), nanos(self.head_time));
@@ -103,7 +104,7 @@ impl HttpLimits {
 
 /// The stream server's word for a time that has another one here.
 fn untold(name: &'static str, time: u64, own: &str) -> Result<()> {
-    if time == UNTOLD_TIME {
+    if time == UNSET_TIME {
         return Ok(());
     }
     let value = format!("{:?}", Duration::from_nanos(time));
@@ -115,7 +116,7 @@ fn of_outgoing(told: &Limits) -> Limits {
     let mut limits = told.clone();
     let plain = Limits::default();
     (limits.idle, limits.read) = (plain.idle, plain.read);
-    if limits.max_unconsumed == UNTOLD_SIZE {
+    if limits.max_unconsumed == UNSET_SIZE {
         limits.max_unconsumed = plain.max_unconsumed;
     }
     limits
@@ -464,8 +465,8 @@ impl Http {
     pub fn builder(pool: &Pool) -> HttpBuilder {
         HttpBuilder {
             server: Server::builder(pool).refusal(REFUSAL).set(|limits| {
-                (limits.idle, limits.read) = (UNTOLD_TIME, UNTOLD_TIME);
-                limits.max_unconsumed = UNTOLD_SIZE;
+                (limits.idle, limits.read) = (UNSET_TIME, UNSET_TIME);
+                limits.max_unconsumed = UNSET_SIZE;
             }),
             limits: HttpLimits::default(),
             routes: Vec::new(),

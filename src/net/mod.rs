@@ -4,27 +4,27 @@
 //!   listener ──accept──► connection = one handle of the pool ──data──► the user's handler
 //!                            ▲   │                                          │ write
 //!          calls, edges ─────┘   └── input: what was not consumed           ▼
-//!   other threads ──write, close, resume──────────────────────────────► link: output queue
+//!   other threads ──write, close, resume──────────────────────────────► output buffer
 //! ```
 //!
 //! | file | idea |
 //! |---|---|
-//! | `connection.rs` | what a connection does when it runs: a flat list of steps |
-//! | `link.rs` | what is shared between a connection and other threads: calls, and the output |
-//! | `output.rs` | bytes on their way out: gathered, tried, queued, tracked |
-//! | `input.rs` | bytes that were not consumed yet |
-//! | `conn.rs` | what users see: the handler trait, `Conn`, `ConnRef` |
-//! | `listener.rs` | accepting, refusing, waiting for descriptors |
-//! | `server.rs` | start, registry, drain |
-//! | `settings.rs` | what a server, each of its listeners and its outgoing connections are told |
-//! | `udp.rs` | datagrams, which have no connections |
-//! | `udp_pulled.rs` | the same as data, for hosts that cannot be called back |
-//! | `inherited.rs` | sockets that a supervisor has opened |
-//! | `books.rs` | where connections come from, and what is counted there |
-//! | `pulled.rs` | hooks as events, for hosts that cannot be called back |
-//! | `filter.rs` | what turns the bytes of a connection, as TLS does |
+//! | `stream/conn.rs` | what users see: the handler trait, `Conn`, `ConnRef` |
+//! | `stream/connection.rs` | what all threads share of a connection |
+//! | `stream/driver.rs` | what a connection does when it runs: a flat list of steps |
+//! | `stream/output.rs`, `stream/output_buffer.rs` | bytes on their way out: shared; gathered, tried, queued, tracked |
+//! | `stream/input.rs` | bytes that were not consumed yet |
+//! | `stream/filter.rs` | what turns the bytes of a connection, as TLS does |
+//! | `stream/origin.rs`, `stream/stats.rs` | where connections come from, and what is counted there |
+//! | `stream/service.rs` | what the listeners and connections of one server share |
+//! | `server/server.rs`, `server/listener.rs` | start and drain; accepting, refusing, waiting for descriptors |
+//! | `server/settings.rs` | settings of a server, of each of its listeners and of its outgoing connections |
+//! | `server/inherited.rs` | sockets that a supervisor has opened |
+//! | `server/pulled.rs` | hooks as events, for hosts that cannot be called back |
+//! | `datagram/socket.rs`, `datagram/pulled.rs` | datagrams, which have no connections; the same as data |
 //! | `framing.rs` | where a message ends: delimiter, fixed length, length in front |
-//! | `address.rs`, `socket.rs`, `limits.rs` | names, sockets, numbers |
+//! | `calls.rs`, `slot_ref.rs` | how other threads reach a handler that rests |
+//! | `address.rs`, `socket.rs`, `bounds.rs` | names, sockets, numbers |
 //!
 //! # How to answer later
 //!
@@ -62,37 +62,28 @@
 //! `tests/memory.rs` counts what lives for each of 10,000 idle connections, and hostile ones below the formula.
 
 mod address;
-mod books;
-pub(crate) mod conn;
-mod connection;
-mod filter;
+pub(crate) mod bounds;
+pub(crate) mod calls;
+mod datagram;
 mod framing;
-mod inherited;
-mod input;
-pub(crate) mod limits;
-pub(crate) mod link;
-mod listener;
-pub(crate) mod output;
-mod pulled;
-mod server;
-pub(crate) mod settings;
-pub(crate) mod socket;
-mod udp;
-mod udp_pulled;
+pub(crate) mod server;
+mod slot_ref;
+mod socket;
+pub(crate) mod stream;
 
 #[cfg(feature = "capi")]
-pub(crate) use self::{framing::next_delimited, output::Foreign};
+pub(crate) use self::{framing::next_delimited, stream::output_buffer::Foreign};
 pub use address::{Address, ToAddress};
-pub use books::{Closed, ListenerStats, ServerStats};
-pub use conn::{
-    Accept, Admission, Conn, ConnHandler, ConnId, ConnRef, Reason, Timeout, TimeoutAction,
-    WriteStatus,
+pub use datagram::{
+    Datagram, DatagramHandler, Datagrams, PulledUdp, UdpBuilder, UdpEvent, UdpReport, UdpSocket,
+    UdpStats,
 };
-pub use filter::{Filter, FilterRead};
 pub use framing::{Delimited, FixedLength, Frame, LengthPrefixed};
-pub use inherited::{Inherited, inherited};
-pub use pulled::{ConnEvent, ConnEventKind, PulledServer, Wanted};
-pub use server::{DrainReport, Server};
-pub use settings::{Listen, Outgoing, ServerBuilder};
-pub use udp::{Datagram, DatagramHandler, Datagrams, UdpBuilder, UdpReport, UdpSocket, UdpStats};
-pub use udp_pulled::{PulledUdp, UdpEvent};
+pub use server::{
+    ConnEvent, ConnEventKind, DrainReport, Inherited, Listen, Outgoing, PulledServer, Server,
+    ServerBuilder, Wanted, inherited,
+};
+pub use stream::conn::{Admission, Conn, ConnHandler, ConnRef};
+pub use stream::filter::{Filter, FilterRead};
+pub use stream::stats::{Closed, ListenerStats, ServerStats};
+pub use stream::status::{Accept, ConnId, Reason, Timeout, TimeoutAction, WriteStatus};

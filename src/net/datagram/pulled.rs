@@ -7,16 +7,17 @@
 //!
 //! Datagrams have no connection whose reading could be paused for a slow host, and their senders must
 //! bear that some are lost. So what waits is bounded in bytes, what comes beyond that is dropped, and
-//! [`UdpStats::dropped`](super::UdpStats::dropped) says how many.
+//! [`UdpStats::dropped`](crate::net::UdpStats::dropped) says how many.
 //!
 //! 1. `waiting` is at least what the datagrams in the outbox weigh: it is raised before one is put in,
 //!    and lowered after it was taken out. Only the handler raises it, so the bound holds without a lock.
 //! 2. The outbox has one source, the handler: it is over when the handler has gone, and then what
 //!    arrived before is pulled still.
 
-use super::conn::Reason;
-use super::udp::{DatagramHandler, Datagrams, UdpBuilder, UdpSocket};
+use super::socket::{DatagramHandler, Datagrams, UdpBuilder, UdpSocket};
 use crate::error::{Error, Result};
+use crate::net::bounds::range;
+use crate::net::stream::status::Reason;
 use crate::queue::Outbox;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -95,7 +96,7 @@ impl UdpBuilder {
     /// # Errors
     /// As there; [`Error::Invalid`] for `max_waiting`.
     pub fn serve_pulled(self, max_waiting: usize) -> Result<PulledUdp> {
-        super::limits::range("max_waiting", max_waiting, 1024, 1 << 40)?;
+        range("max_waiting", max_waiting, 1024, 1 << 40)?;
         let host = Host { outbox: Outbox::new(), waiting: AtomicUsize::new(0), max_waiting };
         let host = Arc::new(host);
         host.outbox.enter();
@@ -106,7 +107,7 @@ impl UdpBuilder {
 }
 
 impl PulledUdp {
-    /// The socket: to send by it, for its address, its end and its books.
+    /// The socket: to send by it, for its address, its end and its counters.
     #[must_use]
     pub fn socket(&self) -> &UdpSocket {
         &self.inner.socket
@@ -183,7 +184,7 @@ impl DatagramHandler for Copying {
     }
 
     fn error(&mut self, _: &UdpSocket, kind: ErrorKind) {
-        // It is in the books, whether or not there is room for it.
+        // It is counted, whether or not there is room for it.
         self.put(UdpEvent::Error(kind));
     }
 

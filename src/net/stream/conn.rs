@@ -1,13 +1,15 @@
 //! What users see of a connection: the handler that they write, and its two ends.
 
-use super::address::Address;
-use super::limits::nanos;
-use super::link::{Calls, Link};
+use super::connection::Connection;
 #[cfg(feature = "capi")]
-use super::output::Foreign;
-use super::output::{End, Output, State, Unwritten};
-use super::socket::SendEnd;
+use super::output_buffer::Foreign;
+use super::output_buffer::{End, OutputBuffer, OutputState, Unwritten};
+use super::socket::{self, SendHalf};
+use super::status::{Accept, ConnId, Reason, Timeout, TimeoutAction, WriteStatus};
 use crate::error::{Error, Result};
+use crate::net::address::Address;
+use crate::net::bounds::nanos;
+use crate::net::calls::Calls;
 use crate::sys::clock;
 use core::cell::Cell;
 use core::fmt;
@@ -59,7 +61,7 @@ pub trait ConnHandler: Send + 'static {
     ///
     /// Afterwards the connection is closed by itself, when its [admitted](Conn::admit) requests have ended and
     /// everything is sent: so a handler that answers later admits the request. What was not consumed is
-    /// dropped. With [`allow_half_open`](super::ServerBuilder::allow_half_open) nothing is closed by itself, and
+    /// dropped. With [`allow_half_open`](crate::net::ServerBuilder::allow_half_open) nothing is closed by itself, and
     /// this or other code of yours calls [`close`](Conn::close).
     fn finished(&mut self, conn: &Conn) {
         let _ = conn;
@@ -140,109 +142,10 @@ impl ConnHandler for Box<dyn ConnHandler> {
     }
 }
 
-/// Whether a connection is wanted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Accept {
-    /// It is.
-    Yes,
-    /// It is not: it is sent this and closed, with [`Reason::Refused`].
-    Refuse(Vec<u8>),
-}
-
-/// What became of bytes that were written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriteStatus {
-    /// All of them are with the kernel.
-    Sent,
-    /// Some wait in the queue. Inside a hook they always do: they are tried when it returns.
-    Queued,
-    /// The same, and the queue is above its high mark: nothing is read from this connection before
-    /// it has fallen to the low mark. Whoever can should write no more until `writable`.
-    AboveHighMark,
-    /// None of them: an answer of HTTP whose body is not sent (to HEAD, or with the status 204, 205 or
-    /// 304). All that follows would be dropped, too, so there is nothing more to produce.
-    Unwanted,
-}
-
-/// Which time is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Timeout {
-    /// An outgoing connection was not made.
-    Connect,
-    /// Nothing was sent or received.
-    Idle,
-    /// A part of a message waits for its rest.
-    Read,
-    /// The peer takes nothing of what is queued for it.
-    Stall,
-    /// The handler's own: [`Conn::set_deadline`].
-    Deadline,
-}
-
-/// What to do when a time is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TimeoutAction {
-    /// Close at once, with [`Reason::TimedOut`].
-    Close,
-    /// Go on; the time begins anew, but a deadline is unset. Also the answer of a hook that has called
-    /// [`close`](Conn::close) to send a last message.
-    Keep,
-}
-
-/// Why a connection has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Reason {
-    /// The peer had finished, and everything was sent.
-    Peer,
-    /// [`close`](Conn::close), and everything was sent.
-    Local,
-    /// [`abort`](Conn::abort): what was queued is lost.
-    Aborted,
-    /// The handler did not want it.
-    Refused,
-    /// A time was over.
-    TimedOut(Timeout),
-    /// The socket failed.
-    Failed(ErrorKind),
-    /// More than `max_unconsumed` bytes were not consumed.
-    Unconsumed,
-    /// A hook panicked.
-    Panicked,
-    /// The server drained, and everything was sent.
-    Drained,
-    /// The drain's time was over, or the server was dropped: what was queued is lost.
-    CutOff,
-    /// The pool has shut down, or had no room for it.
-    PoolEnded,
-}
-
-/// The name of a connection: the one of its handle in the pool. An id of a connection that has ended
-/// is stale; it is not given out again before its place in the pool had 2^32 others.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct ConnId(u64);
-
-impl ConnId {
-    pub(super) fn new(token: u64) -> Self {
-        Self(token)
-    }
-
-    /// As a number, for a host in another language.
-    pub fn to_bits(self) -> u64 {
-        self.0
-    }
-
-    /// The inverse of [`to_bits`](Self::to_bits). Any number will do: a wrong one is stale.
-    pub fn from_bits(bits: u64) -> Self {
-        Self(bits)
-    }
-}
-
 const STALE: Error = Error::Stale { what: "connection" };
 
-pub(crate) fn refused(link: &Link, unwritten: Unwritten) -> Error {
-    let capacity = link.origin.limits.marks.max;
+pub(crate) fn refused(connection: &Connection, unwritten: Unwritten) -> Error {
+    let capacity = connection.origin.limits.marks.max;
     match unwritten {
         Unwritten::Closed => STALE,
         Unwritten::Full => Error::Full { what: "bytes of a connection's output", capacity },
@@ -252,18 +155,18 @@ pub(crate) fn refused(link: &Link, unwritten: Unwritten) -> Error {
 /// A connection inside its handler's hooks. What is written here is gathered, and sent when the hook
 /// returns, at 64 KiB, or by [`flush`](Self::flush).
 pub struct Conn {
-    pub(crate) link: Arc<Link>,
+    pub(crate) connection: Arc<Connection>,
     /// Something was written or ended since the last flush.
     pub(crate) touched: Cell<bool>,
     /// When the handler wants to be called, on the monotonic clock; `u64::MAX`: never.
-    pub(super) deadline: Cell<u64>,
+    pub(crate) deadline: Cell<u64>,
     /// What a pulled connection's handler, notified, brings from its host.
-    pub(super) answer: Cell<Option<Box<Answer>>>,
+    pub(crate) answer: Cell<Option<Box<Answer>>>,
 }
 
 /// What a host has answered, for the connection to carry out.
 #[derive(Debug, PartialEq)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     Nothing,
     /// These bytes were not consumed.
     PutBack(Vec<u8>),
@@ -273,9 +176,9 @@ pub(super) enum Answer {
 }
 
 impl Conn {
-    pub(super) fn new(link: Arc<Link>) -> Self {
+    pub(crate) fn new(connection: Arc<Connection>) -> Self {
         Self {
-            link,
+            connection,
             touched: Cell::new(false),
             deadline: Cell::new(u64::MAX),
             answer: Cell::new(None),
@@ -291,10 +194,10 @@ impl Conn {
     #[inline]
     pub fn write(&self, bytes: &[u8]) -> Result<WriteStatus> {
         self.touched.set(true);
-        match self.link.reach()?.gather(bytes) {
+        match self.connection.reach()?.gather(bytes) {
             Ok(false) => Ok(WriteStatus::Queued),
             Ok(true) => Ok(WriteStatus::AboveHighMark),
-            Err(unwritten) => Err(refused(&self.link, unwritten)),
+            Err(unwritten) => Err(refused(&self.connection, unwritten)),
         }
     }
 
@@ -304,9 +207,9 @@ impl Conn {
     /// As there.
     pub fn write_vectored(&self, pieces: &[IoSlice<'_>]) -> Result<WriteStatus> {
         self.touched.set(true);
-        let outlet = self.link.reach()?;
-        let (written, pressed) = outlet.change(|output| output.gather_vectored(pieces));
-        written.map_err(|unwritten| refused(&self.link, unwritten))?;
+        let output = self.connection.reach()?;
+        let (written, pressed) = output.change(|output| output.gather_vectored(pieces));
+        written.map_err(|unwritten| refused(&self.connection, unwritten))?;
         Ok(if pressed { WriteStatus::AboveHighMark } else { WriteStatus::Queued })
     }
 
@@ -316,7 +219,7 @@ impl Conn {
     /// As [`write`](Self::write).
     pub fn write_owned(&self, bytes: Vec<u8>) -> Result<WriteStatus> {
         self.touched.set(true);
-        write(&self.link, None, |output| output.write_owned(bytes))
+        write(&self.connection, None, |output| output.write_owned(bytes))
     }
 
     /// The same of bytes of somebody else's. What is left in `bytes` is not needed any more, or, if this
@@ -324,7 +227,7 @@ impl Conn {
     #[cfg(feature = "capi")]
     pub(crate) fn write_foreign<F: Foreign>(&self, bytes: &mut Option<F>) -> Result<WriteStatus> {
         self.touched.set(true);
-        write(&self.link, None, |output| output.write_foreign(bytes))
+        write(&self.connection, None, |output| output.write_foreign(bytes))
     }
 
     /// Writes, and has [`written`](ConnHandler::written) called with `token` when all of it, and all
@@ -334,14 +237,14 @@ impl Conn {
     /// As [`write`](Self::write).
     pub fn write_tracked(&self, bytes: &[u8], token: u64) -> Result<WriteStatus> {
         self.touched.set(true);
-        write(&self.link, Some(token), |output| output.gather(bytes))
+        write(&self.connection, Some(token), |output| output.gather(bytes))
     }
 
     /// Sends what was gathered now, before a long computation for example.
     pub fn flush(&self) {
         self.touched.set(true);
-        if let Ok(outlet) = self.link.reach() {
-            outlet.lock().flush();
+        if let Ok(output) = self.connection.reach() {
+            output.lock().flush();
         }
     }
 
@@ -358,25 +261,25 @@ impl Conn {
 
     fn end(&self, end: End) {
         self.touched.set(true);
-        if let Ok(outlet) = self.link.reach() {
-            outlet.lock().end(end);
+        if let Ok(output) = self.connection.reach() {
+            output.lock().end(end);
         }
     }
 
     /// Closes at once. What is queued is lost; a TCP peer sees a reset.
     pub fn abort(&self) {
-        self.link.call(Calls::ABORT);
+        self.connection.call(Calls::ABORT);
     }
 
     /// Reads no more, and calls `data` no more, before [`ConnRef::resume`]. What the peer has sent is not
     /// lost meanwhile, and that it has ended, or was reset, is seen behind that, or by a write that fails.
     pub fn pause(&self) {
-        self.link.pause();
+        self.connection.pause();
     }
 
     /// Ends a pause. What was not consumed is shown again.
     pub fn resume(&self) {
-        self.link.resume();
+        self.connection.resume();
     }
 
     /// Has [`timeout`](ConnHandler::timeout) called with [`Timeout::Deadline`] when this time is
@@ -394,47 +297,47 @@ impl Conn {
     /// While a request is in work, its connection does not count as idle, and neither a drain nor a peer that has
     /// finished closes it.
     pub fn admit(&self) -> Option<Admission> {
-        admit(&self.link, |busy| self.write(busy))
+        admit(&self.connection, |busy| self.write(busy))
     }
 
     /// For other threads, and for later.
     pub fn handle(&self) -> ConnRef {
-        ConnRef { link: Arc::clone(&self.link) }
+        ConnRef { connection: Arc::clone(&self.connection) }
     }
 
     /// Its name.
     pub fn id(&self) -> ConnId {
-        self.link.id()
+        self.connection.id()
     }
 
     /// The other end.
     pub fn peer(&self) -> &Address {
-        &self.link.peer
+        &self.connection.peer
     }
 
     /// This end. None: it is closed.
     pub fn local(&self) -> Option<Address> {
-        local(&self.link)
+        local(&self.connection)
     }
 
-    /// Made by [`Server::connect`](super::Server::connect).
+    /// Made by [`Server::connect`](crate::net::Server::connect).
     pub fn is_outgoing(&self) -> bool {
-        self.link.is_outgoing
+        self.connection.is_outgoing
     }
 
     /// Bytes that wait to be sent.
     pub fn queued(&self) -> usize {
-        self.link.reach().map_or(0, |outlet| outlet.lock().queued())
+        self.connection.reach().map_or(0, |output| output.lock().queued())
     }
 
     /// The server drains.
     pub fn is_draining(&self) -> bool {
-        self.link.service.is_draining()
+        self.connection.service.is_draining()
     }
 
-    pub(super) fn flush_state(&self, unblock: bool) -> State {
+    pub(crate) fn flush_state(&self, unblock: bool) -> OutputState {
         self.touched.set(false);
-        self.link.outlet.flush(unblock)
+        self.connection.output.flush(unblock)
     }
 }
 
@@ -448,7 +351,7 @@ impl fmt::Debug for Conn {
 /// connection. Holding one keeps some memory, but neither the connection nor its socket.
 #[derive(Clone)]
 pub struct ConnRef {
-    pub(crate) link: Arc<Link>,
+    pub(crate) connection: Arc<Connection>,
 }
 
 impl ConnRef {
@@ -469,7 +372,7 @@ impl ConnRef {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn write_vectored(&self, pieces: &[IoSlice<'_>]) -> Result<WriteStatus> {
-        write(&self.link, None, |output| output.write_through(pieces))
+        write(&self.connection, None, |output| output.write_through(pieces))
     }
 
     /// Writes; what is not sent at once is queued without being copied.
@@ -477,13 +380,13 @@ impl ConnRef {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn write_owned(&self, bytes: Vec<u8>) -> Result<WriteStatus> {
-        write(&self.link, None, |output| output.write_owned(bytes))
+        write(&self.connection, None, |output| output.write_owned(bytes))
     }
 
     /// As [`Conn::write_foreign`].
     #[cfg(feature = "capi")]
     pub(crate) fn write_foreign<F: Foreign>(&self, bytes: &mut Option<F>) -> Result<WriteStatus> {
-        write(&self.link, None, |output| output.write_foreign(bytes))
+        write(&self.connection, None, |output| output.write_foreign(bytes))
     }
 
     /// As [`Conn::write_tracked`]; the hook runs in the connection's handler.
@@ -492,7 +395,7 @@ impl ConnRef {
     /// As [`write`](Self::write).
     pub fn write_tracked(&self, bytes: &[u8], token: u64) -> Result<WriteStatus> {
         let pieces = [IoSlice::new(bytes)];
-        write(&self.link, Some(token), |output| output.write_through(&pieces))
+        write(&self.connection, Some(token), |output| output.write_through(&pieces))
     }
 
     /// As [`Conn::shutdown_write`].
@@ -517,7 +420,7 @@ impl ConnRef {
     /// As [`shutdown_write`](Self::shutdown_write).
     pub fn abort(&self) -> Result<()> {
         self.check_open()?;
-        self.link.call(Calls::ABORT);
+        self.connection.call(Calls::ABORT);
         Ok(())
     }
 
@@ -527,7 +430,7 @@ impl ConnRef {
     /// As [`shutdown_write`](Self::shutdown_write).
     pub fn pause(&self) -> Result<()> {
         self.check_open()?;
-        self.link.pause();
+        self.connection.pause();
         Ok(())
     }
 
@@ -537,7 +440,7 @@ impl ConnRef {
     /// As [`shutdown_write`](Self::shutdown_write).
     pub fn resume(&self) -> Result<()> {
         self.check_open()?;
-        self.link.resume();
+        self.connection.resume();
         Ok(())
     }
 
@@ -548,50 +451,50 @@ impl ConnRef {
     /// As [`shutdown_write`](Self::shutdown_write).
     pub fn notify(&self) -> Result<()> {
         self.check_open()?;
-        self.link.call(Calls::NOTIFY);
+        self.connection.call(Calls::NOTIFY);
         Ok(())
     }
 
     /// As [`Conn::admit`], while an event of it is out: then no drain thinks that it is through.
     pub(crate) fn admit(&self) -> Option<Admission> {
-        admit(&self.link, |busy| self.write(busy))
+        admit(&self.connection, |busy| self.write(busy))
     }
 
     /// Its name.
     pub fn id(&self) -> ConnId {
-        self.link.id()
+        self.connection.id()
     }
 
     /// The other end.
     pub fn peer(&self) -> &Address {
-        &self.link.peer
+        &self.connection.peer
     }
 
     /// This end. None: it is closed.
     pub fn local(&self) -> Option<Address> {
-        local(&self.link)
+        local(&self.connection)
     }
 
     /// Whether it has not ended. In a forked child it has.
     pub fn is_open(&self) -> bool {
-        self.link.is_open()
+        self.connection.is_open()
     }
 
     /// Bytes that wait to be sent.
     pub fn queued(&self) -> usize {
-        self.link.reach().map_or(0, |outlet| outlet.lock().queued())
+        self.connection.reach().map_or(0, |output| output.lock().queued())
     }
 
     fn end(&self, end: End) -> Result<()> {
         self.check_open()?;
-        if self.link.reach()?.end(end) {
-            self.link.poke();
+        if self.connection.reach()?.end(end) {
+            self.connection.poke();
         }
         Ok(())
     }
 
     fn check_open(&self) -> Result<()> {
-        if self.link.reach()?.lock().wire().is_some() { Ok(()) } else { Err(STALE) }
+        if self.connection.reach()?.lock().wire().is_some() { Ok(()) } else { Err(STALE) }
     }
 }
 
@@ -602,19 +505,19 @@ impl fmt::Debug for ConnRef {
 }
 
 pub(crate) fn write(
-    link: &Link,
+    connection: &Connection,
     token: Option<u64>,
-    write: impl FnOnce(&mut Output<SendEnd>) -> Result<(), Unwritten>,
+    write: impl FnOnce(&mut OutputBuffer<SendHalf>) -> Result<(), Unwritten>,
 ) -> Result<WriteStatus> {
-    let written = link.reach()?.write(token, write).map_err(|unwritten| {
+    let written = connection.reach()?.write(token, write).map_err(|unwritten| {
         // Its own run is to see that, whoever has written.
-        if link.outlet.lock().is_unturned() {
-            link.call(Calls::OUTPUT);
+        if connection.output.lock().is_unturned() {
+            connection.call(Calls::OUTPUT);
         }
-        refused(link, unwritten)
+        refused(connection, unwritten)
     })?;
     if written.poke {
-        link.poke();
+        connection.poke();
     }
     Ok(match written {
         _ if written.pressed => WriteStatus::AboveHighMark,
@@ -623,17 +526,20 @@ pub(crate) fn write(
     })
 }
 
-fn local(link: &Link) -> Option<Address> {
-    super::socket::bound_to(link.reach().ok()?.lock().wire()?).ok()
+fn local(connection: &Connection) -> Option<Address> {
+    socket::bound_to(connection.reach().ok()?.lock().wire()?).ok()
 }
 
 /// See [`Conn::admit`].
-fn admit(link: &Arc<Link>, write: impl FnOnce(&[u8]) -> Result<WriteStatus>) -> Option<Admission> {
-    if link.origin.begin_request() {
-        link.begin_work();
-        return Some(Admission { link: Arc::clone(link), answered: false });
+fn admit(
+    connection: &Arc<Connection>,
+    write: impl FnOnce(&[u8]) -> Result<WriteStatus>,
+) -> Option<Admission> {
+    if connection.origin.begin_request() {
+        connection.begin_work();
+        return Some(Admission { connection: Arc::clone(connection), answered: false });
     }
-    let busy = &link.origin.limits.busy;
+    let busy = &connection.origin.limits.busy;
     if !busy.is_empty() {
         // Where it has no room either, the peer learns by silence.
         let _ = write(busy);
@@ -644,7 +550,7 @@ fn admit(link: &Arc<Link>, write: impl FnOnce(&[u8]) -> Result<WriteStatus>) -> 
 /// A request in work. Dropping it ends the request; see [`Conn::admit`].
 #[must_use = "dropping an Admission ends the request as aborted"]
 pub struct Admission {
-    link: Arc<Link>,
+    connection: Arc<Connection>,
     answered: bool,
 }
 
@@ -652,24 +558,24 @@ impl Admission {
     /// The request was answered, by what has been written before. If the connection has ended
     /// meanwhile it counts as aborted.
     pub fn answered(mut self) {
-        self.answered = self.link.is_open();
+        self.answered = self.connection.is_open();
     }
 
     /// The connection that it came from.
     pub fn conn(&self) -> ConnRef {
-        ConnRef { link: Arc::clone(&self.link) }
+        ConnRef { connection: Arc::clone(&self.connection) }
     }
 }
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        self.link.origin.end_request(self.answered);
-        self.link.end_work();
+        self.connection.origin.end_request(self.answered);
+        self.connection.end_work();
     }
 }
 
 impl fmt::Debug for Admission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Admission").field("conn", &self.link.id()).finish()
+        f.debug_struct("Admission").field("conn", &self.connection.id()).finish()
     }
 }

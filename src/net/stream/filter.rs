@@ -10,14 +10,11 @@
 //! in the order in which it was turned. So its methods never run on two threads at once, and must not
 //! reach for their own connection, which would wait for itself.
 
-use super::conn::Conn;
-use core::fmt;
 use std::io;
-use std::sync::Arc;
 
 /// Turns the bytes of a connection, both ways. One object per connection, made by the factory that
-/// [`Listen::filter`](super::Listen::filter) was given. Handlers, those of HTTP too, and everybody who
-/// writes through a [`ConnRef`](super::ConnRef) see plain bytes; marks and maxima of the output count
+/// [`Listen::filter`](crate::net::Listen::filter) was given. Handlers, those of HTTP too, and everybody who
+/// writes through a [`ConnRef`](crate::net::ConnRef) see plain bytes; marks and maxima of the output count
 /// what leaves.
 ///
 /// Its methods run under a lock of the connection: they must neither block nor use the connection.
@@ -27,7 +24,7 @@ pub trait Filter: Send + 'static {
     /// answered to `wire`. It takes all of them, and keeps what it cannot turn yet.
     ///
     /// # Errors
-    /// The connection ends with [`Reason::Failed`](super::Reason::Failed), when what was put into
+    /// The connection ends with [`Reason::Failed`](crate::net::Reason::Failed), when what was put into
     /// `plain` has been shown and what is in `wire` was tried.
     fn received(
         &mut self,
@@ -42,7 +39,7 @@ pub trait Filter: Send + 'static {
     ///
     /// # Errors
     /// The write says [`Error::Stale`](crate::Error::Stale), and the connection ends with
-    /// [`Reason::Failed`](super::Reason::Failed): what was to follow would be behind a gap.
+    /// [`Reason::Failed`](crate::net::Reason::Failed): what was to follow would be behind a gap.
     fn written(&mut self, bytes: &[u8], wire: &mut Vec<u8>) -> io::Result<()>;
 
     /// Nothing more will be written: its last words to the peer. Called once at most.
@@ -67,26 +64,4 @@ pub enum FilterRead {
     Open,
     /// The peer has said that it sends no more. The handler's `finished` follows.
     Ended,
-}
-
-type Make = dyn Fn(&Conn) -> Box<dyn Filter> + Send + Sync;
-
-/// Makes the filters of a listener's connections.
-#[derive(Clone)]
-pub(crate) struct FilterFactory(Arc<Make>);
-
-impl FilterFactory {
-    pub(super) fn new<F: Filter>(make: impl Fn(&Conn) -> F + Send + Sync + 'static) -> Self {
-        Self(Arc::new(move |conn| Box::new(make(conn))))
-    }
-
-    pub(super) fn make(&self, conn: &Conn) -> Box<dyn Filter> {
-        (self.0)(conn)
-    }
-}
-
-impl fmt::Debug for FilterFactory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("FilterFactory")
-    }
 }

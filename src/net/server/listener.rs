@@ -5,12 +5,16 @@
 //! come again for those that wait already, and to look again at once would be to spin. Its slot is the
 //! timer, so there is one though all of the pool are in use.
 
-use super::books::Origin;
-use super::link::Place;
-use super::server::Service;
-use super::socket::{self, OwnFile};
-use crate::pool::{Activity, Flow, Key, NEVER};
-use crate::source::Ready;
+use crate::error::Result;
+use crate::net::address::Address;
+use crate::net::slot_ref::SlotRef;
+use crate::net::stream::connection::Connection;
+use crate::net::stream::driver::Driver;
+use crate::net::stream::origin::Origin;
+use crate::net::stream::service::{FilterFactory, Permit, Service, lock};
+use crate::net::stream::socket::{self, OwnFile};
+use crate::pool::{Activity, Flow, HandleOptions, Key, NEVER, Pool};
+use crate::source::{Interest, Ready};
 use core::any::Any;
 use core::time::Duration;
 use socket2::Socket;
@@ -24,13 +28,21 @@ const ACCEPTS: usize = 64;
 /// How long to wait for a descriptor to become free when all are in use.
 const RETRY: Duration = Duration::from_millis(50);
 
+/// A socket that listens, before it accepts.
+pub(crate) struct Opened {
+    pub(crate) socket: Socket,
+    pub(crate) file: Option<OwnFile>,
+    pub(crate) origin: Arc<Origin>,
+    pub(crate) filter: Option<FilterFactory>,
+}
+
 /// The activity in the slot.
-pub(super) struct Listener {
+pub(crate) struct Listener {
     /// Dropped, and so removed, before the socket: until then others see that somebody listens.
     _file: Option<OwnFile>,
     origin: Arc<Origin>,
     socket: Arc<Socket>,
-    place: Arc<Place>,
+    slot: Arc<SlotRef>,
     service: Arc<Service>,
     /// Descriptors had run out at the last look, or it could not accept for another reason.
     exhausted: bool,
@@ -50,12 +62,12 @@ impl Drop for Listens {
 }
 
 impl Listener {
-    pub(super) fn new(
+    fn new(
         service: &Arc<Service>,
         origin: Arc<Origin>,
         socket: Arc<Socket>,
         file: Option<OwnFile>,
-        place: Arc<Place>,
+        slot: Arc<SlotRef>,
     ) -> Self {
         service.began_listening();
         let _listens = Listens(Arc::clone(service), Arc::clone(&origin));
@@ -64,12 +76,47 @@ impl Listener {
             _file: file,
             origin,
             socket,
-            place,
+            slot,
             service,
             exhausted: false,
             retries: false,
             _listens,
         }
+    }
+
+    /// Gives a listener to the pool. It accepts when its slot is resumed.
+    pub(crate) fn register(
+        service: &Arc<Service>,
+        pool: &Pool,
+        socket: Socket,
+        file: Option<OwnFile>,
+        origin: Arc<Origin>,
+    ) -> Result<()> {
+        let slot = Arc::new(SlotRef::new(pool.shared()));
+        lock(&service.listeners).push(Arc::clone(&slot));
+        let options = HandleOptions::new().interest(Interest::READABLE).paused().timed();
+        let handle = pool.register_activity(Arc::new(socket), options, false, |socket| {
+            Box::new(Listener::new(service, origin, socket, file, slot))
+        })?;
+        handle.detach();
+        Ok(())
+    }
+
+    /// A connection came.
+    fn take_in(&self, socket: Socket, peer: Address) {
+        let Self { service, origin, .. } = self;
+        let Some(permit) = Permit::take(service, origin) else {
+            origin.turned_away();
+            service.log_refused(origin, &peer);
+            return socket::turn_away(&socket, origin.limits.refusal_in_plain());
+        };
+        let Some(pool) = service.pool() else { return };
+        socket::set_options(&socket, &peer, &origin.limits);
+        origin.began();
+        let connection = Arc::new(Connection::new(service, origin, &socket, peer, false));
+        let driver = Driver::accepted(Arc::clone(&connection), socket, permit);
+        // Should that fail, the connection is counted by its end, which comes with its drop.
+        let _ = driver.register(&pool, &connection);
     }
 
     /// A drain takes those in first who wait already: to them it is a connection.
@@ -82,7 +129,7 @@ impl Listener {
             match socket::accept(&self.socket) {
                 Ok((stream, peer)) => {
                     self.recover();
-                    self.service.take_in(&self.origin, stream, peer);
+                    self.take_in(stream, peer);
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     // The kernel has found a descriptor before it found that nobody waits.
@@ -101,7 +148,7 @@ impl Listener {
     #[inline]
     fn recover(&mut self) {
         if core::mem::take(&mut self.exhausted) {
-            self.service.tell_relieved(&self.origin);
+            self.service.log_resumed(&self.origin);
         }
     }
 
@@ -114,7 +161,7 @@ impl Listener {
             return Flow::Done;
         }
         if !core::mem::replace(&mut self.exhausted, true) {
-            self.service.tell_exhausted(&self.origin, error);
+            self.service.report_exhausted(&self.origin, error);
         }
         self.retries = true;
         Flow::Wait
@@ -132,7 +179,7 @@ impl Activity for Listener {
     }
 
     fn let_to(&mut self, key: Key) {
-        self.place.set(key);
+        self.slot.set(key);
     }
 
     fn descriptor(&self) -> Option<RawFd> {

@@ -8,21 +8,23 @@
 //!      └────────► an Outgoing's changes                        = the limits of outgoing connections
 //! ```
 
-use super::address::{Address, ToAddress};
-use super::books::Origin;
-use super::conn::{Conn, ConnHandler};
-use super::filter::{Filter, FilterFactory};
-use super::limits::{Limits, Marks, nanos};
-use super::server::{ExhaustedHook, Factory, Server};
-use super::socket::{self, OwnFile};
+use super::listener::Opened;
+use super::server::Server;
 use crate::error::{Error, Result};
+use crate::net::address::{Address, ToAddress};
+use crate::net::bounds::nanos;
+use crate::net::stream::conn::{Conn, ConnHandler};
+use crate::net::stream::filter::Filter;
+use crate::net::stream::limits::{Limits, Marks};
+use crate::net::stream::origin::Origin;
+use crate::net::stream::service::{ExhaustedHook, Factory, FilterFactory};
+use crate::net::stream::socket::{self, OwnFile};
 use crate::pool::Pool;
 use core::fmt;
 use core::time::Duration;
 use socket2::Socket;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 
 /// Settings of a server; see [`Server::builder`]. Those that a [`Listen`] has too are for listeners
 /// that do not have their own, in whatever order they are told, and for outgoing connections, which may
@@ -53,6 +55,7 @@ pub struct ServerBuilder {
 pub struct Listen {
     source: Source,
     changes: Vec<Change>,
+    filter: Option<FilterFactory>,
 }
 
 /// Settings of outgoing connections where the server's, which are those of its listeners, are not right.
@@ -91,11 +94,11 @@ type Change = Box<dyn FnOnce(&mut Limits) + Send>;
 /// An error for limits that a listener cannot have.
 type Check = dyn Fn(&Limits) -> Result<()>;
 
-/// A listener that is ready to accept.
-pub(super) struct Opened {
-    pub(super) socket: Socket,
-    pub(super) file: Option<OwnFile>,
-    pub(crate) origin: Arc<Origin>,
+impl Server {
+    /// Settings to start a server with.
+    pub fn builder(pool: &Pool) -> ServerBuilder {
+        ServerBuilder::new(pool)
+    }
 }
 
 impl ServerBuilder {
@@ -105,7 +108,7 @@ impl ServerBuilder {
         self.listeners.is_empty()
     }
 
-    pub(super) fn new(pool: &Pool) -> Self {
+    fn new(pool: &Pool) -> Self {
         Self {
             pool: pool.clone(),
             limits: Limits::default(),
@@ -202,20 +205,20 @@ impl Protocol {
 impl Listen {
     /// At this address; see [`ServerBuilder::listen`].
     pub fn on(address: impl ToAddress) -> Self {
-        Self { source: Source::Bind(Address::of(address)), changes: Vec::new() }
+        Self { source: Source::Bind(Address::of(address)), changes: Vec::new(), filter: None }
     }
 
     /// A socket that listens already, opened by a parent or a supervisor. What is settled when a
     /// socket is opened stays as it is: its backlog, `v6_only`, and `reuse_port`.
     pub fn inherited(socket: impl Into<OwnedFd>) -> Self {
-        Self { source: Source::Inherited(socket.into()), changes: Vec::new() }
+        Self { source: Source::Inherited(socket.into()), changes: Vec::new(), filter: None }
     }
 
     /// Puts a [`Filter`] between the socket of each connection and its handler, made before the handler.
     /// Connections beyond the maximum are closed without the refusal, which nobody would turn.
     pub fn filter<F: Filter>(self, make: impl Fn(&Conn) -> F + Send + Sync + 'static) -> Self {
-        let factory = FilterFactory::new(make);
-        self.set(move |limits| limits.filter = Some(factory))
+        let filter = Some(FilterFactory::new(make));
+        Self { filter, ..self }.set(|limits| limits.is_filtered = true)
     }
 
     fn set(mut self, change: impl FnOnce(&mut Limits) + Send + 'static) -> Self {
@@ -226,10 +229,11 @@ impl Listen {
     fn open(self, defaults: &Limits, check: &Check) -> Result<Opened> {
         let limits = changed(defaults, self.changes)?;
         check(&limits)?;
-        match self.source {
-            Source::Bind(address) => bind(address?, limits),
-            Source::Inherited(fd) => adopt(fd, limits),
-        }
+        let (socket, file, bound) = match self.source {
+            Source::Bind(address) => bind(address?, &limits)?,
+            Source::Inherited(fd) => adopt(fd)?,
+        };
+        Ok(Opened { socket, file, origin: Origin::new(limits, bound), filter: self.filter })
     }
 }
 
@@ -252,17 +256,17 @@ fn changed(defaults: &Limits, changes: Vec<Change>) -> Result<Limits> {
     Ok(limits)
 }
 
-fn bind(address: Address, limits: Limits) -> Result<Opened> {
+fn bind(address: Address, limits: &Limits) -> Result<(Socket, Option<OwnFile>, Address)> {
     let failed = |error: io::Error| Error::os(format!("listen on {address}"), error);
-    let (socket, file) = socket::listen(&address, &limits).map_err(failed)?;
+    let (socket, file) = socket::listen(&address, limits).map_err(failed)?;
     let bound = socket::bound_to(&socket).map_err(failed)?;
-    Ok(Opened { socket, file, origin: Origin::new(limits, bound) })
+    Ok((socket, file, bound))
 }
 
-fn adopt(fd: OwnedFd, limits: Limits) -> Result<Opened> {
+fn adopt(fd: OwnedFd) -> Result<(Socket, Option<OwnFile>, Address)> {
     let failed = |error| Error::os("listen on an inherited socket", error);
     let (socket, address) = socket::adopt(fd).map_err(failed)?;
-    Ok(Opened { socket, file: None, origin: Origin::new(limits, address) })
+    Ok((socket, None, address))
 }
 
 impl<A: ToAddress> From<A> for Listen {

@@ -46,7 +46,7 @@ use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
 
 /// So much is gathered before it is tried.
-pub(super) const GATHER: usize = 64 << 10;
+pub(crate) const GATHER: usize = 64 << 10;
 
 /// Buffers of up to so many bytes are copied rather than kept: a queue of tiny ones would take many times
 /// the memory of their bytes.
@@ -111,18 +111,18 @@ pub(crate) enum Unwritten {
 
 /// What the handler wants to know after a flush.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct State {
-    pub(super) queued: usize,
+pub(crate) struct OutputState {
+    pub(crate) queued: usize,
     pub(crate) end: End,
     /// The end has been told to the wire.
-    pub(super) finished: bool,
+    pub(crate) finished: bool,
     /// The queue fell to the low mark since this was last asked.
-    pub(super) fell: bool,
+    pub(crate) fell: bool,
     /// Bytes that somebody tracks have been sent.
-    pub(super) tracked: bool,
-    pub(super) broken: Option<ErrorKind>,
+    pub(crate) tracked: bool,
+    pub(crate) broken: Option<ErrorKind>,
     /// Since when nothing has moved; 0 while nothing is queued.
-    pub(super) still_since: u64,
+    pub(crate) still_since: u64,
 }
 
 thread_local! {
@@ -146,7 +146,7 @@ fn give_back(mut buffer: Vec<u8>) {
 
 /// See the head of the file. In the order in which it is used, since there may be many.
 #[repr(C)]
-pub(crate) struct Output<W> {
+pub(crate) struct OutputBuffer<W> {
     head: Vec<u8>,
     /// How much of the head has been sent.
     sent: usize,
@@ -208,15 +208,15 @@ impl Rare {
     }
 }
 
-impl<W> Output<W> {
+impl<W> OutputBuffer<W> {
     /// Whether there is something to be tidied up.
     #[inline]
-    pub(super) fn has_rare(&self) -> bool {
+    pub(crate) fn has_rare(&self) -> bool {
         self.rare.is_some()
     }
 
     /// Tidies up. What comes is to be dropped when the lock is free.
-    pub(super) fn take_spent(&mut self) -> Vec<Box<dyn Foreign>> {
+    pub(crate) fn take_spent(&mut self) -> Vec<Box<dyn Foreign>> {
         let Some(rare) = &mut self.rare else { return Vec::new() };
         let spent = core::mem::take(&mut rare.spent);
         if rare.tail.is_empty() {
@@ -229,9 +229,9 @@ impl<W> Output<W> {
     }
 }
 
-impl<W: Wire> Output<W> {
+impl<W: Wire> OutputBuffer<W> {
     /// `blocked`: the wire is not connected yet.
-    pub(super) fn new(wire: W, blocked: bool) -> Self {
+    pub(crate) fn new(wire: W, blocked: bool) -> Self {
         Self {
             head: Vec::new(),
             sent: 0,
@@ -249,20 +249,20 @@ impl<W: Wire> Output<W> {
         }
     }
 
-    pub(super) fn wire(&self) -> Option<&W> {
+    pub(crate) fn wire(&self) -> Option<&W> {
         self.wire.as_ref()
     }
 
-    pub(super) fn queued(&self) -> usize {
+    pub(crate) fn queued(&self) -> usize {
         self.queued
     }
 
     /// Bytes ever accepted.
-    pub(super) fn accepted(&self) -> u64 {
+    pub(crate) fn accepted(&self) -> u64 {
         self.accepted
     }
 
-    pub(super) fn is_pressed(&self) -> bool {
+    pub(crate) fn is_pressed(&self) -> bool {
         self.pressed
     }
 
@@ -382,7 +382,7 @@ impl<W: Wire> Output<W> {
     }
 
     /// By anybody: sends at once what the wire takes, after what is queued; the rest is appended.
-    pub(super) fn write_through(&mut self, pieces: &[IoSlice<'_>]) -> Result<(), Unwritten> {
+    pub(crate) fn write_through(&mut self, pieces: &[IoSlice<'_>]) -> Result<(), Unwritten> {
         if self.has_filter() {
             return self.write_filtered(pieces, true);
         }
@@ -400,7 +400,7 @@ impl<W: Wire> Output<W> {
     }
 
     /// As [`write_through`](Self::write_through), of a buffer that need not be copied.
-    pub(super) fn write_owned(&mut self, bytes: Vec<u8>) -> Result<(), Unwritten> {
+    pub(crate) fn write_owned(&mut self, bytes: Vec<u8>) -> Result<(), Unwritten> {
         if self.has_filter() {
             return self.write_filtered(&[IoSlice::new(&bytes)], true);
         }
@@ -416,7 +416,7 @@ impl<W: Wire> Output<W> {
     /// The same of bytes of somebody else's, which are taken only if they have to wait: what is left in
     /// `slot` is not needed any more, or was refused.
     #[cfg(any(feature = "capi", test))]
-    pub(super) fn write_foreign<F: Foreign>(
+    pub(crate) fn write_foreign<F: Foreign>(
         &mut self,
         slot: &mut Option<F>,
     ) -> Result<(), Unwritten> {
@@ -440,7 +440,7 @@ impl<W: Wire> Output<W> {
     }
 
     /// What is written from here on goes through this filter.
-    pub(super) fn set_filter(&mut self, filter: Box<dyn Filter>) {
+    pub(crate) fn set_filter(&mut self, filter: Box<dyn Filter>) {
         self.rare().filter = Some(filter);
     }
 
@@ -468,7 +468,7 @@ impl<W: Wire> Output<W> {
     }
 
     /// By the handler: bytes that have come, through the filter. It may have an answer to them.
-    pub(super) fn filter_received(
+    pub(crate) fn filter_received(
         &mut self,
         bytes: &[u8],
         plain: &mut Vec<u8>,
@@ -484,37 +484,37 @@ impl<W: Wire> Output<W> {
     }
 
     /// It broke by its filter: there is no end to read up to.
-    pub(super) fn is_unturned(&self) -> bool {
+    pub(crate) fn is_unturned(&self) -> bool {
         self.unturned
     }
 
     /// By the handler: the socket has ended.
-    pub(super) fn filter_cut_off(&mut self) -> io::Result<()> {
+    pub(crate) fn filter_cut_off(&mut self) -> io::Result<()> {
         self.filter().map_or(Ok(()), |filter| filter.cut_off())
     }
 
     /// The bytes accepted so far will be told of when they have been sent.
-    pub(super) fn track(&mut self, token: u64) {
+    pub(crate) fn track(&mut self, token: u64) {
         let position = self.accepted;
         self.rare().tracked.push_back((position, token));
     }
 
     /// The next token whose bytes have been sent.
-    pub(super) fn take_tracked(&mut self) -> Option<u64> {
+    pub(crate) fn take_tracked(&mut self) -> Option<u64> {
         if !self.is_tracked_sent() {
             return None;
         }
         self.rare.as_mut()?.tracked.pop_front().map(|(_, token)| token)
     }
 
-    pub(super) fn is_tracked_sent(&self) -> bool {
+    pub(crate) fn is_tracked_sent(&self) -> bool {
         let Some(rare) = &self.rare else { return false };
         let sent = self.accepted - self.queued as u64;
         self.broken.is_none() && rare.tracked.front().is_some_and(|(position, _)| *position <= sent)
     }
 
     /// The wire has room again.
-    pub(super) fn unblock(&mut self) {
+    pub(crate) fn unblock(&mut self) {
         self.blocked = false;
     }
 
@@ -537,7 +537,7 @@ impl<W: Wire> Output<W> {
     /// Sends what was gathered. True: all of it has left, and there is nothing to be told of. Otherwise
     /// [`flush`](Self::flush) goes on.
     #[inline]
-    pub(super) fn send_plainly(&mut self) -> bool {
+    pub(crate) fn send_plainly(&mut self) -> bool {
         let open = self.end == End::Open && self.broken.is_none() && !self.blocked;
         let quiet = !self.pressed && !self.fell && self.rare.is_none();
         let Some(wire) = &self.wire else { return false };
@@ -559,8 +559,8 @@ impl<W: Wire> Output<W> {
     }
 
     /// What whoever looks after it wants to know.
-    pub(crate) fn state(&self) -> State {
-        State {
+    pub(crate) fn state(&self) -> OutputState {
+        OutputState {
             queued: self.queued,
             end: self.end,
             finished: self.finished,
@@ -572,12 +572,12 @@ impl<W: Wire> Output<W> {
     }
 
     /// The handler has been told that it fell.
-    pub(super) fn forget_fall(&mut self) {
+    pub(crate) fn forget_fall(&mut self) {
         self.fell = false;
     }
 
     /// Nothing more is accepted. False: it was to end like this already, or is closed.
-    pub(super) fn end(&mut self, end: End) -> bool {
+    pub(crate) fn end(&mut self, end: End) -> bool {
         let changes = self.wire.is_some() && end > self.end;
         if changes {
             if self.end == End::Open
@@ -595,7 +595,7 @@ impl<W: Wire> Output<W> {
 
     /// Closes at once; what was queued is dropped. Gives the wire back, and the filter: it is the user's, and is
     /// not to be dropped under a lock.
-    pub(super) fn close(&mut self) -> (Option<W>, Option<Box<dyn Filter>>) {
+    pub(crate) fn close(&mut self) -> (Option<W>, Option<Box<dyn Filter>>) {
         self.discard();
         self.end = End::Close;
         let filter = self.rare.as_mut().and_then(|rare| rare.filter.take());
@@ -884,7 +884,7 @@ mod tests {
         }
     }
 
-    impl Output<(&Room, Marks)> {
+    impl OutputBuffer<(&Room, Marks)> {
         fn tail(&self) -> impl Iterator<Item = &Chunk> {
             self.rare.iter().flat_map(|rare| &rare.tail)
         }
@@ -962,7 +962,7 @@ mod tests {
         fn bytes_come_out_as_they_went_in(steps in proptest::collection::vec(step(), 0..60)) {
             let marks = Marks { low: 50_000, high: 100_000, max: 300_000 };
             let (wire, mut obvious) = (Room::default(), Obvious::default());
-            let mut output = Output::new((&wire, marks), false);
+            let mut output = OutputBuffer::new((&wire, marks), false);
             let lent = Arc::new(());
             for (token, step) in steps.into_iter().enumerate() {
                 let before = output.queued();
@@ -1046,7 +1046,7 @@ mod tests {
     #[test]
     fn tiny_buffers_do_not_take_many_times_their_bytes() {
         let (wire, marks) = (Room::default(), Marks { low: 1, high: 2, max: 1 << 20 });
-        let mut output = Output::new((&wire, marks), true);
+        let mut output = OutputBuffer::new((&wire, marks), true);
         (0..50_000).for_each(|_| output.write_owned(vec![7]).unwrap());
         assert_eq!(output.queued(), 50_000);
         assert!(output.held() <= 2 * output.queued() + GATHER, "{}", output.held());
@@ -1057,8 +1057,8 @@ mod tests {
     #[test]
     fn what_is_lent_comes_back() {
         let (wire, marks) = (Room::default(), Marks { low: 1, high: 2, max: 10 * GATHER });
-        let (mut output, out) = (Output::new((&wire, marks), false), Arc::new(()));
-        let lend = |output: &mut Output<_>, len: usize| {
+        let (mut output, out) = (OutputBuffer::new((&wire, marks), false), Arc::new(()));
+        let lend = |output: &mut OutputBuffer<_>, len: usize| {
             let mut slot = Some(Lent::new(&vec![7; len], &out));
             (output.write_foreign(&mut slot), slot.is_some())
         };
@@ -1089,7 +1089,7 @@ mod tests {
         for room in (0..=5 * GATHER).step_by(GATHER / 2) {
             let (wire, bytes) = (Room::default(), vec![7; 5 * GATHER]);
             let marks = Marks { low: 1, high: 2, max: bytes.len() };
-            let mut output = Output::new((&wire, marks), false);
+            let mut output = OutputBuffer::new((&wire, marks), false);
             bytes.chunks(GATHER).for_each(|chunk| output.gather(chunk).unwrap());
             assert_eq!(output.queued(), bytes.len());
             for left in [room, bytes.len() - room] {
@@ -1108,7 +1108,7 @@ mod tests {
     fn a_long_buffer_is_copied_seldom() {
         let wire = Room::default();
         let marks = Marks { low: 1, high: 2, max: usize::MAX };
-        let mut output = Output::new((&wire, marks), false);
+        let mut output = OutputBuffer::new((&wire, marks), false);
         output.write_owned(vec![7; 64 * GATHER]).unwrap();
         let (mut copies, mut place) = (0, output.head.as_ptr());
         while output.queued() > 0 {

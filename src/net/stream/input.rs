@@ -13,24 +13,24 @@ thread_local! {
 }
 
 /// The thread's read buffer, while it is lent.
-pub(super) struct ReadBuffer(Option<Box<[u8]>>);
+pub(crate) struct ReadBuffer(Option<Box<[u8]>>);
 
 impl ReadBuffer {
     /// A new one if the thread's is lent already, or the thread ends.
     #[inline]
-    pub(super) fn lend() -> Self {
+    pub(crate) fn lend() -> Self {
         let own = BUFFER.try_with(Cell::take).ok().flatten();
         Self(Some(own.unwrap_or_else(|| vec![0; READ].into_boxed_slice())))
     }
 
     #[inline]
-    pub(super) fn bytes(&mut self) -> &mut [u8] {
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
         self.0.as_deref_mut().unwrap_or_default()
     }
 
     /// As dropping it does, in place.
     #[inline(always)] // It is a few instructions of each run.
-    pub(super) fn give_back(mut self) {
+    pub(crate) fn give_back(mut self) {
         self.put_back();
         // There is nothing left in it.
         core::mem::forget(self);
@@ -50,7 +50,7 @@ impl Drop for ReadBuffer {
 
 /// The bytes left over. Allocated only while there are some.
 #[derive(Default)]
-pub(super) struct Input {
+pub(crate) struct Input {
     #[allow(
         clippy::box_collection,
         reason = "most connections have none, and idle ones are smaller"
@@ -59,13 +59,13 @@ pub(super) struct Input {
 }
 
 impl Input {
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.left.as_ref().map_or(0, |left| left.len())
     }
 
     /// An empty buffer is not kept.
     #[inline]
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.left.is_none()
     }
 
@@ -79,7 +79,7 @@ impl Input {
     }
 
     /// These were consumed, but are to be shown again, before what is left over.
-    pub(super) fn put_back(&mut self, bytes: Vec<u8>) {
+    pub(crate) fn put_back(&mut self, bytes: Vec<u8>) {
         match &mut self.left {
             None => self.keep(bytes),
             Some(left) => drop(left.splice(..0, bytes)),
@@ -92,7 +92,7 @@ impl Input {
     /// # Panics
     /// If it says that it took more than there was.
     #[inline(always)] // Of plain runs.
-    pub(super) fn feed(&mut self, new: &[u8], consume: impl FnOnce(&[u8]) -> usize) -> usize {
+    pub(crate) fn feed(&mut self, new: &[u8], consume: impl FnOnce(&[u8]) -> usize) -> usize {
         if !self.is_empty() {
             return self.feed_more(new, consume);
         }

@@ -1,15 +1,15 @@
 //! The numbers that bound the connections of a listener, with their defaults.
 
-use super::filter::FilterFactory;
 use crate::error::{Error, Result};
+use crate::net::bounds::{nanos, range, time};
 use core::time::Duration;
 
 /// When a connection's output presses, and how much of it there may be. In bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Marks {
-    pub(super) low: usize,
-    pub(super) high: usize,
-    pub(super) max: usize,
+    pub(crate) low: usize,
+    pub(crate) high: usize,
+    pub(crate) max: usize,
 }
 
 /// Settings of one listener, or of outgoing connections. Times are in nanoseconds; `u64::MAX` stands for "never".
@@ -35,15 +35,16 @@ pub(crate) struct Limits {
     pub(crate) socket_mode: Option<u32>,
     pub(crate) send_buffer: Option<usize>,
     pub(crate) receive_buffer: Option<usize>,
-    pub(crate) filter: Option<FilterFactory>,
+    /// What is read and written goes through a filter.
+    pub(crate) is_filtered: bool,
 }
 
 /// Stand for what was not told to a server whose protocol has defaults of its own. Nobody can tell them:
 /// they are out of range.
 #[cfg(feature = "http")]
-pub(crate) const UNTOLD_TIME: u64 = 1;
+pub(crate) const UNSET_TIME: u64 = 1;
 #[cfg(feature = "http")]
-pub(crate) const UNTOLD_SIZE: usize = usize::MAX;
+pub(crate) const UNSET_SIZE: usize = usize::MAX;
 
 impl Default for Limits {
     fn default() -> Self {
@@ -68,19 +69,19 @@ impl Default for Limits {
             socket_mode: None,
             send_buffer: None,
             receive_buffer: None,
-            filter: None,
+            is_filtered: false,
         }
     }
 }
 
 impl Limits {
     /// What may be sent to a connection that gets no filter.
-    pub(super) fn refusal_in_plain(&self) -> &[u8] {
-        if self.filter.is_none() { &self.refusal } else { &[] }
+    pub(crate) fn refusal_in_plain(&self) -> &[u8] {
+        if self.is_filtered { &[] } else { &self.refusal }
     }
 
     /// An error that names the first field that is out of its range.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let Marks { low, high, max } = self.marks;
         if low >= high || high > max {
             let value = format!("{low} / {high} / {max}");
@@ -104,17 +105,6 @@ impl Limits {
     }
 }
 
-pub(crate) fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-pub(crate) fn range(name: &'static str, value: usize, from: usize, to: usize) -> Result<()> {
-    if (from..=to).contains(&value) {
-        return Ok(());
-    }
-    Err(Error::invalid(name, value, format!("{from} to {to}")))
-}
-
 fn mode(name: &'static str, value: u32) -> Result<()> {
     if value <= 0o777 {
         return Ok(());
@@ -136,14 +126,6 @@ fn keep_alive(time: Option<Duration>) -> Result<()> {
 }
 
 /// The kernel counts whole seconds.
-pub(super) fn whole_seconds(time: Duration) -> Duration {
+pub(crate) fn whole_seconds(time: Duration) -> Duration {
     Duration::from_secs(time.as_secs() + u64::from(time.subsec_nanos() > 0))
-}
-
-pub(crate) fn time(name: &'static str, value: u64) -> Result<()> {
-    if value >= 1_000_000 {
-        return Ok(());
-    }
-    let value = format!("{:?}", Duration::from_nanos(value));
-    Err(Error::invalid(name, value, "at least 1 ms, or no limit"))
 }

@@ -46,12 +46,14 @@
 //! `hosted` changes under the ledger's lock. A run of the connection reads it without: it sees its own
 //! OUT and FULL; IDLE may come late, which matters to a drain alone, hence the barrier and the call.
 
-use super::address::ToAddress;
-use super::conn::{Admission, Answer, Conn, ConnHandler, ConnRef, Reason, Timeout, TimeoutAction};
-use super::link::{Calls, Hosted};
 use super::server::Server;
 use super::settings::ServerBuilder;
 use crate::error::{Error, Result};
+use crate::net::address::ToAddress;
+use crate::net::calls::Calls;
+use crate::net::stream::conn::{Admission, Answer, Conn, ConnHandler, ConnRef};
+use crate::net::stream::connection::Hosted;
+use crate::net::stream::status::{self, Reason, Timeout, TimeoutAction};
 use crate::queue::Outbox;
 use crate::sync::Mutex;
 use core::fmt;
@@ -211,7 +213,7 @@ impl ConnEvent {
     }
 
     /// What handles it has failed: the connection is closed at once, with [`Reason::Panicked`]. At its end,
-    /// that is counted in [`ServerStats::panics_in_close`](super::ServerStats::panics_in_close).
+    /// that is counted in [`ServerStats::panics_in_close`](crate::net::ServerStats::panics_in_close).
     pub fn fail(&mut self) {
         self.what.verdict = Some(Accept::Fail);
     }
@@ -226,7 +228,7 @@ impl ConnEvent {
 impl Drop for ConnEvent {
     fn drop(&mut self) {
         // A forked child must not touch the parent's connections.
-        if !self.peer.conn().link.is_forked() {
+        if !self.peer.conn().connection.is_forked() {
             self.peer.complete(&mut self.what);
         }
     }
@@ -280,7 +282,7 @@ impl ServerBuilder {
 }
 
 impl PulledServer {
-    /// The server: its addresses, connections, drain and books. [`drain`](Server::drain) waits for
+    /// The server: its addresses, connections, drain and counters. [`drain`](Server::drain) waits for
     /// events that are out, so a thread that holds some must complete them before.
     #[must_use]
     pub fn server(&self) -> &Server {
@@ -298,7 +300,7 @@ impl PulledServer {
 
     /// What a connection of another server may be given to, so that what happens to it is pulled here:
     /// one that is [upgraded](crate::http::Response::upgrade), say. It stays the other server's, as
-    /// to its limits, its drain and its books.
+    /// to its limits, its drain and its counters.
     pub fn handler(&self, wanted: Wanted) -> impl ConnHandler + use<> {
         Pulled::new(&self.inner.host, wanted)
     }
@@ -391,7 +393,7 @@ struct Due {
 #[derive(Debug, PartialEq)]
 enum Step {
     /// Hand this out.
-    Tell(ConnEventKind, Vec<u8>),
+    Emit(ConnEventKind, Vec<u8>),
     /// Have the connection run, and take its answer.
     Notify,
     /// It has ended, and all was told.
@@ -468,41 +470,41 @@ impl Ledger {
     /// What comes next, when nothing is out.
     fn next(&mut self) -> Step {
         if core::mem::take(&mut self.due.opened) {
-            return self.tell(ConnEventKind::Opened);
+            return self.emit(ConnEventKind::Opened);
         }
         if core::mem::take(&mut self.fresh) {
             self.out = true;
-            return Step::Tell(ConnEventKind::Data, core::mem::take(&mut self.input));
+            return Step::Emit(ConnEventKind::Data, core::mem::take(&mut self.input));
         }
         if let Some(token) = self.written.pop_front() {
-            return self.tell(ConnEventKind::Written(token));
+            return self.emit(ConnEventKind::Written(token));
         }
         if core::mem::take(&mut self.due.writable) {
-            return self.tell(ConnEventKind::Writable);
+            return self.emit(ConnEventKind::Writable);
         }
         if core::mem::take(&mut self.due.draining) {
-            return self.tell(ConnEventKind::Draining);
+            return self.emit(ConnEventKind::Draining);
         }
         if core::mem::take(&mut self.due.finished) {
-            return self.tell(ConnEventKind::Finished);
+            return self.emit(ConnEventKind::Finished);
         }
         if let Some(reason) = self.closed.take() {
             self.forget();
             return match self.wanted.has(Wanted::CLOSED) {
-                true => self.tell(ConnEventKind::Closed(reason)),
+                true => self.emit(ConnEventKind::Closed(reason)),
                 false => Step::Leave,
             };
         }
         if let Some(kind) = self.timeout.take() {
-            return self.tell(ConnEventKind::TimedOut(kind));
+            return self.emit(ConnEventKind::TimedOut(kind));
         }
         let notifies = self.answer.is_some() || !self.input.is_empty();
         if notifies { Step::Notify } else { Step::Rest }
     }
 
-    fn tell(&mut self, kind: ConnEventKind) -> Step {
+    fn emit(&mut self, kind: ConnEventKind) -> Step {
         self.out = true;
-        Step::Tell(kind, Vec::new())
+        Step::Emit(kind, Vec::new())
     }
 
     /// By the connection, notified: what it is to do.
@@ -545,22 +547,22 @@ impl Peer {
         // Nothing panics while it is held.
         let mut ledger = self.ledger.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let step = change(&mut ledger);
-        let (before, now) = conn.link.set_hosted(ledger.hosted());
+        let (before, now) = conn.connection.set_hosted(ledger.hosted());
         drop(ledger);
         self.take(conn, step);
         if before == Hosted::Full && now != Hosted::Full {
             // Reading goes on (invariant 3).
-            conn.link.call(Calls::OUTPUT);
+            conn.connection.call(Calls::OUTPUT);
         }
         if before != Hosted::Idle && now == Hosted::Idle {
-            conn.link.call_if_ending();
+            conn.connection.call_if_ending();
         }
     }
 
     fn take(self: &Arc<Self>, conn: &ConnRef, step: Step) {
         match step {
-            Step::Tell(kind, bytes) => self.hand_out(kind, bytes),
-            Step::Notify => conn.link.call(Calls::NOTIFY),
+            Step::Emit(kind, bytes) => self.hand_out(kind, bytes),
+            Step::Notify => conn.connection.call(Calls::NOTIFY),
             Step::Leave => self.host.outbox.left(),
             Step::Rest => {}
         }
@@ -588,7 +590,7 @@ impl Peer {
             match what.kind {
                 ConnEventKind::Closed(_) => {
                     if answer.is_some() {
-                        self.conn().link.origin.close_failed();
+                        self.conn().connection.origin.close_failed();
                     }
                     return Step::Leave;
                 }
@@ -605,7 +607,7 @@ impl Peer {
 
     /// How the connection is to end, if this event ends it.
     fn answer(&self, what: &mut What, left: usize) -> Option<Answer> {
-        let most = self.conn().link.origin.limits.max_unconsumed;
+        let most = self.conn().connection.origin.limits.max_unconsumed;
         match (what.kind, what.verdict.take()) {
             (_, Some(Accept::Fail)) => Some(Answer::End(Reason::Panicked)),
             (ConnEventKind::Data, _) if left > most => Some(Answer::End(Reason::Unconsumed)),
@@ -646,9 +648,9 @@ impl Pulled {
 }
 
 impl ConnHandler for Pulled {
-    fn open(&mut self, conn: &Conn) -> super::Accept {
+    fn open(&mut self, conn: &Conn) -> status::Accept {
         self.note(conn, Wanted::OPENED, |ledger| ledger.due.opened = true);
-        super::Accept::Yes
+        status::Accept::Yes
     }
 
     fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
@@ -733,7 +735,7 @@ mod tests {
 
         fn take(&mut self, step: Step) {
             match step {
-                Step::Tell(kind, bytes) => self.told.push((kind, bytes)),
+                Step::Emit(kind, bytes) => self.told.push((kind, bytes)),
                 Step::Rest => {}
                 other => self.other.push(other),
             }

@@ -1,7 +1,7 @@
-//! What a connection does when it runs.
+//! The activity of a connection: what it does when it runs.
 //!
 //! Only the thread that has claimed the connection's slot touches what is in this file; whatever other
-//! threads want arrives as calls and as bytes in the output ([`super::link`]).
+//! threads want arrives as calls and as bytes in the output ([`Connection`]).
 //!
 //! ```text
 //!  CONNECTING ──edge──► NEW ──open: accept──► OPEN ──close, flushed──► LINGERING ──┐
@@ -20,22 +20,25 @@
 //! 3. A *plain* run begins and ends with nothing that waits, nothing that was called for and no time but
 //!    those that only move away from the alarm. It is what a connection does most of its life, so it is
 //!    written out in one piece, and takes the steps of the others as soon as it meets anything else.
-//! 4. `close` is called once for a handler: by [`Connection::end`], which takes the handler out.
+//! 4. `close` is called once for a handler: by [`Driver::end`], which takes the handler out.
 
-use super::conn::{Accept, Answer, Conn, ConnHandler, Reason, Timeout, TimeoutAction};
+use super::alarm::{Alarm, NEVER};
+use super::conn::{Answer, Conn, ConnHandler};
+use super::connection::Connection;
 use super::filter::FilterRead;
 use super::input::{Input, ReadBuffer};
-use super::link::{Calls, Link};
-use super::output::{End, Output, State};
-use super::server::Seat;
+use super::output_buffer::{End, OutputBuffer, OutputState};
+use super::service::Permit;
 use super::socket;
+use super::status::{Accept, Reason, Timeout, TimeoutAction};
 use crate::contain::contain;
-use crate::error::Error;
-use crate::pool::{Activity, Flow, Key, Timer};
+use crate::error::Result;
+use crate::net::calls::Calls;
+use crate::pool::{Activity, Flow, HandleOptions, Key, Pool};
 use crate::source::Ready;
+use crate::sync::store_load_barrier;
 use crate::sys::clock;
 use core::any::Any;
-use core::time::Duration;
 use socket2::Socket;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
@@ -44,8 +47,6 @@ use std::sync::Arc;
 
 /// Reads in one run, before others have their turn.
 const READS: usize = 16;
-
-const NEVER: u64 = u64::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
@@ -58,19 +59,9 @@ enum Phase {
     Lingering,
 }
 
-/// A timer of the pool, and when it is due: `NEVER` if there is none.
-struct Alarm {
-    timer: Key,
-    at: u64,
-}
-
-impl Alarm {
-    const NONE: Self = Self { timer: Key { index: 0, generation: 0 }, at: NEVER };
-}
-
 /// The activity in the slot. What each run looks at comes first.
 #[repr(C)]
-pub(super) struct Connection {
+pub(crate) struct Driver {
     conn: Conn,
     /// None before `open`, and after the end.
     handler: Option<Box<dyn ConnHandler>>,
@@ -113,37 +104,41 @@ pub(super) struct Connection {
     accepted: u64,
 }
 
-// What malloc(3) gives in 144 bytes: an idle connection is this, its link, its slot and its handler.
+// What malloc(3) gives in 144 bytes: an idle connection is this, its `Connection`, its slot and its handler.
 #[cfg(all(not(loom), target_pointer_width = "64"))]
-const _: () = assert!(size_of::<Connection>() <= 136);
+const _: () = assert!(size_of::<Driver>() <= 136);
 
-impl Connection {
+impl Driver {
     /// An accepted connection; its handler is made when it first runs.
-    pub(super) fn accepted(link: Arc<Link>, socket: Socket, seat: Seat<'_>) -> Self {
-        Self::new(link, socket, seat, None, Phase::New)
+    pub(crate) fn accepted(
+        connection: Arc<Connection>,
+        socket: Socket,
+        permit: Permit<'_>,
+    ) -> Self {
+        Self::new(connection, socket, permit, None, Phase::New)
     }
 
     /// A connection that was begun.
-    pub(super) fn outgoing(
-        link: Arc<Link>,
+    pub(crate) fn outgoing(
+        connection: Arc<Connection>,
         socket: Socket,
-        seat: Seat<'_>,
+        permit: Permit<'_>,
         handler: Box<dyn ConnHandler>,
     ) -> Self {
-        Self::new(link, socket, seat, Some(handler), Phase::Connecting)
+        Self::new(connection, socket, permit, Some(handler), Phase::Connecting)
     }
 
     fn new(
-        link: Arc<Link>,
+        connection: Arc<Connection>,
         socket: Socket,
-        seat: Seat<'_>,
+        permit: Permit<'_>,
         handler: Option<Box<dyn ConnHandler>>,
         phase: Phase,
     ) -> Self {
         let now = clock::now();
-        seat.keep();
+        permit.keep();
         Self {
-            conn: Conn::new(link),
+            conn: Conn::new(connection),
             handler,
             input: Input::default(),
             socket: Some(socket),
@@ -170,13 +165,36 @@ impl Connection {
         }
     }
 
+    /// Gives it to the pool. `connection` is its own.
+    pub(crate) fn register(self, pool: &Pool, connection: &Connection) -> Result<()> {
+        let make = |driver| Box::new(driver) as Box<_>;
+        pool.register_activity(self, HandleOptions::new(), false, make)?.detach();
+        if connection.is_outgoing {
+            // So that the time for connecting runs.
+            connection.call(Calls::OUTPUT);
+        }
+        // Against *drain, then call all that are in the registry*.
+        store_load_barrier();
+        if connection.service.is_draining() {
+            connection.call(Calls::DRAIN);
+        }
+        if connection.service.is_cut() {
+            connection.call(Calls::CUT);
+        }
+        if connection.output.calls.is_called() {
+            // Another thread found it in the registry, and poked a slot that was not published yet.
+            connection.poke();
+        }
+        Ok(())
+    }
+
     #[inline]
     fn socket(&self) -> &Socket {
         self.socket.as_ref().expect("open until the connection is dropped")
     }
 
-    fn link(&self) -> &Arc<Link> {
-        &self.conn.link
+    fn connection(&self) -> &Arc<Connection> {
+        &self.conn.connection
     }
 
     // --- a run -----------------------------------------------------------------------------------
@@ -184,7 +202,7 @@ impl Connection {
     #[inline]
     fn turn(&mut self, ready: Ready) -> Result<Flow, Reason> {
         let is_plain = core::mem::take(&mut self.plain) && ready.is_only_room_and_data();
-        if is_plain && !self.link().outlet.calls.is_called() {
+        if is_plain && !self.connection().output.calls.is_called() {
             self.turn_plainly()
         } else {
             self.turn_fully(ready)
@@ -212,7 +230,7 @@ impl Connection {
         };
         self.readable = false;
         self.show(&bytes[..count])?;
-        let sent = !self.conn.touched.get() || self.link().outlet.send_plainly();
+        let sent = !self.conn.touched.get() || self.connection().output.send_plainly();
         if sent && self.input.is_empty() && self.conn.deadline.get() == NEVER {
             self.conn.touched.set(false);
             self.plain = true;
@@ -226,7 +244,7 @@ impl Connection {
 
     #[inline(never)]
     fn turn_fully(&mut self, ready: Ready) -> Result<Flow, Reason> {
-        let calls = self.link().outlet.calls.take();
+        let calls = self.connection().output.calls.take();
         self.obey(calls)?;
         self.note(ready)?;
         if self.phase == Phase::Connecting && !self.connect()? {
@@ -237,7 +255,7 @@ impl Connection {
             self.open()?;
         }
         if core::mem::take(&mut self.notified) && self.phase == Phase::Open {
-            self.tell_notified()?;
+            self.call_notified()?;
         }
         let has_room = self.unsent && ready.is_writable();
         if has_room || !calls.is_empty() || self.conn.touched.get() {
@@ -312,8 +330,8 @@ impl Connection {
         match socket::is_connected(self.socket()) {
             Ok(false) => Ok(false),
             Ok(true) => {
-                let link = self.link();
-                socket::set_options(self.socket(), &link.peer, &link.origin.limits);
+                let connection = self.connection();
+                socket::set_options(self.socket(), &connection.peer, &connection.origin.limits);
                 self.phase = Phase::New;
                 Ok(true)
             }
@@ -322,15 +340,12 @@ impl Connection {
     }
 
     fn open(&mut self) -> Result<(), Reason> {
-        if !self.link().is_outgoing
-            && let Some(factory) = &self.link().origin.limits.filter
-        {
-            let filter = factory.make(&self.conn);
-            self.link().outlet.lock().set_filter(filter);
+        if let Some(filter) = self.connection().service.make_filter(&self.conn) {
+            self.connection().output.lock().set_filter(filter);
             self.filtered = true;
         }
         if self.handler.is_none() {
-            self.handler = Some(self.link().service.make_handler(&self.conn));
+            self.handler = Some(self.connection().service.make_handler(&self.conn));
         }
         self.phase = Phase::Open;
         self.active = clock::now();
@@ -352,7 +367,7 @@ impl Connection {
         self.conn.close();
     }
 
-    fn tell_notified(&mut self) -> Result<(), Reason> {
+    fn call_notified(&mut self) -> Result<(), Reason> {
         let again = self.again;
         // What is not here yet cannot be shown again.
         self.again |= !self.input.is_empty();
@@ -388,7 +403,7 @@ impl Connection {
             unblock = false;
             self.note_output(state)?;
             if state.tracked {
-                self.tell_written();
+                self.call_written();
             }
             if state.fell {
                 self.again = true;
@@ -400,7 +415,7 @@ impl Connection {
         }
     }
 
-    fn note_output(&mut self, state: State) -> Result<(), Reason> {
+    fn note_output(&mut self, state: OutputState) -> Result<(), Reason> {
         self.unsent = state.queued > 0;
         if state.still_since != self.still_since {
             (self.still_since, self.still) = (state.still_since, state.still_since);
@@ -413,8 +428,12 @@ impl Connection {
             // reading tells of an end or not: what was queued is lost.
             self.broken = Some(kind);
             (self.readable, self.ending) = (true, true);
-            let unturned = self.filtered && self.link().outlet.lock().is_unturned();
-            if unturned || self.peer_done || self.link().is_paused() || self.phase != Phase::Open {
+            let unturned = self.filtered && self.connection().output.lock().is_unturned();
+            if unturned
+                || self.peer_done
+                || self.connection().is_paused()
+                || self.phase != Phase::Open
+            {
                 return Err(self.failed(kind));
             }
         }
@@ -425,9 +444,9 @@ impl Connection {
         Ok(())
     }
 
-    fn tell_written(&mut self) {
+    fn call_written(&mut self) {
         loop {
-            let token = self.link().outlet.lock().take_tracked();
+            let token = self.connection().output.lock().take_tracked();
             let Some(token) = token else { return };
             self.handler_and_conn(|handler, conn| handler.written(conn, token));
         }
@@ -438,11 +457,11 @@ impl Connection {
         if self.phase == Phase::Lingering {
             return Ok(());
         }
-        if self.peer_done || self.link().origin.limits.linger == 0 {
+        if self.peer_done || self.connection().origin.limits.linger == 0 {
             return Err(self.orderly());
         }
         self.phase = Phase::Lingering;
-        self.link().service.lingers();
+        self.connection().service.lingers();
         self.active = clock::now();
         self.input = Input::default();
         self.readable = true;
@@ -461,8 +480,11 @@ impl Connection {
     /// Whether the handler may be shown bytes.
     #[inline]
     fn may_deliver(&self) -> bool {
-        let link = self.link();
-        self.phase == Phase::Open && !self.closing && !link.outlet.is_pressed() && !link.is_held()
+        let connection = self.connection();
+        self.phase == Phase::Open
+            && !self.closing
+            && !connection.output.is_pressed()
+            && !connection.is_held()
     }
 
     /// Whether what comes is read and dropped.
@@ -493,7 +515,7 @@ impl Connection {
 
     /// Shows what was not consumed once more, if there is a reason to.
     fn show_again(&mut self) -> Result<(), Reason> {
-        if self.input.is_empty() && self.link().is_hosted() {
+        if self.input.is_empty() && self.connection().is_hosted() {
             // Its host may put bytes back, and they are what is to be shown again.
             return Ok(());
         }
@@ -544,8 +566,8 @@ impl Connection {
     #[cold]
     fn receive_filtered(&mut self, bytes: &[u8]) -> Result<(), Reason> {
         let mut plain = Vec::new();
-        let turn = |output: &mut Output<_>| output.filter_received(bytes, &mut plain);
-        let (inflow, _) = self.link().outlet.change(turn);
+        let turn = |output: &mut OutputBuffer<_>| output.filter_received(bytes, &mut plain);
+        let (inflow, _) = self.connection().output.change(turn);
         // It may have answered.
         self.conn.touched.set(true);
         if plain.is_empty() {
@@ -563,7 +585,7 @@ impl Connection {
 
     fn socket_ended(&mut self) -> Result<(), Reason> {
         if self.filtered && !self.discards() {
-            let cut_off = self.link().outlet.lock().filter_cut_off();
+            let cut_off = self.connection().output.lock().filter_cut_off();
             cut_off.map_err(|error| self.failed(error.kind()))?;
         }
         self.peer_finished()
@@ -586,7 +608,7 @@ impl Connection {
         let handler = self.handler.as_deref_mut().expect("an open connection has its handler");
         let was_empty = self.input.is_empty();
         let taken = self.input.feed(bytes, |bytes| handler.data(&self.conn, bytes));
-        let limits = &self.conn.link.origin.limits;
+        let limits = &self.conn.connection.origin.limits;
         if limits.idle != NEVER || limits.read != NEVER {
             // If it has answered, that has looked at the clock. The rest waits from the end of its run on.
             let now = clock::soon();
@@ -601,7 +623,7 @@ impl Connection {
     fn peer_finished(&mut self) -> Result<(), Reason> {
         // Another thread may have closed it, and the peer have answered that, before this is called
         // for it.
-        let end = self.link().outlet.lock().state().end;
+        let end = self.connection().output.lock().state().end;
         self.closing |= end == End::Close;
         if self.closing {
             self.reason.get_or_insert(Reason::Local);
@@ -615,7 +637,7 @@ impl Connection {
         }
         if !self.closing {
             self.handler_and_conn(|handler, conn| handler.finished(conn));
-            self.link().finish();
+            self.connection().finish();
         }
         self.attend_output(false)
     }
@@ -629,8 +651,8 @@ impl Connection {
             && !self.closing
             && !self.readable
             && self.input.is_empty()
-            && !self.link().is_hosted()
-            && self.link().in_work() == 0
+            && !self.connection().is_hosted()
+            && self.connection().in_work() == 0
             && self.conn.queued() == 0
     }
 
@@ -639,9 +661,9 @@ impl Connection {
         self.peer_done
             && self.phase == Phase::Open
             && !self.closing
-            && !self.link().origin.limits.allow_half_open
-            && !self.link().is_hosted()
-            && self.link().in_work() == 0
+            && !self.connection().origin.limits.allow_half_open
+            && !self.connection().is_hosted()
+            && self.connection().in_work() == 0
     }
 
     fn failed(&mut self, kind: ErrorKind) -> Reason {
@@ -655,11 +677,11 @@ impl Connection {
         if core::mem::replace(&mut self.ended, true) {
             return;
         }
-        self.cancel_alarm();
-        if is_abrupt(reason) {
+        self.alarm.cancel(&self.conn.connection);
+        if reason.is_abrupt() {
             socket::reset_when_closed(self.socket());
         }
-        let (_wire, filter) = self.conn.link.outlet.close();
+        let (_wire, filter) = self.conn.connection.output.close();
         self.input = Input::default();
         let conn = &self.conn;
         // One by one: a destructor that panics while another panic unwinds ends the process.
@@ -669,7 +691,7 @@ impl Connection {
             sound &= contain(|| drop(handler)).is_some();
         }
         // Counted when the handler is gone: whoever has seen the count has seen `close`.
-        self.link().service.remove(self.link(), reason, !sound);
+        self.connection().service.remove(self.connection(), reason, !sound);
     }
 
     // --- time ------------------------------------------------------------------------------------
@@ -683,7 +705,7 @@ impl Connection {
         if let Some((due, _)) = self.next_due()
             && due < self.alarm.at
         {
-            self.set_alarm(due);
+            self.alarm.set(&self.conn.connection, due);
         }
         Ok(())
     }
@@ -693,7 +715,7 @@ impl Connection {
         if self.alarm.at <= now {
             self.alarm = Alarm::NONE;
         }
-        let accepted = self.link().outlet.lock().accepted();
+        let accepted = self.connection().output.lock().accepted();
         // Other threads write without telling the handler.
         let has_written = core::mem::replace(&mut self.accepted, accepted) != accepted;
         // The time runs from the end of that on, of which nobody tells: so this looks again.
@@ -708,7 +730,7 @@ impl Connection {
 
     /// The earliest of the times that run, and what it is for; None: lingering.
     fn next_due(&self) -> Option<(u64, Option<Timeout>)> {
-        let limits = &self.link().origin.limits;
+        let limits = &self.connection().origin.limits;
         let due = |runs: bool, since: u64, limit: u64| match runs {
             true => since.saturating_add(limit),
             false => NEVER,
@@ -730,7 +752,9 @@ impl Connection {
     }
 
     fn may_idle(&self) -> bool {
-        self.link().in_work() == 0 && !self.link().is_paused() && !self.link().is_hosted()
+        self.connection().in_work() == 0
+            && !self.connection().is_paused()
+            && !self.connection().is_hosted()
     }
 
     fn waits_for_rest(&self) -> bool {
@@ -759,41 +783,9 @@ impl Connection {
         }
         self.attend_output(false)
     }
-
-    fn cancel_alarm(&mut self) {
-        let alarm = core::mem::replace(&mut self.alarm, Alarm::NONE);
-        if alarm.at != NEVER {
-            self.link().service.home.cancel(alarm.timer);
-        }
-    }
-
-    fn set_alarm(&mut self, at: u64) {
-        self.cancel_alarm();
-        let link = Arc::downgrade(self.link());
-        let ring = move || {
-            if let Some(link) = link.upgrade() {
-                link.call(Calls::ALARM);
-            }
-        };
-        let delay = Duration::from_nanos(at.saturating_sub(clock::now()));
-        let service = &self.link().service;
-        match service.pool().map(|pool| Timer::after(pool.shared(), delay, ring, |_| ())) {
-            Some(Ok(timer)) => self.alarm = Alarm { timer: timer.key(), at },
-            // The next run tries again.
-            Some(Err((Error::Full { .. }, _))) => service.note_untimed(),
-            // The pool ends, or the time is longer than any timer's.
-            _ => {}
-        }
-    }
 }
 
-/// Whether the peer must not take it for an orderly end.
-pub(super) fn is_abrupt(reason: Reason) -> bool {
-    use Reason::{Drained, Local, Peer, Refused, TimedOut};
-    !matches!(reason, Peer | Local | Drained | Refused | TimedOut(Timeout::Idle))
-}
-
-impl Activity for Connection {
+impl Activity for Driver {
     fn run(&mut self, ready: Ready) -> Flow {
         match catch_unwind(AssertUnwindSafe(|| self.turn(ready))) {
             Ok(Ok(flow)) => flow,
@@ -810,8 +802,8 @@ impl Activity for Connection {
     }
 
     fn let_to(&mut self, key: Key) {
-        self.link().let_to(key);
-        self.link().service.enter(self.link());
+        self.connection().let_to(key);
+        self.connection().service.enter(self.connection());
     }
 
     fn descriptor(&self) -> Option<RawFd> {
@@ -823,19 +815,19 @@ impl Activity for Connection {
     }
 }
 
-impl AsFd for Connection {
+impl AsFd for Driver {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket().as_fd()
     }
 }
 
-impl Drop for Connection {
+impl Drop for Driver {
     /// The pool has closed it.
     fn drop(&mut self) {
         let lingers = self.phase == Phase::Lingering;
         self.end(if lingers { self.orderly() } else { Reason::PoolEnded });
         self.socket = None;
         // It is free when the descriptor is.
-        drop(Seat::of(self.link(), lingers));
+        drop(Permit::of(self.connection(), lingers));
     }
 }

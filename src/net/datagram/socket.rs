@@ -20,7 +20,7 @@
 //!
 //! 1. The socket is in its [`Port`] as long as it is open. Senders hold the lock for reading while
 //!    they send, and closing takes the socket out: afterwards nobody sends.
-//! 2. Of all that close, one is told that it did, and its call has a run (invariants of [`super::link`]).
+//! 2. Of all that close, one is told that it did, and its call has a run (invariants of [`crate::net::calls`]).
 //! 3. The descriptor is closed after the handler's `close`, with the [`Reader`]; only then does the
 //!    socket count as ended, and its port is free.
 //!
@@ -29,12 +29,14 @@
 //! All that concerns the socket is ordered by the lock. `ended` is stored with Release, behind the
 //! descriptor's end, and loaded with Acquire: whoever has waited may bind the same port.
 
-use super::address::ToAddress;
-use super::conn::Reason;
-use super::link::{CallWord, Calls, Place};
-use super::socket;
 use crate::contain::contain;
 use crate::error::{Error, Result};
+use crate::net::address::ToAddress;
+use crate::net::bounds::range;
+use crate::net::calls::{CallWord, Calls};
+use crate::net::slot_ref::SlotRef;
+use crate::net::socket;
+use crate::net::stream::status::Reason;
 use crate::pool::{Activity, Deadline, Flow, HandleOptions, Key, Pool, Timer, WeakPool};
 use crate::source::{Interest, Ready};
 use crate::sync::RwLock;
@@ -147,7 +149,7 @@ impl fmt::Debug for Datagrams<'_> {
     }
 }
 
-/// A socket's books.
+/// A socket's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct UdpStats {
@@ -167,7 +169,7 @@ pub struct UdpStats {
     pub refused: u64,
     /// Calls of which the kernel took nothing, for another reason.
     pub failed: u64,
-    /// Of a socket that is [pulled](super::PulledUdp): datagrams that were received and dropped, since
+    /// Of a socket that is [pulled](crate::net::PulledUdp): datagrams that were received and dropped, since
     /// too much waited for the host.
     pub dropped: u64,
 }
@@ -181,7 +183,7 @@ pub struct UdpReport {
     pub drained: bool,
     /// This was called on a thread of the pool, so it was only a request.
     pub requested: bool,
-    /// The books afterwards.
+    /// The counters afterwards.
     pub stats: UdpStats,
 }
 
@@ -340,7 +342,6 @@ impl Default for Limits {
 
 impl Limits {
     fn check(&self) -> Result<()> {
-        use super::limits::range;
         range("batch", self.batch, 1, BATCH)?;
         range("max_datagram", self.max_datagram, 1, 65535)?;
         range("multicast_ttl", self.multicast_ttl as usize, 0, 255)?;
@@ -462,7 +463,7 @@ impl Drop for Life {
         // One that was closed by name before is not waited for.
         if self.0.end_by(Calls::CUT) {
             let ended = |time| self.0.port.wait_until_ended(Deadline::after(Some(time)));
-            self.0.place.wait_outside(ended);
+            self.0.slot.wait_outside(ended);
         }
     }
 }
@@ -495,7 +496,7 @@ impl<S> Port<S> {
         socket.take().is_some()
     }
 
-    fn tell_ended(&self) {
+    fn signal_end(&self) {
         // Release: pairs with the Acquire in `wait_until_ended`.
         self.ended.store(1, Release);
         self.ended.wake(i32::MAX);
@@ -503,7 +504,7 @@ impl<S> Port<S> {
 
     /// True: it has ended.
     fn wait_until_ended(&self, deadline: Deadline) -> bool {
-        // Acquire: pairs with the Release in `tell_ended`.
+        // Acquire: pairs with the Release in `signal_end`.
         while self.ended.load(Acquire) == 0 {
             if deadline.is_over() {
                 return false;
@@ -517,7 +518,7 @@ impl<S> Port<S> {
 /// What senders, closers and the reader share.
 struct Core {
     pool: WeakPool,
-    place: Place,
+    slot: SlotRef,
     port: Port<Arc<Socket>>,
     address: SocketAddr,
     peer: Option<SocketAddr>,
@@ -635,7 +636,7 @@ impl UdpSocket {
     /// # Errors
     /// [`Error::Stale`] if it is closed already, [`Error::Forked`] in a forked child.
     pub fn close(&self) -> Result<()> {
-        if self.core.place.is_forked() {
+        if self.core.slot.is_forked() {
             return Err(Error::Forked);
         }
         if self.core.end_by(Calls::ABORT) { Ok(()) } else { Err(STALE) }
@@ -657,8 +658,8 @@ impl UdpSocket {
     }
 
     /// Whether this thread of this process may wait for what the pool does.
-    pub(super) fn check_may_wait(&self, waits: bool) -> Result<()> {
-        if self.core.place.is_forked() {
+    pub(crate) fn check_may_wait(&self, waits: bool) -> Result<()> {
+        if self.core.slot.is_forked() {
             return Err(Error::Forked);
         }
         if waits && self.core.pool.upgrade().is_some_and(|pool| pool.is_inside()) {
@@ -668,7 +669,7 @@ impl UdpSocket {
     }
 
     /// Datagrams that the handler was given have been dropped.
-    pub(super) fn count_dropped(&self, count: u64) {
+    pub(crate) fn count_dropped(&self, count: u64) {
         self.core.dropped.fetch_add(count, Relaxed);
     }
 
@@ -679,7 +680,7 @@ impl UdpSocket {
     pub fn drain(&self, time: Duration) -> UdpReport {
         let core = &self.core;
         let report = |drained, requested| UdpReport { drained, requested, stats: core.stats() };
-        if core.place.is_forked() {
+        if core.slot.is_forked() {
             return report(false, false);
         }
         core.call(Calls::DRAIN);
@@ -726,7 +727,7 @@ impl Core {
         let zero = || AtomicU64::new(0);
         Self {
             pool: pool.downgrade(),
-            place: Place::new(pool.shared()),
+            slot: SlotRef::new(pool.shared()),
             port: Port::new(socket),
             address,
             peer,
@@ -746,7 +747,7 @@ impl Core {
 
     /// For one system call that does not block.
     fn with_socket<R>(&self, call: impl FnOnce(&Arc<Socket>) -> R) -> Result<R> {
-        if self.place.is_forked() {
+        if self.slot.is_forked() {
             // Whoever held the lock in the parent holds it here for ever.
             return Err(Error::Forked);
         }
@@ -810,13 +811,13 @@ impl Core {
     /// Asks for a run.
     fn call(&self, call: Calls) {
         if self.port.calls.call(call) {
-            self.place.poke();
+            self.slot.poke();
         }
     }
 
     /// Closes, and asks for the run that tells the handler. False: it was closed already.
     fn end_by(&self, call: Calls) -> bool {
-        let closed = !self.place.is_forked() && self.port.close();
+        let closed = !self.slot.is_forked() && self.port.close();
         if closed {
             self.call(call);
         }
@@ -859,7 +860,7 @@ struct Ended(Arc<Core>);
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        self.0.port.tell_ended();
+        self.0.port.signal_end();
     }
 }
 
@@ -977,7 +978,7 @@ impl Activity for Reader {
     }
 
     fn let_to(&mut self, key: Key) {
-        self.own.core.place.set(key);
+        self.own.core.slot.set(key);
     }
 
     fn descriptor(&self) -> Option<RawFd> {
@@ -992,7 +993,7 @@ impl Activity for Reader {
 impl Drop for Reader {
     /// The pool has closed it. One that it had no room for was never there, and is not closed.
     fn drop(&mut self) {
-        if self.own.core.place.key().is_some() {
+        if self.own.core.slot.key().is_some() {
             self.end(Reason::PoolEnded);
         }
     }
@@ -1115,7 +1116,7 @@ mod models {
             let calls = self.port.calls.take();
             self.port.close();
             drop(self.socket.lock().unwrap().take());
-            self.port.tell_ended();
+            self.port.signal_end();
             calls
         }
     }

@@ -1,0 +1,226 @@
+//! A connection as all threads know it: its output, whether it is read from, and what is in work.
+//!
+//! Other threads write, close, resume and abort a connection whose handler may be running, resting, or gone. Nothing
+//! that they ask for may be missed, and no thread may wait for the handler: so each of these publishes what it wants,
+//! under the output's lock or in a word of its own, and then [calls](crate::net::calls) the handler.
+
+use super::origin::Origin;
+use super::output::SharedOutput;
+use super::service::Service;
+use super::socket::SendHalf;
+use super::status::ConnId;
+use crate::error::Error;
+use crate::net::address::Address;
+use crate::net::calls::Calls;
+use crate::pool::Key;
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
+use crate::sync::store_load_barrier;
+use socket2::Socket;
+use std::sync::{Arc, OnceLock};
+
+/// How a pulled connection stands to its host; others are always IDLE. See [`crate::net::PulledServer`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Hosted {
+    /// It has nothing to do with it.
+    Idle,
+    /// An event is out, or bytes are about to be put back.
+    Out,
+    /// The same, and nothing is to be read before that has changed.
+    Full,
+}
+
+/// Whether a connection is read from: it is, it is not, or it is again since [`Connection::resume`].
+const FLOWING: u8 = 0;
+const PAUSED: u8 = 1;
+const RESUMED: u8 = 2;
+
+/// What all threads know of a connection. What each run looks at comes first.
+#[repr(C)]
+pub(crate) struct Connection {
+    pub(crate) output: SharedOutput<SendHalf>,
+    pub(crate) service: Arc<Service>,
+    pub(crate) origin: Arc<Origin>,
+    /// Requests admitted and not ended.
+    in_work: AtomicU32,
+    /// [`FLOWING`], [`PAUSED`] or [`RESUMED`].
+    paused: AtomicU8,
+    /// A [`Hosted`].
+    hosted: AtomicU8,
+    pub(crate) is_outgoing: bool,
+    /// The peer has finished, and the connection is closed when nothing is in work.
+    finishing: AtomicBool,
+    key: OnceLock<Key>,
+    pub(crate) peer: Address,
+}
+
+// With the counts of its references, what malloc(3) gives in 192 bytes.
+#[cfg(all(not(loom), target_pointer_width = "64"))]
+const _: () = assert!(size_of::<Connection>() <= 168);
+
+impl Connection {
+    pub(crate) fn new(
+        service: &Arc<Service>,
+        origin: &Arc<Origin>,
+        socket: &Socket,
+        peer: Address,
+        is_outgoing: bool,
+    ) -> Self {
+        Self {
+            output: SharedOutput::new(SendHalf::of(socket, origin), is_outgoing),
+            service: Arc::clone(service),
+            origin: Arc::clone(origin),
+            in_work: AtomicU32::new(0),
+            paused: AtomicU8::new(FLOWING),
+            hosted: AtomicU8::new(Hosted::Idle as u8),
+            is_outgoing,
+            finishing: AtomicBool::new(false),
+            key: OnceLock::new(),
+            peer,
+        }
+    }
+
+    /// Before anybody else can know it.
+    pub(crate) fn let_to(&self, key: Key) {
+        self.key.get_or_init(|| key);
+    }
+
+    pub(crate) fn key(&self) -> Option<Key> {
+        self.key.get().copied()
+    }
+
+    pub(crate) fn id(&self) -> ConnId {
+        ConnId::new(self.key().map_or(u64::MAX, Key::token))
+    }
+
+    /// Makes its slot runnable; a running one runs again.
+    pub(crate) fn poke(&self) {
+        self.service.pool_ref.poke(self.key());
+    }
+
+    /// See [`PoolRef::is_forked`].
+    #[inline]
+    pub(crate) fn is_forked(&self) -> bool {
+        self.service.pool_ref.is_forked()
+    }
+
+    /// Asks for a run.
+    pub(crate) fn call(&self, call: Calls) {
+        if self.output.calls.call(call) {
+            self.poke();
+        }
+    }
+
+    /// The output, for users, who may be in a forked child.
+    #[inline]
+    pub(crate) fn reach(&self) -> Result<&SharedOutput<SendHalf>, Error> {
+        if self.is_forked() { Err(Error::Forked) } else { Ok(&self.output) }
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.reach().is_ok_and(|output| output.lock().wire().is_some())
+    }
+
+    #[inline]
+    pub(crate) fn is_paused(&self) -> bool {
+        // Relaxed: a resume is followed by a call, whose Release and Acquire order it.
+        self.paused.load(Relaxed) == PAUSED
+    }
+
+    pub(crate) fn pause(&self) {
+        self.paused.store(PAUSED, Relaxed);
+    }
+
+    /// By the handler, which sees to it itself that what was not consumed is shown again.
+    #[cfg(feature = "http")]
+    pub(crate) fn unpause(&self) {
+        self.paused.store(FLOWING, Relaxed);
+    }
+
+    /// By the handler, before code that may have the connection resumed before it is paused.
+    #[cfg(feature = "http")]
+    pub(crate) fn await_resume(&self) {
+        // It fails if there is no resume to forget. Acquire: pairs with the Release in `resume`, so
+        // that the code which comes next sees what went before the one that is forgotten.
+        let _ = self.paused.compare_exchange(RESUMED, FLOWING, Acquire, Relaxed);
+    }
+
+    /// By the handler, behind it.
+    #[cfg(feature = "http")]
+    pub(crate) fn pause_unless_resumed(&self) {
+        if self.paused.compare_exchange(FLOWING, PAUSED, Relaxed, Relaxed) == Err(RESUMED) {
+            self.call(Calls::RESUME);
+        }
+    }
+
+    pub(crate) fn resume(&self) {
+        // Release: pairs with the Acquire in `await_resume`.
+        if self.paused.swap(RESUMED, Release) == PAUSED {
+            self.call(Calls::RESUME);
+        }
+    }
+
+    pub(crate) fn in_work(&self) -> u32 {
+        // Acquire: pairs with the Release half in `end_work`: what the request wrote is queued.
+        self.in_work.load(Acquire)
+    }
+
+    pub(crate) fn begin_work(&self) {
+        self.in_work.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn end_work(&self) {
+        self.in_work.fetch_sub(1, AcqRel);
+        self.call_if_ending();
+    }
+
+    /// Something has ended that a drain waits for, or the end of a connection whose peer has finished.
+    pub(crate) fn call_if_ending(&self) {
+        // Against *drain, or finish, then look at what is in work*: one of both sees the other.
+        store_load_barrier();
+        if self.service.is_draining() {
+            self.call(Calls::DRAIN);
+        } else if self.finishing.load(Relaxed) {
+            self.call(Calls::OUTPUT);
+        }
+    }
+
+    /// By the handler: the peer has finished. It looks at what is in work afterwards.
+    pub(crate) fn finish(&self) {
+        self.finishing.store(true, Relaxed);
+        // Against *end a request, then look whether it finishes*.
+        store_load_barrier();
+    }
+
+    #[inline]
+    pub(crate) fn is_hosted(&self) -> bool {
+        self.hosted() != Hosted::Idle
+    }
+
+    /// Whether nothing is to be read for now.
+    #[inline]
+    pub(crate) fn is_held(&self) -> bool {
+        self.is_paused() || self.hosted() == Hosted::Full
+    }
+
+    #[inline]
+    fn hosted(&self) -> Hosted {
+        // Acquire: pairs with the Release in `set_hosted`: IDLE comes after what the host has written.
+        match self.hosted.load(Acquire) {
+            0 => Hosted::Idle,
+            1 => Hosted::Out,
+            _ => Hosted::Full,
+        }
+    }
+
+    /// Under the lock of the connection's ledger. Answers with what it was, and what it is.
+    pub(crate) fn set_hosted(&self, now: Hosted) -> (Hosted, Hosted) {
+        let before = self.hosted();
+        if before != now {
+            // Release: pairs with the Acquire in `hosted`.
+            self.hosted.store(now as u8, Release);
+        }
+        (before, now)
+    }
+}
