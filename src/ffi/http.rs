@@ -930,7 +930,7 @@ impl Route {
             }),
             Target::OnEndPulled(requests) => {
                 let requests = Arc::clone(requests);
-                builder.on_end(move |end| requests.tell_end(end))
+                builder.on_end(move |end| requests.put_end(end))
             }
             &Target::OnEnd(hook) => builder.on_end(move |end| {
                 let peer = end.peer.to_string();

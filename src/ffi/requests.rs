@@ -427,7 +427,7 @@ struct Telling {
 
 impl Telling {
     fn tell(&self) {
-        self.requests.tell_writable(self.number);
+        self.requests.put_writable(self.number);
     }
 }
 

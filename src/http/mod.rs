@@ -3,19 +3,18 @@
 //! ```text
 //!   bytes ──► head.rs: what is asked, how long is the body ──► routes.rs ──► the user's handler
 //!     │  └──► chunks.rs: where the body ends                                   │ Response
-//!     └── connection.rs: one request at a time ◄── exchange.rs: answered? ◄────┘ (any thread)
+//!     └── cycle.rs: one request at a time ◄── exchange.rs: answered? ◄─────────┘ (any thread)
 //! ```
 //!
-//! | file | idea |
+//! | folder | idea |
 //! |---|---|
-//! | `head.rs`, `chunks.rs` | framing, judged strictly (RFC 9112); bytes in, judgements out, no sockets |
-//! | `connection.rs` | the stages of a connection, as a handler of the stream server |
-//! | `exchange.rs` | who has the request: the word between a connection and whoever answers |
-//! | `response.rs`, `answer.rs` | what handlers answer with; how a head is written |
-//! | `request.rs`, `routes.rs` | what handlers see; which one it is |
-//! | `around.rs`, `form.rs` | middleware; the pairs of a query |
+//! | `message` | framing, judged strictly (RFC 9112); bytes in, judgements out, no sockets. How a head is written |
+//! | `telemetry` | what is counted, logged and reported of requests |
+//! | `exchange` | who has the request: the word between a connection and whoever answers. What handlers see |
+//! | `service` | routes, middleware, limits |
+//! | `connection` | the stages of a connection, as a handler of the stream server |
+//! | `server.rs` | settings, start, drain |
 //! | `pulled.rs` | requests as data, for hosts that cannot be called back |
-//! | `server.rs`, `stats.rs` | settings, start, drain; the books |
 //!
 //! TLS is not here: a [`Filter`](crate::net::Filter) between socket and protocol is where it goes, as the
 //! example `tls` shows.
@@ -33,7 +32,7 @@
 //!    the word between it and the connection: answers from inside a run are gathered and leave together, others
 //!    write through and notify.
 //! 4. **One head leaves for each request**, though the library may answer in a handler's place.
-//! 5. **The books balance**: begun = answered + refused + aborted + in work, each by cause.
+//! 5. **The counters balance**: begun = answered + refused + aborted + in work, each by cause.
 //!
 //! A connection in use adds to the formula above what it collects: a body up to `max_body`, twice while it grows,
 //! and its head. Its `max_unconsumed` is `max_head` + 128 KiB, unless its listener was told more, and it reads no
@@ -41,34 +40,28 @@
 //! `max`: with the defaults up to 1 MiB, of which 250 KB have been seen. A head that never ends takes twice what
 //! has come of it.
 
-mod answer;
-mod around;
-mod chunks;
 mod connection;
 mod exchange;
-mod form;
-mod head;
+mod message;
 #[cfg(feature = "capi")]
 mod pulled;
-#[cfg(any(all(test, not(loom)), fuzzing))]
-mod reading;
-mod request;
-mod response;
-mod routes;
 mod server;
-mod stats;
+mod service;
+mod telemetry;
 
 #[cfg(feature = "capi")]
 pub(crate) use self::{
-    exchange::is_inside_any,
-    form::{decode, split},
+    exchange::exchange::is_inside_any,
+    message::form::{decode, split},
     pulled::{Pulled, PulledRequest, Requests, Upload},
 };
-pub use around::Next;
+pub use exchange::body::Body;
+pub use exchange::request::{Request, RequestBody};
+pub use exchange::response::Response;
 #[cfg(fuzzing)]
 #[doc(hidden)]
-pub use reading::fuzzing;
-pub use request::{Request, RequestBody};
-pub use response::{Body, Response};
-pub use server::{Http, HttpBuilder, RequestEnd};
-pub use stats::{Aborted, Answered, HttpStats, Refused};
+pub use message::reading::fuzzing;
+pub use server::{Http, HttpBuilder};
+pub use service::middleware::Next;
+pub use telemetry::stats::{Aborted, Answered, HttpStats, Refused};
+pub use telemetry::telemetry::RequestEnd;

@@ -33,10 +33,10 @@
 //! | 5, 6 | how many parameters and headers there are |
 //! | 7 | where the body begins; it is the rest |
 
-use super::exchange::Exchange;
-use super::request::{Request, RequestBody};
-use super::response::Response;
-use super::server::RequestEnd;
+use super::exchange::exchange::Exchange;
+use super::exchange::request::{Request, RequestBody};
+use super::exchange::response::Response;
+use super::telemetry::telemetry::RequestEnd;
 use crate::error::Result;
 use crate::net::ConnRef;
 use crate::queue::Outbox;
@@ -147,12 +147,12 @@ impl Requests {
     }
 
     /// A body's output has fallen.
-    pub(crate) fn tell_writable(&self, number: u64) {
+    pub(crate) fn put_writable(&self, number: u64) {
         drop(self.outbox.put(Pulled::Writable(number)));
     }
 
     /// What has become of a request.
-    pub(crate) fn tell_end(&self, end: &RequestEnd<'_>) {
+    pub(crate) fn put_end(&self, end: &RequestEnd<'_>) {
         if self.ends.fetch_add(1, Relaxed) >= MOST_ENDS {
             self.ends.fetch_sub(1, Relaxed);
             self.lost.fetch_add(1, Relaxed);
@@ -214,14 +214,14 @@ impl Upload {
 
     /// The host wants what comes next. False: it was told the end, or wants nothing any more.
     pub(crate) fn ask(&self) -> bool {
-        let (goes_on, told) = self.change(|state| {
-            let told = state.ended.filter(|_| !state.over);
+        let (goes_on, reported) = self.change(|state| {
+            let reported = state.ended.filter(|_| !state.over);
             let goes_on = !state.over;
-            state.asked = goes_on && told.is_none();
-            state.over |= told.is_some();
-            (goes_on, told)
+            state.asked = goes_on && reported.is_none();
+            state.over |= reported.is_some();
+            (goes_on, reported)
         });
-        match told {
+        match reported {
             Some(is_whole) => drop(self.requests.outbox.put(Pulled::End(self.number, is_whole))),
             // What was not taken is shown again. A connection that has ended told the end.
             None if goes_on => {
@@ -280,13 +280,13 @@ impl RequestBody for Feeding {
 impl Drop for Feeding {
     fn drop(&mut self) {
         let (upload, is_whole) = (&self.upload, self.is_whole);
-        let told = upload.change(|state| {
+        let reported = upload.change(|state| {
             state.ended = Some(is_whole);
-            let told = core::mem::take(&mut state.asked) && !state.over;
-            state.over |= told;
-            told
+            let reported = core::mem::take(&mut state.asked) && !state.over;
+            state.over |= reported;
+            reported
         });
-        if told {
+        if reported {
             drop(upload.requests.outbox.put(Pulled::End(upload.number, is_whole)));
         }
     }

@@ -1,126 +1,27 @@
-//! The HTTP server: its settings, its start, its books, and its end.
+//! The HTTP server: its settings, its start, and its end.
 
-use super::around::{Around, Next};
-use super::connection::HttpConn;
-use super::exchange::{Exchange, Trace};
-use super::head::{HeadLimits, MAX_FIELDS, Refusal};
-use super::request::{Request, RequestBody};
-use super::response::Response;
-use super::routes::{Route, Routes, WholeHandler};
-use super::stats::{Books, HttpStats};
+use super::connection::handler::HttpHandler;
+use super::exchange::request::{Request, RequestBody};
+use super::exchange::response::Response;
+use super::service::limits::{HttpLimits, of_outgoing};
+use super::service::middleware::{Middleware, Next};
+use super::service::routes::{Route, Routes, WholeHandler};
+use super::service::service::HttpService;
+use super::telemetry::counters::Counters;
+use super::telemetry::stats::HttpStats;
+use super::telemetry::telemetry::{EndHook, RequestEnd, Telemetry};
 use crate::error::{Error, Result};
-use crate::log::{Component, Level, Logger, Record};
-use crate::net::bounds::{nanos, range, time};
 use crate::net::server::settings::Protocol;
 use crate::net::stream::limits::{Limits, UNSET_SIZE, UNSET_TIME};
-use crate::net::{Address, Conn, ConnId, Listen, Server, ServerBuilder};
-use crate::pool::{Pool, discard, message_of};
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::atomic::{AtomicBool, AtomicUsize};
-use core::any::Any;
+use crate::net::{Address, ConnId, Listen, Server, ServerBuilder};
+use crate::pool::Pool;
 use core::fmt;
 use core::time::Duration;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-
-/// What a connection leaves unconsumed beyond a head: what came with it in one read, twice.
-const BESIDE_HEAD: usize = 128 << 10;
 
 /// What connections beyond the maximum are sent.
 const REFUSAL: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\
                        Connection: close\r\nRetry-After: 1\r\n\r\n";
-
-#[derive(Clone, Debug)]
-pub(super) struct HttpLimits {
-    pub(super) head: HeadLimits,
-    pub(super) head_time: Duration,
-    pub(super) max_body: usize,
-    pub(super) body_rate: u64,
-    pub(super) body_time: Duration,
-    pub(super) keep_alive_requests: u32,
-    pub(super) keep_alive_time: Duration,
-    pub(super) max_requests: usize,
-}
-
-impl Default for HttpLimits {
-    fn default() -> Self {
-        Self {
-            head: HeadLimits { bytes: 16 << 10, target: 8 << 10, fields: 100 },
-            head_time: Duration::from_secs(10),
-            max_body: 1 << 20,
-            body_rate: 500,
-            body_time: Duration::from_secs(10),
-            keep_alive_requests: u32::MAX,
-            keep_alive_time: Duration::from_secs(60),
-            max_requests: usize::MAX,
-        }
-    }
-}
-
-impl HttpLimits {
-    fn check(&self) -> Result<()> {
-        range("max_head", self.head.bytes, 64, 1 << 20)?;
-        range("max_target", self.head.target, 1, 1 << 20)?;
-        range("max_headers", self.head.fields, 1, MAX_FIELDS)?;
-        range("max_body", self.max_body, 0, 1 << 40)?;
-        range("max_requests", self.max_requests, 1, usize::MAX)?;
-        range("keep_alive_requests", self.keep_alive_requests as usize, 1, u32::MAX as usize)?;
-        time("head_timeout", nanos(self.head_time))?;
-        time("body_timeout", nanos(self.body_time))?;
-        time("keep_alive_timeout", nanos(self.keep_alive_time))
-    }
-
-    /// What listeners have where they are not told otherwise.
-    fn of_listeners(&self, told: &Limits) -> Result<Limits> {
-        untold("idle_timeout", told.idle, "keep_alive_timeout")?;
-        untold("read_timeout", told.read, "head_timeout")?;
-        let max_unconsumed = match told.max_unconsumed {
-            UNSET_SIZE => self.least_unconsumed(),
-            bytes => bytes,
-        };
-        let (idle, read) = (nanos(self.keep_alive_time), nanos(self.head_time));
-        Ok(Limits { idle, read, max_unconsumed, ..told.clone() })
-    }
-
-    /// A head that is not whole lies there.
-    fn least_unconsumed(&self) -> usize {
-        self.head.bytes + BESIDE_HEAD
-    }
-
-    /// What a listener was told, and cannot have.
-    fn check_listener(&self, limits: &Limits) -> Result<()> {
-        let least = self.least_unconsumed();
-        if limits.max_unconsumed < least {
-            let allowed = format!("{least}, which is max_head and 128 KiB, or more");
-            return Err(Error::invalid("max_unconsumed", limits.max_unconsumed, allowed));
-        }
-        if !limits.busy.is_empty() {
-            let allowed = "empty: what HTTP answers beyond max_requests is 503";
-            return Err(Error::invalid("busy", format!("{} bytes", limits.busy.len()), allowed));
-        }
-        Ok(())
-    }
-}
-
-/// The stream server's word for a time that has another one here.
-fn untold(name: &'static str, time: u64, own: &str) -> Result<()> {
-    if time == UNSET_TIME {
-        return Ok(());
-    }
-    let value = format!("{:?}", Duration::from_nanos(time));
-    Err(Error::invalid(name, value, format!("told as {own}, or to a Listen")))
-}
-
-/// What a stream server has that has no protocol.
-fn of_outgoing(told: &Limits) -> Limits {
-    let mut limits = told.clone();
-    let plain = Limits::default();
-    (limits.idle, limits.read) = (plain.idle, plain.read);
-    if limits.max_unconsumed == UNSET_SIZE {
-        limits.max_unconsumed = plain.max_unconsumed;
-    }
-    limits
-}
 
 /// Settings of an HTTP server; see [`Http::builder`].
 ///
@@ -149,29 +50,9 @@ pub struct HttpBuilder {
     server: ServerBuilder,
     limits: HttpLimits,
     routes: Vec<(String, String, Route)>,
-    arounds: Vec<Box<Around>>,
+    middleware: Vec<Box<Middleware>>,
     fallback: Option<Box<WholeHandler>>,
     on_end: Option<Box<EndHook>>,
-}
-
-type EndHook = dyn Fn(&RequestEnd<'_>) + Send + Sync;
-
-/// What has become of a request; see [`HttpBuilder::on_end`].
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct RequestEnd<'a> {
-    /// As it was sent: `GET`. Empty if it is not known, as of a malformed request.
-    pub method: &'a str,
-    /// As it was sent: `/hello/you?loud=1`. Empty if it is not known; one that was refused for its length is cut.
-    pub target: &'a str,
-    /// The status of the answer. None: no whole answer has left, as the connection has ended before, or its
-    /// body broke off.
-    pub status: Option<u16>,
-    /// How long it took from the head, or from the first bytes of a head that came in parts, until the answer was
-    /// complete. What the peer has not taken yet may still be queued.
-    pub duration: Duration,
-    /// The other end.
-    pub peer: &'a Address,
 }
 
 impl HttpBuilder {
@@ -180,7 +61,7 @@ impl HttpBuilder {
     /// - `idle_timeout` is its [`keep_alive_timeout`](Self::keep_alive_timeout), and `read_timeout` its
     ///   [`head_timeout`](Self::head_timeout);
     /// - `max_requests` bounds requests in work on its connections, beyond the [`max_requests`](Self::max_requests)
-    ///   of all; what other protocols [admit](Conn::admit) on them after an upgrade counts, too;
+    ///   of all; what other protocols [admit](crate::net::Conn::admit) on them after an upgrade counts, too;
     /// - `max_unconsumed` is [`max_head`](Self::max_head) + 128 KiB if it is not told, which is also the
     ///   least that it may be;
     /// - `busy` is an error, since a request beyond the maximum is answered with 503.
@@ -289,7 +170,7 @@ impl HttpBuilder {
         mut self,
         middleware: impl Fn(&Request<'_>, Response, Next<'_>) + Send + Sync + 'static,
     ) -> Self {
-        self.arounds.push(Box::new(middleware));
+        self.middleware.push(Box::new(middleware));
         self
     }
 
@@ -388,30 +269,24 @@ impl HttpBuilder {
     /// cannot be; also if there is no place to [`listen`](Self::listen) at;
     /// otherwise as [`ServerBuilder::serve`].
     pub fn serve(self) -> Result<Http> {
-        let Self { server, limits, routes, arounds, fallback, on_end } = self;
+        let Self { server, limits, routes, middleware, fallback, on_end } = self;
         limits.check()?;
-        let routes = Routes::new(routes, arounds, fallback)?;
+        let routes = Routes::new(routes, middleware, fallback)?;
         if server.listens_nowhere() {
             let allowed = "an address or more: an HTTP server without one gets no requests";
             return Err(Error::invalid("listen", "empty", allowed));
         }
         let defaults = limits.of_listeners(&server.limits)?;
-        let service = Arc::new(HttpService {
-            counts_all: AtomicBool::new(limits.max_requests != usize::MAX || on_end.is_some()),
-            on_end,
-            limits,
-            routes,
-            books: Books::default(),
-            in_work: AtomicUsize::new(0),
-            log: server.pool.shared().log.clone(),
-        });
+        let log = server.pool.shared().log.clone();
+        let telemetry = Telemetry { counters: Counters::default(), log, on_end };
+        let service = Arc::new(HttpService::new(limits, routes, telemetry));
         let inner = Arc::clone(&service);
         let check = Box::new(move |limits: &Limits| inner.check_listener(limits));
         let inner = Arc::clone(&service);
         let server = server
             .with_protocol(Protocol { defaults, check })
             .set(|limits| *limits = of_outgoing(limits))
-            .serve(move |conn| HttpConn::new(&inner, conn))?;
+            .serve(move |conn| HttpHandler::new(&inner, conn))?;
         Ok(Http { server, service })
     }
 }
@@ -470,7 +345,7 @@ impl Http {
             }),
             limits: HttpLimits::default(),
             routes: Vec::new(),
-            arounds: Vec::new(),
+            middleware: Vec::new(),
             fallback: None,
             on_end: None,
         }
@@ -497,8 +372,7 @@ impl Http {
 
     /// The counts of the server's requests so far. They add up exactly while no request is being handled.
     pub fn stats(&self) -> HttpStats {
-        let service = &self.service;
-        service.books.stats(service.in_work.load(Relaxed), self.server.stats())
+        self.service.stats(self.server.stats())
     }
 
     /// What has answered a request of this connection has failed after that: the connection closes when
@@ -510,7 +384,7 @@ impl Http {
     /// [`Error::Forked`](crate::Error::Forked) in a forked child; then nothing is counted.
     pub fn fail(&self, conn: ConnId) -> Result<()> {
         let conn = self.server.conn(conn)?;
-        self.service.failed(conn.peer(), None);
+        self.service.telemetry.failed(conn.peer(), |_| {});
         conn.close()
     }
 
@@ -523,119 +397,5 @@ impl Http {
 impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Http").field("addresses", &self.addresses()).finish_non_exhaustive()
-    }
-}
-
-/// Says which request it is, as far as that is known.
-fn name(record: &mut Record, exchange: &Exchange) {
-    let (method, path) = exchange.traced();
-    if !method.is_empty() {
-        record.with("method", method).with("path", path);
-    }
-}
-
-/// What the connections of a server share.
-pub(super) struct HttpService {
-    pub(super) limits: HttpLimits,
-    pub(super) routes: Routes,
-    pub(super) books: Books,
-    pub(super) on_end: Option<Box<EndHook>>,
-    /// Every request counts as in work from its beginning, since there is a maximum, or its end is told.
-    counts_all: AtomicBool,
-    in_work: AtomicUsize,
-    log: Logger,
-}
-
-impl HttpService {
-    /// A request was answered in a handler's place, or for want of an answer.
-    #[cold]
-    pub(super) fn refused(&self, refusal: Refusal, conn: &Conn, exchange: &Exchange) {
-        self.books.refused(refusal);
-        self.log.debug(Component::Http, "request.refused", |record| {
-            record
-                .with("status", refusal.status())
-                .with("peer", conn.peer().to_string())
-                .say(format!("{refusal:?}"));
-            name(record, exchange);
-        });
-    }
-
-    /// Whether what is known of a request is told at its end.
-    #[inline]
-    pub(super) fn notes(&self) -> bool {
-        self.on_end.is_some() || self.log.is_on(Component::Http, Level::Error)
-    }
-
-    /// Tells of the end of a request.
-    #[cold]
-    pub(super) fn tell(
-        &self,
-        hook: &EndHook,
-        conn: &Conn,
-        exchange: &Exchange,
-        trace: Option<(Box<Trace>, Duration)>,
-        status: Option<u16>,
-    ) {
-        let (method, target, duration) = match &trace {
-            Some((trace, time)) => (&*trace.method, &*trace.target, *time),
-            None => ("", "", Duration::ZERO),
-        };
-        let end = RequestEnd { method, target, status, duration, peer: conn.peer() };
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| exchange.inside(|| hook(&end)))) {
-            self.panicked(panic, conn, exchange);
-        }
-    }
-
-    /// Code of the user has panicked. Drops what it panicked with.
-    #[cold]
-    pub(super) fn panicked(&self, panic: Box<dyn Any + Send>, conn: &Conn, exchange: &Exchange) {
-        self.books.panicked();
-        self.log.error(Component::Http, "handler.panicked", |record| {
-            record.with("peer", conn.peer().to_string()).say(message_of(&*panic));
-            name(record, exchange);
-        });
-        discard(panic);
-    }
-
-    /// Before anything listens.
-    fn check_listener(&self, limits: &Limits) -> Result<()> {
-        if limits.max_requests != usize::MAX {
-            self.counts_all.store(true, Relaxed);
-        }
-        self.limits.check_listener(limits)
-    }
-
-    /// Code of the user has failed elsewhere.
-    #[cold]
-    pub(super) fn failed(&self, peer: &Address, exchange: Option<&Exchange>) {
-        self.books.panicked();
-        // Whoever has said so knows it.
-        let heard = true;
-        self.log.log_unless(heard, Component::Http, Level::Error, "handler.panicked", |record| {
-            record.with("peer", peer.to_string()).say("it has failed elsewhere");
-            if let Some(exchange) = exchange {
-                name(record, exchange);
-            }
-        });
-    }
-
-    /// Whether every request is counted as in work from its beginning, since there is a maximum, of the server
-    /// or of a listener, or its end is told.
-    #[inline]
-    pub(super) fn counts_all(&self) -> bool {
-        self.counts_all.load(Relaxed)
-    }
-
-    /// False: as many are in work as may be.
-    pub(super) fn begin_work(&self) -> bool {
-        let fits = self.in_work.fetch_add(1, Relaxed) < self.limits.max_requests;
-        if !fits {
-            self.end_work();
-        }
-        fits
-    }
-
-    pub(super) fn end_work(&self) {
-        self.in_work.fetch_sub(1, Relaxed);
     }
 }

@@ -8,10 +8,10 @@ mod http_kit;
 #[path = "../net/kit.rs"]
 mod kit;
 
-mod around;
 mod basics;
 mod bodies;
 mod clients;
 mod ends;
 mod framing;
+mod middleware;
 mod upgraded;

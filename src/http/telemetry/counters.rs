@@ -1,140 +1,19 @@
-//! A server's books: requests begun = answered + refused + aborted + in work.
+//! Where requests are counted.
 //!
 //! Each thread counts in a place of its own, if there are not many of them: two threads that count in the same
 //! line would wait for each other with every request, and one alone needs no locked instruction.
 
-use super::head::Refusal;
+use super::stats::{Aborted, Answered, HttpStats, Refused};
+use crate::http::message::refusal::Refusal;
 use crate::net::{Reason, ServerStats};
 use crate::sync::CachePadded;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
 use core::cell::Cell;
 
-/// Requests that were answered by handlers, by the class of their status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Answered {
-    /// 101.
-    pub upgraded: u64,
-    /// 200 to 299.
-    pub successful: u64,
-    /// 300 to 399.
-    pub redirected: u64,
-    /// 400 to 499.
-    pub client_errors: u64,
-    /// 500 to 599.
-    pub server_errors: u64,
-}
-
-impl Answered {
-    /// All of them.
-    pub fn total(&self) -> u64 {
-        let Self { upgraded, successful, redirected, client_errors, server_errors } = self;
-        upgraded + successful + redirected + client_errors + server_errors
-    }
-}
-
-/// Requests that were answered by the library in a handler's place, by cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Refused {
-    /// 400: it was malformed.
-    pub bad_request: u64,
-    /// 404: no route has this path.
-    pub not_found: u64,
-    /// 405: no route with this path has this method.
-    pub method_not_allowed: u64,
-    /// 408: its head or its body did not come in time.
-    pub timed_out: u64,
-    /// 413.
-    pub body_too_large: u64,
-    /// 414.
-    pub target_too_long: u64,
-    /// 417: it expected something else than `100-continue`.
-    pub expectation: u64,
-    /// 431: too many headers, or too long.
-    pub head_too_large: u64,
-    /// 500: its handler panicked.
-    pub panicked: u64,
-    /// 500: its response was dropped, or could not be sent.
-    pub unanswered: u64,
-    /// 501: nothing knows its method, or its transfer coding.
-    pub not_implemented: u64,
-    /// 503: as many were in work as may be.
-    pub busy: u64,
-    /// 505: another major version of HTTP.
-    pub version: u64,
-}
-
-impl Refused {
-    /// All of them.
-    pub fn total(&self) -> u64 {
-        let Self { bad_request, not_found, method_not_allowed, timed_out, body_too_large, .. } =
-            self;
-        let Self { target_too_long, expectation, head_too_large, panicked, unanswered, .. } = self;
-        let Self { not_implemented, busy, version, .. } = self;
-        let malformed = bad_request + target_too_long + head_too_large + version + expectation;
-        let unserved = not_found + method_not_allowed + not_implemented + busy;
-        malformed + unserved + timed_out + body_too_large + panicked + unanswered
-    }
-}
-
-/// Requests whose answers did not leave, or not whole, by cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Aborted {
-    /// The peer went, or the socket failed.
-    pub disconnected: u64,
-    /// The peer took nothing of what was queued for it.
-    pub timed_out: u64,
-    /// The answer's body was dropped before its end.
-    pub unfinished: u64,
-    /// The host closed the connection.
-    pub closed: u64,
-    /// The drain's time was over, or the pool ended.
-    pub cut_off: u64,
-}
-
-impl Aborted {
-    /// All of them.
-    pub fn total(&self) -> u64 {
-        let Self { disconnected, timed_out, unfinished, closed, cut_off } = self;
-        disconnected + timed_out + unfinished + closed + cut_off
-    }
-}
-
-/// The books of an [`Http`](super::Http) server.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct HttpStats {
-    /// Requests whose head was judged, or that were given up.
-    pub begun: u64,
-    /// Answered by handlers.
-    pub answered: Answered,
-    /// Answered by the library.
-    pub refused: Refused,
-    /// Not answered, or not to the end.
-    pub aborted: Aborted,
-    /// Begun and not ended: their bodies are coming, or their answers.
-    pub in_work: usize,
-    /// Handlers, bodies and hooks that panicked.
-    pub panics: u64,
-    /// The connections beneath. What it says of requests is of those that count at their listener: all
-    /// of a listener with a `max_requests` of its own, and what other protocols admit after an upgrade.
-    pub server: ServerStats,
-}
-
-impl HttpStats {
-    /// Whether everything that began has ended or is in work. The answer is exact while no request is being handled.
-    pub fn balances(&self) -> bool {
-        let ended = self.answered.total() + self.refused.total() + self.aborted.total();
-        self.begun == ended + self.in_work as u64 && self.server.balances()
-    }
-}
-
 /// Why there was no whole answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Abort {
+pub(crate) enum Abort {
     Disconnected,
     TimedOut,
     Unfinished,
@@ -143,7 +22,7 @@ pub(super) enum Abort {
 }
 
 impl Abort {
-    pub(super) fn by(reason: Reason) -> Self {
+    pub(crate) fn by(reason: Reason) -> Self {
         match reason {
             Reason::TimedOut(_) => Self::TimedOut,
             Reason::Local | Reason::Aborted | Reason::Refused | Reason::Panicked => Self::Closed,
@@ -222,17 +101,17 @@ const SUCCESSFUL: usize = 1;
 
 /// What happens to most requests.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Tally {
-    pub(super) begun: u32,
-    pub(super) successful: u32,
+pub(crate) struct Tally {
+    pub(crate) begun: u32,
+    pub(crate) successful: u32,
 }
 
 #[derive(Default)]
-pub(super) struct Books {
+pub(crate) struct Counters {
     shards: [CachePadded<Shard>; SHARDS],
 }
 
-impl Books {
+impl Counters {
     #[inline(always)] // As `add`.
     fn add_to(&self, counter: impl FnOnce(&Shard) -> &AtomicU64, count: u32) {
         let shard = shard();
@@ -245,13 +124,13 @@ impl Books {
         }
     }
 
-    pub(super) fn begun(&self) {
+    pub(crate) fn begun(&self) {
         self.add_to(|here| &here.begun, 1);
     }
 
     /// What a connection has counted for itself.
     #[inline(always)] // It is a few instructions of each request.
-    pub(super) fn add(&self, tally: Tally) {
+    pub(crate) fn add(&self, tally: Tally) {
         if tally.begun != tally.successful {
             self.add_unequal(tally);
         } else if tally.begun > 0 {
@@ -268,24 +147,24 @@ impl Books {
         self.add_to(|here| &here.answered[SUCCESSFUL], successful - served);
     }
 
-    pub(super) fn answered(&self, status: u16) {
+    pub(crate) fn answered(&self, status: u16) {
         let class = usize::from(status / 100).clamp(1, 5) - 1;
         self.add_to(|here| &here.answered[class], 1);
     }
 
-    pub(super) fn refused(&self, refusal: Refusal) {
+    pub(crate) fn refused(&self, refusal: Refusal) {
         self.add_to(|here| &here.refused[refusal as usize], 1);
     }
 
-    pub(super) fn aborted(&self, abort: Abort) {
+    pub(crate) fn aborted(&self, abort: Abort) {
         self.add_to(|here| &here.aborted[abort as usize], 1);
     }
 
-    pub(super) fn panicked(&self) {
+    pub(crate) fn panicked(&self) {
         self.add_to(|here| &here.panics, 1);
     }
 
-    pub(super) fn stats(&self, in_work: usize, server: ServerStats) -> HttpStats {
+    pub(crate) fn stats(&self, in_work: usize, server: ServerStats) -> HttpStats {
         let sum = |of: &dyn Fn(&Shard) -> &AtomicU64| {
             self.shards.iter().map(|shard| of(shard).load(Relaxed)).sum::<u64>()
         };
@@ -343,18 +222,19 @@ mod tests {
     fn every_thread_counts() {
         const THREADS: u32 = 2 * SHARDS as u32;
         const EACH: u32 = 100_000;
-        let (books, all) = (Arc::new(Books::default()), Arc::new(Barrier::new(THREADS as usize)));
+        let (counters, all) =
+            (Arc::new(Counters::default()), Arc::new(Barrier::new(THREADS as usize)));
         for round in 1..=3 {
             thread::scope(|scope| {
                 for _ in 0..THREADS {
                     scope.spawn(|| {
-                        books.begun();
+                        counters.begun();
                         all.wait();
-                        (1..EACH).for_each(|_| books.begun());
+                        (1..EACH).for_each(|_| counters.begun());
                     });
                 }
             });
-            let begun = books.stats(0, ServerStats::default()).begun;
+            let begun = counters.stats(0, ServerStats::default()).begun;
             assert_eq!(begun, u64::from(round * THREADS * EACH));
         }
     }

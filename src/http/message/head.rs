@@ -20,16 +20,16 @@
 //!
 //! The judgement does not depend on how the bytes came: all of them at once, or one at a time.
 
-use super::chunks::is_token;
-use crate::accept::preferred;
+use super::chunks::{Length, is_token};
+use super::refusal::{Media, Refusal};
 use core::mem::MaybeUninit;
 use httparse::{Header, Status};
 
 /// The most fields that a head may be allowed to have.
-pub(super) const MAX_FIELDS: usize = 256;
+pub(crate) const MAX_FIELDS: usize = 256;
 
 /// Where the fields of a head are noted while it is looked at.
-pub(super) struct Scratch<'b> {
+pub(crate) struct Scratch<'b> {
     fields: [MaybeUninit<Header<'b>>; MAX_FIELDS],
     /// Those of a version that `httparse` does not know.
     later: Vec<Header<'b>>,
@@ -37,149 +37,63 @@ pub(super) struct Scratch<'b> {
 
 /// An empty one.
 #[inline]
-pub(super) fn scratch<'b>() -> Scratch<'b> {
+pub(crate) fn scratch<'b>() -> Scratch<'b> {
     Scratch { fields: [const { MaybeUninit::uninit() }; MAX_FIELDS], later: Vec::new() }
 }
 
 /// What bounds a head.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct HeadLimits {
+pub(crate) struct HeadLimits {
     /// All of it, in bytes.
-    pub(super) bytes: usize,
+    pub(crate) bytes: usize,
     /// The request-target, in bytes.
-    pub(super) target: usize,
+    pub(crate) target: usize,
     /// Up to [`MAX_FIELDS`].
-    pub(super) fields: usize,
-}
-
-/// Why the server answers in a handler's place, told by a status.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Refusal {
-    BadRequest,
-    NotFound,
-    MethodNotAllowed,
-    Timeout,
-    BodyTooLarge,
-    TargetTooLong,
-    Expectation,
-    HeadTooLarge,
-    /// The handler panicked.
-    Panicked,
-    /// The handler dropped its response, or spoiled it.
-    Unanswered,
-    NotImplemented,
-    Busy,
-    Version,
-}
-
-impl Refusal {
-    pub(super) const COUNT: usize = 13;
-
-    pub(super) fn status(self) -> u16 {
-        match self {
-            Self::BadRequest => 400,
-            Self::NotFound => 404,
-            Self::MethodNotAllowed => 405,
-            Self::Timeout => 408,
-            Self::BodyTooLarge => 413,
-            Self::TargetTooLong => 414,
-            Self::Expectation => 417,
-            Self::HeadTooLarge => 431,
-            Self::Panicked | Self::Unanswered => 500,
-            Self::NotImplemented => 501,
-            Self::Busy => 503,
-            Self::Version => 505,
-        }
-    }
-
-    /// The one of this number, as `as` gives it.
-    pub(super) fn numbered(number: u16) -> Self {
-        const ALL: [Refusal; Refusal::COUNT] = [
-            Refusal::BadRequest,
-            Refusal::NotFound,
-            Refusal::MethodNotAllowed,
-            Refusal::Timeout,
-            Refusal::BodyTooLarge,
-            Refusal::TargetTooLong,
-            Refusal::Expectation,
-            Refusal::HeadTooLarge,
-            Refusal::Panicked,
-            Refusal::Unanswered,
-            Refusal::NotImplemented,
-            Refusal::Busy,
-            Refusal::Version,
-        ];
-        ALL[usize::from(number)]
-    }
-}
-
-/// In which form a peer wants to be told of an error, as its Accept header says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Media {
-    Text,
-    Json,
-    /// RFC 9457.
-    Problem,
-    Html,
-}
-
-impl Media {
-    fn by(accept: &[u8]) -> Self {
-        let offers = ["text/plain", "application/json", "application/problem+json", "text/html"];
-        let accept = core::str::from_utf8(accept).unwrap_or_default();
-        [Self::Text, Self::Json, Self::Problem, Self::Html][preferred(accept, &offers)]
-    }
-}
-
-/// How long a body is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Length {
-    Known(u64),
-    Chunked,
+    pub(crate) fields: usize,
 }
 
 /// A head that may be acted upon.
 #[derive(Debug)]
-pub(super) struct Head<'h, 'b> {
-    pub(super) method: &'b str,
-    pub(super) target: &'b str,
-    pub(super) path: &'b str,
-    pub(super) query: Option<&'b str>,
+pub(crate) struct Head<'h, 'b> {
+    pub(crate) method: &'b str,
+    pub(crate) target: &'b str,
+    pub(crate) path: &'b str,
+    pub(crate) query: Option<&'b str>,
     /// HTTP/1.1, not 1.0. A later minor version is taken for 1.1 (RFC 9110, 2.5).
-    pub(super) is_1_1: bool,
+    pub(crate) is_1_1: bool,
     /// In order, with the white space around their values removed.
-    pub(super) fields: &'h [Header<'b>],
+    pub(crate) fields: &'h [Header<'b>],
     /// Its own bytes, with the empty line.
-    pub(super) size: usize,
-    pub(super) body: Length,
+    pub(crate) size: usize,
+    pub(crate) body: Length,
     /// The peer wants to send more requests.
-    pub(super) persists: bool,
-    pub(super) expects_continue: bool,
+    pub(crate) persists: bool,
+    pub(crate) expects_continue: bool,
     /// Wants another protocol.
-    pub(super) upgrade: Option<&'b str>,
+    pub(crate) upgrade: Option<&'b str>,
     /// For errors.
-    pub(super) media: Media,
+    pub(crate) media: Media,
 }
 
 impl<'b> Head<'_, 'b> {
     /// The names and the values of its fields.
-    pub(super) fn pairs(&self) -> impl Iterator<Item = (&'b str, &'b [u8])> {
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&'b str, &'b [u8])> {
         self.fields.iter().map(|field| (field.name, field.value))
     }
 
-    pub(super) fn has_body(&self) -> bool {
+    pub(crate) fn has_body(&self) -> bool {
         self.body != Length::Known(0)
     }
 
     /// The peer sends its body only when it is told to.
-    pub(super) fn awaits(&self) -> bool {
+    pub(crate) fn awaits(&self) -> bool {
         self.expects_continue && self.has_body()
     }
 }
 
 /// What the bytes are.
 #[derive(Debug)]
-pub(super) enum Parsed<'h, 'b> {
+pub(crate) enum Parsed<'h, 'b> {
     /// More must come.
     Partial,
     Complete(Head<'h, 'b>),
@@ -188,7 +102,7 @@ pub(super) enum Parsed<'h, 'b> {
 
 /// Looks at the bytes of which the first is a request's.
 #[inline(always)] // What it finds is long, and would be moved several times.
-pub(super) fn parse<'h, 'b>(
+pub(crate) fn parse<'h, 'b>(
     bytes: &'b [u8],
     limits: &HeadLimits,
     scratch: &'h mut Scratch<'b>,
@@ -241,7 +155,7 @@ fn skip_empty_lines(bytes: &[u8]) -> Result<usize, Refusal> {
 /// The method and the target that bytes begin with which are no head: empty if they do not, and cut if they are
 /// too long.
 #[cold]
-pub(super) fn first_words(bytes: &[u8], limit: usize) -> (&str, &str) {
+pub(crate) fn first_words(bytes: &[u8], limit: usize) -> (&str, &str) {
     let bytes = bytes.trim_ascii_start();
     let line = bytes.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
     let mut words = line.split(|byte| *byte == b' ');
@@ -308,7 +222,7 @@ fn other_version<'h, 'b>(
 
 /// The fields that say where the request ends, and what becomes of the connection.
 #[derive(Default)]
-struct Said<'b> {
+struct Draft<'b> {
     host: bool,
     length: Option<u64>,
     chunked: bool,
@@ -338,7 +252,7 @@ fn judge<'h, 'b>(
     };
     let (is_1_1, size) = (minor == 1, skipped + size);
     let (bytes, fields) = (&bytes[..size], &*request.headers);
-    let mut said = Said::default();
+    let mut said = Draft::default();
     for field in fields {
         begins_a_line(bytes, field)?;
         said.note(field)?;
@@ -392,7 +306,7 @@ fn place(bytes: &[u8], field: &Header<'_>) -> usize {
     field.name.as_ptr() as usize - bytes.as_ptr() as usize
 }
 
-impl<'b> Said<'b> {
+impl<'b> Draft<'b> {
     #[inline]
     fn note(&mut self, field: &Header<'b>) -> Result<(), Refusal> {
         match field.name.len() {

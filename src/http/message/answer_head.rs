@@ -1,6 +1,6 @@
 //! The head of an answer: put together without formatting machinery. Each thread keeps the line of its date for a second.
 
-use super::head::Media;
+use super::refusal::Media;
 use crate::sys::clock;
 use core::cell::Cell;
 use core::time::Duration;
@@ -15,7 +15,7 @@ const DATE: &[u8; 37] = b"Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
 
 /// How the body's end is told.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Framing {
+pub(crate) enum Framing {
     /// There is no body, and none is announced.
     None,
     Length(u64),
@@ -26,23 +26,23 @@ pub(super) enum Framing {
 
 /// What the head says about the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Persistence {
+pub(crate) enum Persistence {
     /// Nothing: HTTP/1.1 goes on.
     Implied,
-    /// HTTP/1.0 goes on if it is told.
-    Told,
+    /// HTTP/1.0 goes on if the head says so.
+    KeepAlive,
     Close,
     Upgrade,
 }
 
 /// The lines of a head that the library writes, besides the date.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Lines {
-    pub(super) status: u16,
-    pub(super) framing: Framing,
-    pub(super) persistence: Persistence,
+pub(crate) struct Lines {
+    pub(crate) status: u16,
+    pub(crate) framing: Framing,
+    pub(crate) persistence: Persistence,
     /// `Content-Type: text/plain; charset=utf-8`
-    pub(super) is_text: bool,
+    pub(crate) is_text: bool,
 }
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -51,14 +51,14 @@ const SECOND: Duration = Duration::from_secs(1);
 const END: &[u8] = b"\r\n";
 
 /// A head of some lines, for those of the handler to follow.
-pub(super) struct AnswerHead {
+pub(crate) struct AnswerHead {
     bytes: [u8; ROOM],
     len: usize,
 }
 
 impl AnswerHead {
     /// With the date of now.
-    pub(super) fn new(lines: Lines) -> Self {
+    pub(crate) fn new(lines: Lines) -> Self {
         Self::dated(lines, &date_line())
     }
 
@@ -77,7 +77,7 @@ impl AnswerHead {
         }
         match persistence {
             Persistence::Implied => {}
-            Persistence::Told => head.push(b"Connection: keep-alive\r\n"),
+            Persistence::KeepAlive => head.push(b"Connection: keep-alive\r\n"),
             Persistence::Close => head.push(b"Connection: close\r\n"),
             Persistence::Upgrade => head.push(b"Connection: upgrade\r\n"),
         }
@@ -90,13 +90,13 @@ impl AnswerHead {
 
     /// With the empty line: nothing follows.
     #[inline]
-    pub(super) fn whole(&self) -> &[u8] {
+    pub(crate) fn whole(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 
     /// Without the empty line.
     #[inline]
-    pub(super) fn open(&self) -> &[u8] {
+    pub(crate) fn open(&self) -> &[u8] {
         &self.bytes[..self.len - END.len()]
     }
 
@@ -162,7 +162,7 @@ fn decimal_line(mut number: u64, line: &mut [u8; 22]) -> &[u8] {
 }
 
 /// The line in front of a chunk: its size in hexadecimal.
-pub(super) fn chunk_line(size: usize, line: &mut [u8; 18]) -> &[u8] {
+pub(crate) fn chunk_line(size: usize, line: &mut [u8; 18]) -> &[u8] {
     let mut at = line.len() - 2;
     line[at..].copy_from_slice(b"\r\n");
     let mut left = size;
@@ -233,7 +233,7 @@ fn reason(status: u16) -> &'static str {
 
 /// What a peer is told of an error, and the media type of that.
 #[cold]
-pub(super) fn error_page(status: u16, media: Media) -> (&'static str, String) {
+pub(crate) fn error_page(status: u16, media: Media) -> (&'static str, String) {
     let reason = reason(status);
     match media {
         Media::Text => ("text/plain; charset=utf-8", format!("{status} {reason}\n")),
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(plain, "HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n");
         let none = head(204, Framing::None, Persistence::Close, false);
         assert_eq!(none, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n");
-        let odd = head(299, Framing::Chunked, Persistence::Told, false);
+        let odd = head(299, Framing::Chunked, Persistence::KeepAlive, false);
         assert_eq!(
             odd,
             "HTTP/1.1 299 \r\nTransfer-Encoding: chunked\r\nConnection: keep-alive\r\n\r\n"
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn the_longest_head_has_room() {
         for status in 200..=599 {
-            head(status, Framing::Length(u64::MAX), Persistence::Told, true);
+            head(status, Framing::Length(u64::MAX), Persistence::KeepAlive, true);
         }
     }
 

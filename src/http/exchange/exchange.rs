@@ -37,10 +37,11 @@
 //! sees DONE sees the answer in the output, and what the response has left for it. `started` is
 //! guarded by the output's lock, hence Relaxed.
 
-use super::head::Refusal;
-use super::response::{Asked, Offer};
-use super::server::HttpService;
+use super::flags::{Offer, RequestFlags};
 use crate::error::{Error, Result};
+use crate::http::message::refusal::Refusal;
+use crate::http::telemetry::telemetry::{RequestEnd, Telemetry};
+use crate::log::Record;
 use crate::net::calls::Calls;
 use crate::net::stream::conn::refused;
 use crate::net::stream::connection::Connection;
@@ -50,15 +51,17 @@ use crate::net::{ConnHandler, WriteStatus};
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
+use core::any::Any;
 use core::cell::Cell;
 use core::time::Duration;
 use std::io::IoSlice;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
 /// What has become of a request, as whoever held its response says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// Answered with this status; more requests may follow, or not.
     Answered { status: u16, closes: bool },
     /// Answered with 101: the connection is now another handler's.
@@ -78,12 +81,12 @@ const DONE: u32 = 2;
 
 impl Outcome {
     /// The peer has got one.
-    pub(super) fn is_answer(self) -> bool {
+    pub(crate) fn is_answer(self) -> bool {
         !matches!(self, Self::Unfinished | Self::Lost)
     }
 
     /// What the peer was told. None: no whole answer.
-    pub(super) fn status(self) -> Option<u16> {
+    pub(crate) fn status(self) -> Option<u16> {
         match self {
             Self::Answered { status, .. } => Some(status),
             Self::Upgraded => Some(101),
@@ -173,11 +176,11 @@ impl Word {
 }
 
 /// What is known of a request, for its end.
-pub(super) struct Trace {
+struct Trace {
     /// Empty: not known, as in a request that is malformed.
-    pub(super) method: String,
+    method: String,
     /// Likewise.
-    pub(super) target: String,
+    target: String,
     began: Instant,
 }
 
@@ -221,15 +224,15 @@ impl Drop for Inside {
 }
 
 /// See the head of the file. One for each connection.
-pub(super) struct Exchange {
-    pub(super) connection: Arc<Connection>,
+pub(crate) struct Exchange {
+    pub(crate) connection: Arc<Connection>,
     /// Where failures of whoever answers are counted, though the connection may be gone.
-    service: Arc<HttpService>,
+    telemetry: Arc<Telemetry>,
     word: Word,
     /// The head of an answer to this request is on its way.
     started: AtomicBool,
     /// What the request says about its answer, for whoever holds the response.
-    asked: AtomicU8,
+    flags: AtomicU8,
     /// `Late::Writable` is to be called though the output has not fallen.
     due: AtomicBool,
     late: Mutex<Left>,
@@ -238,13 +241,13 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    pub(super) fn new(connection: Arc<Connection>, service: Arc<HttpService>) -> Self {
+    pub(crate) fn new(connection: Arc<Connection>, telemetry: Arc<Telemetry>) -> Self {
         Self {
             connection,
-            service,
+            telemetry,
             word: Word(AtomicU32::new(RESTING)),
             started: AtomicBool::new(false),
-            asked: AtomicU8::new(0),
+            flags: AtomicU8::new(0),
             due: AtomicBool::new(false),
             late: Mutex::new(Left { late: Late::Nothing, trace: None }),
             left: AtomicBool::new(false),
@@ -253,39 +256,39 @@ impl Exchange {
 
     // --- by the connection -----------------------------------------------------------------------
 
-    pub(super) fn begin(&self) {
+    pub(crate) fn begin(&self) {
         self.started.store(false, Relaxed);
         self.word.begin();
     }
 
     /// Before there is a response.
     #[inline]
-    pub(super) fn note_asked(&self, asked: Asked) {
-        self.asked.store(asked.to_bits(), Relaxed);
+    pub(crate) fn note_flags(&self, flags: RequestFlags) {
+        self.flags.store(flags.to_bits(), Relaxed);
     }
 
     /// By whoever holds the response.
     #[inline]
-    pub(super) fn asked(&self) -> Asked {
+    pub(crate) fn flags(&self) -> RequestFlags {
         // Relaxed: it was noted before there was a response, and whatever hands that on orders it.
-        Asked::from_bits(self.asked.load(Relaxed))
+        RequestFlags::from_bits(self.flags.load(Relaxed))
     }
 
     /// No answer begins any more, whoever has the response.
-    pub(super) fn seal(&self) {
+    pub(crate) fn seal(&self) {
         self.connection.output.change(|_| self.started.store(true, Relaxed));
     }
 
     /// Runs code of the user that may finish the request.
     #[inline]
-    pub(super) fn run<R>(&self, code: impl FnOnce() -> R) -> R {
+    pub(crate) fn run<R>(&self, code: impl FnOnce() -> R) -> R {
         self.word.enter();
         self.inside(code)
     }
 
     /// The same for the code that makes the request known.
     #[inline(always)] // It is a few instructions of each request.
-    pub(super) fn run_first<R>(&self, code: impl FnOnce() -> R) -> R {
+    pub(crate) fn run_first<R>(&self, code: impl FnOnce() -> R) -> R {
         self.word.enter_first();
         self.inside(code)
     }
@@ -293,30 +296,30 @@ impl Exchange {
     /// After code that may have completed a response: what that has held. To count a reference up and
     /// down for each request takes longer than to hand it to and fro.
     #[inline(always)] // It is a few instructions of each request.
-    pub(super) fn take_back(&self) -> Option<Arc<Self>> {
+    pub(crate) fn take_back(&self) -> Option<Arc<Self>> {
         let handed_back = HANDED_BACK.try_with(Cell::take).ok()??;
         (handed_back.address() == self.address()).then_some(handed_back)
     }
 
     /// Runs code whose writes are gathered.
     #[inline(always)] // It is a few instructions of each request.
-    pub(super) fn inside<R>(&self, code: impl FnOnce() -> R) -> R {
+    pub(crate) fn inside<R>(&self, code: impl FnOnce() -> R) -> R {
         let _outside = Inside(INSIDE.replace(self.address()));
         code()
     }
 
     /// After [`run`](Self::run). None: the request is in work; who finishes it notifies.
     #[inline(always)] // It is a few instructions of each request.
-    pub(super) fn leave(&self) -> Option<Outcome> {
+    pub(crate) fn leave(&self) -> Option<Outcome> {
         self.word.leave()
     }
 
-    pub(super) fn outcome(&self) -> Option<Outcome> {
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
         self.word.outcome()
     }
 
     /// Takes the handler that an upgrade has left.
-    pub(super) fn take_upgrade(&self) -> Option<Box<dyn ConnHandler>> {
+    pub(crate) fn take_upgrade(&self) -> Option<Box<dyn ConnHandler>> {
         match self.exchange_late(Late::Nothing) {
             Late::Upgrade(handler) => Some(handler),
             _ => None,
@@ -324,12 +327,12 @@ impl Exchange {
     }
 
     /// Whether the hook for room is to be called at once.
-    pub(super) fn take_due(&self) -> bool {
+    pub(crate) fn take_due(&self) -> bool {
         // Acquire: pairs with the Release in `set_writable`.
         self.due.swap(false, Acquire)
     }
 
-    pub(super) fn take_writable(&self) -> Option<Box<dyn FnMut() + Send>> {
+    pub(crate) fn take_writable(&self) -> Option<Box<dyn FnMut() + Send>> {
         let late = &mut self.lock().late;
         match core::mem::replace(late, Late::Nothing) {
             Late::Writable(hook) => Some(hook),
@@ -341,7 +344,7 @@ impl Exchange {
     }
 
     /// After a call, unless there is another one already.
-    pub(super) fn put_back_writable(&self, hook: Box<dyn FnMut() + Send>) {
+    pub(crate) fn put_back_writable(&self, hook: Box<dyn FnMut() + Send>) {
         let late = &mut self.lock().late;
         if matches!(*late, Late::Nothing) {
             *late = Late::Writable(hook);
@@ -350,7 +353,7 @@ impl Exchange {
 
     /// Drops what the request has left.
     #[inline(always)] // As `leave`.
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         // Relaxed: it was set before the request was done, which orders it.
         if self.left.load(Relaxed) {
             self.left.store(false, Relaxed);
@@ -361,14 +364,14 @@ impl Exchange {
 
     /// Notes what the request is, for its end. That it began is noted once.
     #[cold]
-    pub(super) fn trace(&self, method: &str, target: &str) {
+    pub(crate) fn trace(&self, method: &str, target: &str) {
         self.left.store(true, Relaxed);
         let trace = &mut self.lock().trace;
         let began = trace.as_ref().map_or_else(Instant::now, |trace| trace.began);
         *trace = Some(Box::new(Trace { method: method.into(), target: target.into(), began }));
     }
 
-    pub(super) fn take_trace(&self) -> Option<(Box<Trace>, Duration)> {
+    fn take_trace(&self) -> Option<(Box<Trace>, Duration)> {
         let trace = self.lock().trace.take()?;
         let time = trace.began.elapsed();
         Some((trace, time))
@@ -376,7 +379,7 @@ impl Exchange {
 
     /// What is known of the request, for the log: its method and its path, empty if there is none.
     #[cold]
-    pub(super) fn traced(&self) -> (String, String) {
+    fn traced(&self) -> (String, String) {
         let left = self.lock();
         left.trace.as_ref().map_or_else(Default::default, |trace| {
             let path = trace.target.split('?').next().unwrap_or_default();
@@ -384,8 +387,42 @@ impl Exchange {
         })
     }
 
+    /// Says in the log which request it is, as far as that is known.
+    fn name(&self, record: &mut Record) {
+        let (method, path) = self.traced();
+        if !method.is_empty() {
+            record.with("method", method).with("path", path);
+        }
+    }
+
+    /// Counts that it was answered in a handler's place, or for want of an answer.
+    #[cold]
+    pub(crate) fn count_refusal(&self, refusal: Refusal) {
+        self.telemetry.refused(refusal, &self.connection.peer, |record| self.name(record));
+    }
+
+    /// Counts that code of the user has panicked.
+    #[cold]
+    pub(crate) fn count_panic(&self, panic: Box<dyn Any + Send>) {
+        self.telemetry.panicked(panic, &self.connection.peer, |record| self.name(record));
+    }
+
+    /// Calls whoever wants to know of ends. None: no whole answer has left.
+    pub(crate) fn report_end(&self, status: Option<u16>) {
+        let Some(hook) = &self.telemetry.on_end else { return };
+        let trace = self.take_trace();
+        let (method, target, duration) = match &trace {
+            Some((trace, time)) => (&*trace.method, &*trace.target, *time),
+            None => ("", "", Duration::ZERO),
+        };
+        let end = RequestEnd { method, target, status, duration, peer: &self.connection.peer };
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.inside(|| hook(&end)))) {
+            self.count_panic(panic);
+        }
+    }
+
     /// The connection has ended.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         drop(self.exchange_late(Late::Ended));
     }
 
@@ -406,7 +443,7 @@ impl Exchange {
 
     /// The calling thread is in a run of this connection.
     #[inline]
-    pub(super) fn is_inside(&self) -> bool {
+    pub(crate) fn is_inside(&self) -> bool {
         INSIDE.get() == self.address()
     }
 
@@ -416,7 +453,7 @@ impl Exchange {
     /// [`Error::Stale`] if the request is answered already, or the connection gone; otherwise as
     /// [`ConnRef::write`](crate::net::ConnRef::write).
     #[inline]
-    pub(super) fn start(&self, pieces: Pieces<'_>) -> Result<WriteStatus, Box<Error>> {
+    pub(crate) fn start(&self, pieces: Pieces<'_>) -> Result<WriteStatus, Box<Error>> {
         self.write_as(|output| {
             if self.started.load(Relaxed) {
                 return Err(Unwritten::Closed);
@@ -428,13 +465,14 @@ impl Exchange {
     }
 
     /// Asks a peer that waits for that to send its body, unless it was asked, or is answered already.
-    pub(super) fn ask_for_body(&self) {
-        if self.asked().offer() != Offer::Body {
+    pub(crate) fn ask_for_body(&self) {
+        if self.flags().offer() != Offer::Body {
             return;
         }
         let asked = self.write_as(|output| {
             // Relaxed: guarded by the output's lock, as `started` is.
-            let offers = self.asked.fetch_and(!Asked::BODY, Relaxed) & Asked::BODY != 0;
+            let offers =
+                self.flags.fetch_and(!RequestFlags::BODY, Relaxed) & RequestFlags::BODY != 0;
             match offers && !self.started.load(Relaxed) {
                 true => output.gather(b"HTTP/1.1 100 Continue\r\n\r\n"),
                 false => Ok(()),
@@ -445,7 +483,7 @@ impl Exchange {
     }
 
     /// Writes more of an answer.
-    pub(super) fn write(&self, pieces: Pieces<'_>) -> Result<WriteStatus> {
+    pub(crate) fn write(&self, pieces: Pieces<'_>) -> Result<WriteStatus> {
         self.write_as(|output| pieces.write(output)).map_err(|error| *error)
     }
 
@@ -482,7 +520,7 @@ impl Exchange {
 
     /// By what has held it, and holds it no more.
     #[inline]
-    pub(super) fn finish(self: Arc<Self>, outcome: Outcome) {
+    pub(crate) fn finish(self: Arc<Self>, outcome: Outcome) {
         if self.is_inside() {
             self.word.finish_inside(outcome);
             let _ = HANDED_BACK.try_with(|handed_back| handed_back.set(Some(self)));
@@ -493,17 +531,17 @@ impl Exchange {
 
     /// What was to answer, on whatever thread, has failed.
     #[cold]
-    pub(super) fn count_failure(&self) {
-        self.service.failed(&self.connection.peer, Some(self));
+    pub(crate) fn count_failure(&self) {
+        self.telemetry.failed(&self.connection.peer, |record| self.name(record));
     }
 
     /// Before [`finish`](Self::finish) with [`Outcome::Upgraded`].
-    pub(super) fn leave_upgrade(&self, handler: Box<dyn ConnHandler>) {
+    pub(crate) fn leave_upgrade(&self, handler: Box<dyn ConnHandler>) {
         self.leave_late(Late::Upgrade(handler));
     }
 
     /// Has `hook` called when the output has fallen, or soon if it does not press.
-    pub(super) fn set_writable(&self, hook: Box<dyn FnMut() + Send>) {
+    pub(crate) fn set_writable(&self, hook: Box<dyn FnMut() + Send>) {
         if self.connection.is_forked() {
             // Whoever held the lock in the parent holds it here for ever.
             return;
@@ -528,7 +566,7 @@ impl Exchange {
     }
 
     /// Has the hook called again soon.
-    pub(super) fn call_soon(&self) {
+    pub(crate) fn call_soon(&self) {
         // Release: pairs with the Acquire in `take_due`.
         self.due.store(true, Release);
         self.connection.call(Calls::NOTIFY);
@@ -541,7 +579,7 @@ fn boxed(connection: &Connection, unwritten: Unwritten) -> Box<Error> {
 }
 
 /// What is written as one.
-pub(super) enum Pieces<'a> {
+pub(crate) enum Pieces<'a> {
     Pair(&'a [u8], &'a [u8]),
     Borrowed(&'a [IoSlice<'a>]),
     /// With a last piece that need not be copied.

@@ -3,20 +3,20 @@
 //! They are put around the handlers when the server is started, so a server without any pays nothing for them.
 //! What no route takes has a handler then, too, so that middleware sees it.
 
-use super::request::Request;
-use super::response::Response;
+use crate::http::exchange::request::Request;
+use crate::http::exchange::response::Response;
 use crate::pool::discard;
 use core::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-pub(super) type Around = dyn Fn(&Request<'_>, Response, Next<'_>) + Send + Sync;
+pub(crate) type Middleware = dyn Fn(&Request<'_>, Response, Next<'_>) + Send + Sync;
 
 /// The rest of the way of a request: other middleware, and then the handler; see
-/// [`HttpBuilder::around`](super::HttpBuilder::around).
+/// [`HttpBuilder::around`](crate::http::HttpBuilder::around).
 #[must_use = "without `run` the handler is not called"]
 pub struct Next<'a> {
-    rest: &'a [Box<Around>],
+    rest: &'a [Box<Middleware>],
     end: &'a mut dyn FnMut(&Request<'_>, Response),
     /// The first panic on the way, for the connection to see.
     panic: &'a mut Option<Box<dyn Any + Send>>,
@@ -27,7 +27,7 @@ impl Next<'_> {
     ///
     /// Says with which status it was answered by then: 500 if the handler has panicked without an answer. None: it
     /// will be answered later, or its answer was lost with the connection;
-    /// [`on_end`](super::HttpBuilder::on_end) tells.
+    /// [`on_end`](crate::http::HttpBuilder::on_end) tells.
     pub fn run(self, request: &Request<'_>, mut response: Response) -> Option<u16> {
         let Self { rest, end, panic } = self;
         let exchange = Arc::clone(response.exchange());
@@ -50,14 +50,14 @@ impl Next<'_> {
 }
 
 /// Runs a handler with all of these around it. It panics if one of them, or the handler, has.
-pub(super) fn run(
-    arounds: &[Box<Around>],
+pub(crate) fn run(
+    all: &[Box<Middleware>],
     request: &Request<'_>,
     response: Response,
     end: &mut dyn FnMut(&Request<'_>, Response),
 ) {
     let mut panic = None;
-    Next { rest: arounds, end, panic: &mut panic }.run(request, response);
+    Next { rest: all, end, panic: &mut panic }.run(request, response);
     if let Some(caught) = panic {
         resume_unwind(caught);
     }

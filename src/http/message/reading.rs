@@ -3,12 +3,13 @@
 //! The reader does with `head.rs` and `chunks.rs` what a connection does, and notes what it sees. It is
 //! given the bytes in pieces; what it sees must not depend on where they were cut.
 
-use super::chunks::{BodyReader, Piece};
-use super::head::{Head, HeadLimits, Length, Parsed, Refusal, parse, scratch};
+use super::chunks::{BodyReader, Length, Piece};
+use super::head::{Head, HeadLimits, Parsed, parse, scratch};
+use super::refusal::Refusal;
 
 /// What was seen.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Seen {
+pub(crate) enum Seen {
     Request {
         method: String,
         target: String,
@@ -26,20 +27,20 @@ pub(super) enum Seen {
 }
 
 /// See the head of the file.
-pub(super) struct Reader {
+pub(crate) struct Reader {
     limits: HeadLimits,
     left: Vec<u8>,
     body: Option<BodyReader>,
-    pub(super) seen: Vec<Seen>,
+    pub(crate) seen: Vec<Seen>,
 }
 
 impl Reader {
-    pub(super) fn new(limits: HeadLimits) -> Self {
+    pub(crate) fn new(limits: HeadLimits) -> Self {
         Self { limits, left: Vec::new(), body: None, seen: Vec::new() }
     }
 
     /// Everything that is seen in bytes that come in these pieces.
-    pub(super) fn read<'a>(
+    pub(crate) fn read<'a>(
         limits: HeadLimits,
         pieces: impl IntoIterator<Item = &'a [u8]>,
     ) -> Vec<Seen> {
@@ -145,12 +146,11 @@ impl Reader {
     }
 }
 
-pub(super) const LIMITS: HeadLimits = HeadLimits { bytes: 600, target: 100, fields: 10 };
+pub(crate) const LIMITS: HeadLimits = HeadLimits { bytes: 600, target: 100, fields: 10 };
 
 /// For fuzz targets.
 pub mod fuzzing {
-    use super::super::chunks::BodyReader;
-    use super::super::head::Length;
+    use super::super::chunks::{BodyReader, Length};
     use super::{LIMITS, Reader};
 
     /// Reads requests: the first byte says into pieces of which size the rest is cut.

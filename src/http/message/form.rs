@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// The names and values of this text, decoded.
-pub(super) fn pairs(text: &str) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
+pub(crate) fn pairs(text: &str) -> impl Iterator<Item = (Cow<'_, str>, Cow<'_, str>)> {
     split(text.as_bytes()).map(|(name, value)| (to_text(name), to_text(value)))
 }
 

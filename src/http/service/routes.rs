@@ -1,21 +1,22 @@
 //! Which handler a request is for.
 
-use super::around::{self, Around};
-use super::head::Head;
-use super::request::{PathParams, Request, RequestBody};
-use super::response::Response;
+use super::middleware::{self, Middleware};
 use crate::error::{Error, Result};
+use crate::http::exchange::request::{PathParams, Request, RequestBody};
+use crate::http::exchange::response::Response;
+use crate::http::message::chunks::is_token;
+use crate::http::message::head::Head;
 use matchit::{Match, Router};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-pub(super) type WholeHandler = dyn Fn(&Request<'_>, Response) + Send + Sync;
+pub(crate) type WholeHandler = dyn Fn(&Request<'_>, Response) + Send + Sync;
 /// Says also whether the body is wanted at once.
-pub(super) type StreamingFactory =
+pub(crate) type StreamingFactory =
     dyn Fn(&Request<'_>, Response) -> (Box<dyn RequestBody>, bool) + Send + Sync;
 
 /// What handles a request.
-pub(super) enum Route {
+pub(crate) enum Route {
     /// With its whole body.
     Whole(Box<WholeHandler>),
     /// With its body as it comes.
@@ -24,20 +25,20 @@ pub(super) enum Route {
 
 impl Route {
     /// With all of these around it. A middleware that does not go on leaves no body to be taken.
-    fn within(self, arounds: &Arc<[Box<Around>]>) -> Self {
-        if arounds.is_empty() {
+    fn within(self, middleware: &Arc<[Box<Middleware>]>) -> Self {
+        if middleware.is_empty() {
             return self;
         }
-        let arounds = Arc::clone(arounds);
+        let middleware = Arc::clone(middleware);
         match self {
             Self::Whole(handler) => Self::Whole(Box::new(move |request, response| {
-                around::run(&arounds, request, response, &mut |request, response| {
+                middleware::run(&middleware, request, response, &mut |request, response| {
                     handler(request, response);
                 });
             })),
             Self::Streaming(factory) => Self::Streaming(Box::new(move |request, response| {
                 let mut made = None;
-                around::run(&arounds, request, response, &mut |request, response| {
+                middleware::run(&middleware, request, response, &mut |request, response| {
                     made = Some(factory(request, response));
                 });
                 made.unwrap_or_else(nothing_taken)
@@ -61,10 +62,10 @@ fn nothing_taken() -> (Box<dyn RequestBody>, bool) {
 }
 
 /// What one pattern has for one method.
-pub(super) struct Endpoint {
+pub(crate) struct Endpoint {
     /// None: it is no route's.
-    pub(super) pattern: Option<String>,
-    pub(super) route: Route,
+    pub(crate) pattern: Option<String>,
+    pub(crate) route: Route,
 }
 
 /// What the patterns of one method are for: numbers of endpoints.
@@ -110,7 +111,7 @@ impl Tables {
 }
 
 /// What was found.
-pub(super) enum Found<'r> {
+pub(crate) enum Found<'r> {
     Route(&'r Endpoint),
     /// A parameter of its path is no text.
     Undecodable,
@@ -125,24 +126,24 @@ pub(super) enum Found<'r> {
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"];
 
 /// All routes of a server.
-pub(super) struct Routes {
+pub(crate) struct Routes {
     endpoints: Vec<Endpoint>,
     tables: Arc<Tables>,
     /// Answers OPTIONS of what has no route for it.
     options: Endpoint,
     /// Answers what no route takes. None: the connection does.
-    pub(super) fallback: Option<Endpoint>,
+    pub(crate) fallback: Option<Endpoint>,
 }
 
 impl Routes {
     /// # Errors
     /// [`Error::Invalid`] names the route that cannot be.
-    pub(super) fn new(
+    pub(crate) fn new(
         routes: Vec<(String, String, Route)>,
-        arounds: Vec<Box<Around>>,
+        middleware: Vec<Box<Middleware>>,
         fallback: Option<Box<WholeHandler>>,
     ) -> Result<Self> {
-        let arounds = Arc::from(arounds);
+        let middleware = Arc::from(middleware);
         let (mut endpoints, mut tables) = (Vec::<Endpoint>::new(), Vec::<Table>::new());
         let mut patterns = HashSet::new();
         for (method, pattern, route) in routes {
@@ -160,12 +161,12 @@ impl Routes {
             router.insert(&pattern, endpoints.len() as u32).map_err(|error| {
                 Error::invalid("route", &pattern, format!("a pattern of its own ({error})"))
             })?;
-            let (pattern, route) = (Some(pattern), route.within(&arounds));
+            let (pattern, route) = (Some(pattern), route.within(&middleware));
             endpoints.push(Endpoint { pattern, route });
         }
         let tables = Arc::new(Tables(tables));
         let nowhere = |route: Route| {
-            let route = route.within(&arounds);
+            let route = route.within(&middleware);
             Endpoint { pattern: None, route }
         };
         let options = nowhere(options(Arc::clone(&tables)));
@@ -173,7 +174,7 @@ impl Routes {
             // It fails when the peer is gone, which is counted elsewhere.
             Box::new(|_, response| drop(response.error()))
         };
-        let fallback = fallback.or_else(|| (!arounds.is_empty()).then(error)).map(|handler| {
+        let fallback = fallback.or_else(|| (!middleware.is_empty()).then(error)).map(|handler| {
             nowhere(Route::Streaming(Box::new(move |request, response| {
                 handler(request, response);
                 nothing_taken()
@@ -183,7 +184,7 @@ impl Routes {
     }
 
     /// What stands for parameters is left in `params`.
-    pub(super) fn find<'r, 'p>(
+    pub(crate) fn find<'r, 'p>(
         &'r self,
         head: &Head<'_, 'p>,
         params: &mut Option<PathParams<'r, 'p>>,
@@ -224,7 +225,7 @@ fn options(tables: Arc<Tables>) -> Route {
 }
 
 fn check(method: &str, pattern: &str) -> Result<()> {
-    if method.is_empty() || !method.bytes().all(super::chunks::is_token) {
+    if method.is_empty() || !method.bytes().all(is_token) {
         return Err(Error::invalid("method", format!("{method:?}"), "a token, as GET"));
     }
     let upper = method.to_ascii_uppercase();
@@ -294,8 +295,9 @@ fn parts(pattern: &str) -> (String, Vec<&str>) {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::head::{Length, Media};
     use super::*;
+    use crate::http::message::chunks::Length;
+    use crate::http::message::refusal::Media;
 
     fn routes(patterns: &[(&str, &str)]) -> Routes {
         let route = |(method, pattern): &(&str, &str)| {

@@ -1,15 +1,14 @@
 //! What a handler sees of a request.
 
-use super::form;
-use super::head::Head;
-use super::routes::Endpoint;
+use crate::http::message::form;
+use crate::http::message::head::Head;
 use crate::net::{Address, Conn, ConnId, ConnRef};
 use core::fmt;
 use matchit::Params;
 use std::borrow::Cow;
 
 /// The parts of a path that stand for names in a pattern.
-pub(super) struct PathParams<'r, 'p> {
+pub(crate) struct PathParams<'r, 'p> {
     found: Params<'r, 'p>,
     /// What they are decoded, in order. Empty if the path is not encoded.
     decoded: Vec<String>,
@@ -18,7 +17,7 @@ pub(super) struct PathParams<'r, 'p> {
 impl<'r, 'p> PathParams<'r, 'p> {
     /// None: one of them is no text.
     #[inline]
-    pub(super) fn decode(found: Params<'r, 'p>, path: &str) -> Option<Self> {
+    pub(crate) fn decode(found: Params<'r, 'p>, path: &str) -> Option<Self> {
         let decoded = match path.contains('%') {
             true => found.iter().map(|(_, value)| decoded(value)).collect::<Option<_>>()?,
             false => Vec::new(),
@@ -26,7 +25,7 @@ impl<'r, 'p> PathParams<'r, 'p> {
         Some(Self { found, decoded })
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let mut decoded = self.decoded.iter();
         let pair = move |(name, value)| (name, decoded.next().map_or(value, String::as_str));
         self.found.iter().map(pair)
@@ -72,12 +71,13 @@ fn decoded(text: &str) -> Option<String> {
 /// # }
 /// ```
 pub struct Request<'a> {
-    pub(super) head: &'a Head<'a, 'a>,
+    pub(crate) head: &'a Head<'a, 'a>,
     /// None: the route's pattern has none.
-    pub(super) params: Option<&'a PathParams<'a, 'a>>,
-    pub(super) body: &'a [u8],
-    pub(super) conn: &'a Conn,
-    pub(super) endpoint: &'a Endpoint,
+    pub(crate) params: Option<&'a PathParams<'a, 'a>>,
+    pub(crate) body: &'a [u8],
+    pub(crate) conn: &'a Conn,
+    /// That of the route.
+    pub(crate) pattern: &'a Option<String>,
 }
 
 impl<'a> Request<'a> {
@@ -105,7 +105,7 @@ impl<'a> Request<'a> {
     /// The names and values of the query, decoded as a browser's form encodes them
     /// (`application/x-www-form-urlencoded`): `+` is a space, and what is percent-encoded is decoded. A pair
     /// without `=` has an empty value. What is not UTF-8 is replaced by U+FFFD. There are no more than the
-    /// target has room for ([`max_target`](super::HttpBuilder::max_target)).
+    /// target has room for ([`max_target`](crate::http::HttpBuilder::max_target)).
     ///
     /// ```no_run
     /// # use paceline::http::{Request, Response};
@@ -120,10 +120,10 @@ impl<'a> Request<'a> {
         form::pairs(self.query().unwrap_or_default())
     }
 
-    /// The pattern of the route that it came by, as it was told: `/hello/{name}`. None: no route has taken it,
-    /// and it is a [fallback](super::HttpBuilder::fallback)'s, or a middleware sees it before that.
+    /// The pattern of the route that it came by, as it was set: `/hello/{name}`. None: no route has taken it,
+    /// and it is a [fallback](crate::http::HttpBuilder::fallback)'s, or a middleware sees it before that.
     pub fn pattern(&self) -> Option<&'a str> {
-        self.endpoint.pattern.as_deref()
+        self.pattern.as_deref()
     }
 
     /// The body as a value, from JSON. The `Content-Type` is not looked at.
@@ -204,7 +204,7 @@ impl fmt::Debug for Request<'_> {
 }
 
 /// What takes the body of a request as it comes. Made by the factory of a route
-/// ([`route_streaming`](super::HttpBuilder::route_streaming)), which has been given the response.
+/// ([`route_streaming`](crate::http::HttpBuilder::route_streaming)), which has been given the response.
 pub trait RequestBody: Send + 'static {
     /// A part of the body. Answers how many bytes of it were taken, from the front. The rest is shown
     /// again after [`ConnRef::resume`]; until then nothing is read from the connection.

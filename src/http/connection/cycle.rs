@@ -15,60 +15,24 @@
 //! part of it here as unconsumed input, the rest in the kernel and at the peer. So answers are in order
 //! and memory is bounded. All that is counted is counted here, by the thread that runs the connection.
 
-use super::chunks::{BodyReader, Piece};
-use super::exchange::{Exchange, Outcome};
-use super::head::{self, Head, Length, Parsed, Refusal};
-use super::request::{Request, RequestBody};
-use super::response::{Asked, Offer, Response, refuse};
-use super::routes::{Found, Route, WholeHandler};
-use super::server::HttpService;
-use super::stats::{Abort, Tally};
+use super::hook::Hook;
+use super::incoming::{Collect, Feed, Incoming};
+use crate::http::exchange::exchange::{Exchange, Outcome};
+use crate::http::exchange::flags::{Offer, RequestFlags};
+use crate::http::exchange::request::Request;
+use crate::http::exchange::response::{Response, refuse};
+use crate::http::message::chunks::{Length, Piece};
+use crate::http::message::head::{self, Head, Parsed};
+use crate::http::message::refusal::Refusal;
+use crate::http::service::routes::{Found, Route, StreamingFactory, WholeHandler};
+use crate::http::telemetry::counters::Abort;
 use crate::net::stream::output_buffer::End;
 use crate::net::{Accept, Conn, ConnHandler, Reason, Timeout, TimeoutAction};
-use core::cell::Cell;
-use core::ops::Deref;
-use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// A body on its way in.
-struct Incoming {
-    reader: BodyReader,
-    /// Bytes of data that were taken.
-    total: u64,
-    /// Of them, those since its rate was looked at last.
-    lately: u64,
-    /// Whoever takes it has held it back since then.
-    held: bool,
-}
-
-impl Incoming {
-    fn new(length: Length) -> Self {
-        Self { reader: BodyReader::new(length), total: 0, lately: 0, held: false }
-    }
-
-    fn took(&mut self, count: usize) {
-        self.reader.took(count);
-        self.total += count as u64;
-        self.lately += count as u64;
-    }
-}
-
-/// A request whose body is not whole.
-struct Collect {
-    incoming: Incoming,
-    head: Vec<u8>,
-    body: Vec<u8>,
-}
-
-/// A request whose body somebody takes as it comes.
-struct Feed {
-    incoming: Incoming,
-    to: Box<dyn RequestBody>,
-}
-
 /// See the head of the file.
-enum Stage {
+pub(crate) enum Stage {
     Head,
     Collect(Box<Collect>),
     Feed(Box<Feed>),
@@ -81,9 +45,9 @@ enum Stage {
 }
 
 /// How much of the bytes was taken, and whether there may be more to do with the rest.
-struct Step {
-    taken: usize,
-    goes_on: bool,
+pub(crate) struct Step {
+    pub(crate) taken: usize,
+    pub(crate) goes_on: bool,
 }
 
 impl Step {
@@ -93,145 +57,6 @@ impl Step {
 
     fn wait(taken: usize) -> Self {
         Self { taken, goes_on: false }
-    }
-}
-
-/// The service, and what a hook of the connection has counted for it so far. That is entered in the
-/// books when the hook ends, before its answers leave, and not request by request: many may come with
-/// one read.
-struct Hook<'s> {
-    service: &'s HttpService,
-    tally: Cell<Tally>,
-}
-
-impl<'s> Hook<'s> {
-    #[inline]
-    fn of(service: &'s HttpService) -> Self {
-        Self { service, tally: Cell::default() }
-    }
-
-    #[inline]
-    fn tally(&self, count: impl FnOnce(&mut Tally)) {
-        let mut tally = self.tally.get();
-        count(&mut tally);
-        self.tally.set(tally);
-    }
-}
-
-impl Deref for Hook<'_> {
-    type Target = HttpService;
-
-    #[inline]
-    fn deref(&self) -> &HttpService {
-        self.service
-    }
-}
-
-impl Drop for Hook<'_> {
-    #[inline(always)] // It is a few instructions of each request.
-    fn drop(&mut self) {
-        self.service.books.add(self.tally.get());
-    }
-}
-
-/// The handler of a connection.
-pub(super) struct HttpConn {
-    service: Arc<HttpService>,
-    talk: Talk,
-}
-
-// What malloc(3) gives for this many bytes and no more: an idle connection takes up to 1 KiB.
-#[cfg(all(not(loom), target_pointer_width = "64"))]
-const _: () = assert!(size_of::<HttpConn>() <= 56);
-
-impl HttpConn {
-    pub(super) fn new(service: &Arc<HttpService>, conn: &Conn) -> Self {
-        let talk = Talk {
-            exchange: Arc::new(Exchange::new(Arc::clone(&conn.connection), Arc::clone(service))),
-            spare: None,
-            stage: Stage::Head,
-            asked: Asked::nothing(),
-            served: 0,
-            counted: false,
-            working: false,
-            partial: false,
-            last: false,
-        };
-        Self { service: Arc::clone(service), talk }
-    }
-}
-
-impl ConnHandler for HttpConn {
-    fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
-        let Self { service, talk } = self;
-        let service = &Hook::of(service);
-        let mut taken = 0;
-        loop {
-            let step = talk.step(service, conn, &bytes[taken..]);
-            taken += step.taken;
-            if !step.goes_on {
-                return taken;
-            }
-        }
-    }
-
-    fn finished(&mut self, conn: &Conn) {
-        if let Stage::Upgraded(handler) = &mut self.talk.stage {
-            return handler.finished(conn);
-        }
-        self.talk.peer_finished(&Hook::of(&self.service), conn);
-    }
-
-    fn writable(&mut self, conn: &Conn) {
-        if let Stage::Upgraded(handler) = &mut self.talk.stage {
-            return handler.writable(conn);
-        }
-        let service = &Hook::of(&self.service);
-        self.talk.call_writable(service, conn);
-        self.talk.look(service, conn);
-    }
-
-    fn written(&mut self, conn: &Conn, token: u64) {
-        if let Stage::Upgraded(handler) = &mut self.talk.stage {
-            handler.written(conn, token);
-        }
-    }
-
-    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> TimeoutAction {
-        if let Stage::Upgraded(handler) = &mut self.talk.stage {
-            return handler.timeout(conn, kind);
-        }
-        self.talk.timeout(&Hook::of(&self.service), conn, kind)
-    }
-
-    fn notified(&mut self, conn: &Conn) {
-        if let Stage::Upgraded(handler) = &mut self.talk.stage {
-            return handler.notified(conn);
-        }
-        let service = &Hook::of(&self.service);
-        if self.talk.exchange.take_due() {
-            self.talk.call_writable(service, conn);
-        }
-        self.talk.look(service, conn);
-    }
-
-    fn draining(&mut self, conn: &Conn) {
-        if let Stage::Upgraded(handler) = &mut self.talk.stage {
-            handler.draining(conn);
-        }
-    }
-
-    fn error(&mut self, conn: &Conn, kind: ErrorKind) {
-        if let Stage::Upgraded(handler) = &mut self.talk.stage {
-            handler.error(conn, kind);
-        }
-    }
-
-    fn close(&mut self, conn: &Conn, reason: Reason) {
-        self.talk.end(&Hook::of(&self.service), conn, reason);
-        if let Stage::Upgraded(handler) = &mut self.talk.stage {
-            handler.close(conn, reason);
-        }
     }
 }
 
@@ -248,14 +73,14 @@ fn pass_on(handler: &mut dyn ConnHandler, conn: &Conn, bytes: &[u8]) -> usize {
     handler.data(conn, bytes)
 }
 
-/// What one connection is about.
-struct Talk {
-    exchange: Arc<Exchange>,
+/// One request of a connection after another.
+pub(crate) struct RequestCycle {
+    pub(crate) exchange: Arc<Exchange>,
     /// The same, for the next response to hold.
     spare: Option<Arc<Exchange>>,
-    stage: Stage,
+    pub(crate) stage: Stage,
     /// By the request that is looked at.
-    asked: Asked,
+    flags: RequestFlags,
     /// Requests so far.
     served: u32,
     /// Counted as in work by the server.
@@ -268,9 +93,23 @@ struct Talk {
     last: bool,
 }
 
-impl Talk {
+impl RequestCycle {
+    pub(crate) fn new(exchange: Arc<Exchange>) -> Self {
+        Self {
+            exchange,
+            spare: None,
+            stage: Stage::Head,
+            flags: RequestFlags::nothing(),
+            served: 0,
+            counted: false,
+            working: false,
+            partial: false,
+            last: false,
+        }
+    }
+
     #[inline]
-    fn step(&mut self, service: &Hook<'_>, conn: &Conn, bytes: &[u8]) -> Step {
+    pub(crate) fn step(&mut self, service: &Hook<'_>, conn: &Conn, bytes: &[u8]) -> Step {
         match &mut self.stage {
             Stage::Head => self.head(service, conn, bytes),
             Stage::Collect(_) => self.collect(service, conn, bytes),
@@ -306,14 +145,14 @@ impl Talk {
             Parsed::Partial => {
                 // Empty lines are no request yet.
                 self.partial = !bytes.trim_ascii_start().is_empty();
-                self.asked = Asked::by_part(bytes);
+                self.flags = RequestFlags::by_part(bytes);
                 if self.partial {
                     self.note_part(service, bytes);
                 }
                 Step::wait(0)
             }
             Parsed::Refused(refusal) => {
-                self.asked = Asked::by_part(bytes);
+                self.flags = RequestFlags::by_part(bytes);
                 self.note_part(service, bytes);
                 self.refuse_head(service, conn, refusal);
                 Step::wait(bytes.len())
@@ -324,7 +163,7 @@ impl Talk {
     /// Bytes that are no request, or one that does not come.
     #[cold]
     fn refuse_head(&mut self, service: &Hook<'_>, conn: &Conn, refusal: Refusal) {
-        service.books.begun();
+        service.telemetry.counters.begun();
         self.exchange.begin();
         self.refuse_for_good(service, conn, refusal);
     }
@@ -342,7 +181,7 @@ impl Talk {
         service.tally(|tally| tally.begun += 1);
         self.served = self.served.saturating_add(1);
         let persists = head.persists && self.served < service.limits.keep_alive_requests;
-        self.asked = Asked::by(head, persists);
+        self.flags = RequestFlags::by(head, persists);
         self.exchange.begin();
         let mut params = None;
         let found = service.routes.find(head, &mut params);
@@ -357,7 +196,8 @@ impl Talk {
             }
             self.counted = true;
         }
-        let mut request = Request { head, params: params.as_ref(), body: &[], conn, endpoint };
+        let mut request =
+            Request { head, params: params.as_ref(), body: &[], conn, pattern: &endpoint.pattern };
         match (&endpoint.route, head.body) {
             (Route::Whole(_), Length::Known(length)) if length > service.limits.max_body as u64 => {
                 self.note(service, head);
@@ -375,7 +215,7 @@ impl Talk {
                 let collect = Collect { incoming, head: own.to_vec(), body: Vec::new() };
                 self.stage = Stage::Collect(Box::new(collect));
                 if head.awaits() {
-                    self.exchange.note_asked(self.asked.with_offer(Offer::Body));
+                    self.exchange.note_flags(self.flags.with_offer(Offer::Body));
                     self.exchange.inside(|| self.exchange.ask_for_body());
                 }
                 self.await_body(service, conn);
@@ -390,9 +230,9 @@ impl Talk {
 
     #[inline(always)] // As `ran`.
     fn handle(&mut self, service: &Hook<'_>, handler: &WholeHandler, request: &Request<'_>) {
-        let response = Response::new(self.lend(), self.asked);
+        let response = Response::new(self.lend(), self.flags);
         // One that panics after it has sent its response away leaves nothing undone.
-        self.run_first(service, request, || handler(request, response));
+        self.run_first(request, || handler(request, response));
         match self.exchange.leave() {
             Some(outcome) => {
                 if let Outcome::Refused { .. } = outcome {
@@ -415,33 +255,23 @@ impl Talk {
 
     /// Runs the code of the user that is given the response. None: it panicked.
     #[inline]
-    fn run_first<R>(
-        &mut self,
-        service: &Hook<'_>,
-        request: &Request<'_>,
-        code: impl FnOnce() -> R,
-    ) -> Option<R> {
+    fn run_first<R>(&mut self, request: &Request<'_>, code: impl FnOnce() -> R) -> Option<R> {
         let ran = self.exchange.run_first(|| catch_unwind(AssertUnwindSafe(code)));
         if ran.is_err() {
             // It is told whether or not there is a log.
             self.exchange.trace(request.head.method, request.head.target);
         }
-        self.ran(service, request.conn, ran)
+        self.ran(request.conn, ran)
     }
 
     /// Runs other code of the user. None: it panicked.
-    fn run<R>(&mut self, service: &Hook<'_>, conn: &Conn, code: impl FnOnce() -> R) -> Option<R> {
+    fn run<R>(&mut self, conn: &Conn, code: impl FnOnce() -> R) -> Option<R> {
         let ran = self.exchange.run(|| catch_unwind(AssertUnwindSafe(code)));
-        self.ran(service, conn, ran)
+        self.ran(conn, ran)
     }
 
     #[inline(always)] // It is a few instructions of each request.
-    fn ran<R>(
-        &mut self,
-        service: &Hook<'_>,
-        conn: &Conn,
-        ran: std::thread::Result<R>,
-    ) -> Option<R> {
+    fn ran<R>(&mut self, conn: &Conn, ran: std::thread::Result<R>) -> Option<R> {
         conn.touched.set(true);
         if let Some(handed_back) = self.exchange.take_back() {
             self.spare = Some(handed_back);
@@ -450,7 +280,7 @@ impl Talk {
             Ok(value) => Some(value),
             Err(panic) => {
                 self.last = true;
-                service.panicked(panic, conn, &self.exchange);
+                self.exchange.count_panic(panic);
                 None
             }
         }
@@ -466,22 +296,22 @@ impl Talk {
         &mut self,
         service: &Hook<'_>,
         request: &Request<'_>,
-        factory: &super::routes::StreamingFactory,
+        factory: &StreamingFactory,
         refused: Option<(Refusal, &str)>,
     ) {
         let Request { head, conn, .. } = *request;
         // The body comes before another protocol may begin (RFC 9110, 7.8).
-        self.asked = self.asked.with_offer(match self.asked.offer() {
+        self.flags = self.flags.with_offer(match self.flags.offer() {
             _ if head.awaits() => Offer::Body,
             Offer::Upgrade if head.has_body() => Offer::Nothing,
             offer => offer,
         });
-        let mut response = Response::new(self.lend(), self.asked);
+        let mut response = Response::new(self.lend(), self.flags);
         if let Some((refusal, fields)) = refused {
             response = response.refused(refusal, fields);
         }
         conn.connection.await_resume();
-        let made = self.run_first(service, request, || factory(request, response));
+        let made = self.run_first(request, || factory(request, response));
         let answered = self.exchange.leave();
         if !matches!(answered, Some(Outcome::Answered { .. })) {
             self.note(service, head);
@@ -547,7 +377,13 @@ impl Talk {
             && let Route::Whole(handler) = &endpoint.route
         {
             let params = params.as_ref();
-            let request = Request { head: &head, params, body: &collect.body, conn, endpoint };
+            let request = Request {
+                head: &head,
+                params,
+                body: &collect.body,
+                conn,
+                pattern: &endpoint.pattern,
+            };
             self.handle(service, &**handler, &request);
         }
     }
@@ -565,7 +401,7 @@ impl Talk {
             Ok((framing, Piece::End)) => {
                 if let Stage::Feed(feed) = core::mem::replace(&mut self.stage, Stage::Head) {
                     conn.set_deadline(None);
-                    self.run(service, conn, || feed.to.end());
+                    self.run(conn, || feed.to.end());
                     match self.exchange.leave() {
                         Some(outcome) => self.conclude(service, conn, outcome),
                         None => self.wait_for_answer(service, conn),
@@ -586,7 +422,7 @@ impl Talk {
             return 0;
         };
         conn.connection.await_resume();
-        let ran = self.run(service, conn, || feed.to.data(data).min(data.len()));
+        let ran = self.run(conn, || feed.to.data(data).min(data.len()));
         let answered = self.exchange.leave();
         let taken = ran.unwrap_or(data.len());
         feed.incoming.took(taken);
@@ -635,7 +471,7 @@ impl Talk {
     }
 
     /// Whether what was in work is done.
-    fn look(&mut self, service: &Hook<'_>, conn: &Conn) {
+    pub(crate) fn look(&mut self, service: &Hook<'_>, conn: &Conn) {
         if let Stage::Work | Stage::Feed(_) = self.stage
             && let Some(outcome) = self.exchange.outcome()
         {
@@ -659,7 +495,7 @@ impl Talk {
     /// All that a request can have left.
     fn conclude_fully(&mut self, service: &Hook<'_>, conn: &Conn, outcome: Outcome) {
         self.end_work(service, outcome.is_answer());
-        self.count(service, conn, outcome, Abort::Closed);
+        self.count(service, outcome, Abort::Closed);
         let goes_on = match outcome {
             Outcome::Answered { closes, .. } => !closes,
             Outcome::Refused { closes, .. } => !closes && !conn.is_draining(),
@@ -698,9 +534,9 @@ impl Talk {
     }
 
     /// The output has room for more of a body.
-    fn call_writable(&mut self, service: &Hook<'_>, conn: &Conn) {
+    pub(crate) fn call_writable(&mut self, service: &Hook<'_>, conn: &Conn) {
         let Some(mut hook) = self.exchange.take_writable() else { return };
-        let ran = self.run(service, conn, &mut hook);
+        let ran = self.run(conn, &mut hook);
         self.exchange.leave();
         if ran.is_some() {
             return self.exchange.put_back_writable(hook);
@@ -778,7 +614,8 @@ impl Talk {
             self.counted = true;
         }
         if let Route::Streaming(factory) = &endpoint.route {
-            let request = Request { head, params: None, body: &[], conn, endpoint };
+            let request =
+                Request { head, params: None, body: &[], conn, pattern: &endpoint.pattern };
             self.stream(service, &request, &**factory, Some((refusal, fields)));
         }
         0
@@ -798,7 +635,7 @@ impl Talk {
         let too_long = matches!(head.body, Length::Known(length) if length > max);
         // The peer may or may not send a body that was not asked for.
         let uncertain = head.has_body() && (head.expects_continue || too_long);
-        self.asked = self.asked.persists_if(!uncertain);
+        self.flags = self.flags.persists_if(!uncertain);
         self.note(service, head);
         if let Some(true) = self.answer_with(service, conn, refusal, fields)
             && head.has_body()
@@ -812,7 +649,7 @@ impl Talk {
     /// Refuses, and closes.
     #[cold]
     fn refuse_for_good(&mut self, service: &Hook<'_>, conn: &Conn, refusal: Refusal) {
-        self.asked = self.asked.persists_if(false);
+        self.flags = self.flags.persists_if(false);
         self.answer_with(service, conn, refusal, "");
     }
 
@@ -825,21 +662,21 @@ impl Talk {
         fields: &str,
     ) -> Option<bool> {
         let exchange = &self.exchange;
-        let refused = exchange.inside(|| refuse(exchange, refusal, self.asked, fields.as_bytes()));
+        let refused = exchange.inside(|| refuse(exchange, refusal, self.flags, fields.as_bytes()));
         let outcome = exchange.outcome();
         conn.touched.set(true);
         self.end_work(service, refused.is_ok() || outcome.is_some_and(Outcome::is_answer));
         match (refused, outcome) {
             (Ok(closes), _) => {
-                service.refused(refusal, conn, &self.exchange);
-                self.tell(service, conn, Some(refusal.status()));
+                self.exchange.count_refusal(refusal);
+                self.exchange.report_end(Some(refusal.status()));
                 if closes {
                     self.close(conn);
                 }
                 return Some(!closes);
             }
             (Err(_), Some(outcome)) => {
-                self.count(service, conn, outcome, Abort::Closed);
+                self.count(service, outcome, Abort::Closed);
                 self.close(conn);
             }
             // Somebody is in the middle of an answer that is worth nothing now.
@@ -857,8 +694,8 @@ impl Talk {
     #[cold]
     fn abort(&mut self, service: &Hook<'_>, conn: &Conn, abort: Abort) {
         self.end_work(service, false);
-        service.books.aborted(abort);
-        self.tell(service, conn, None);
+        service.telemetry.counters.aborted(abort);
+        self.exchange.report_end(None);
         self.exchange.seal();
         self.stage = Stage::Over;
         conn.abort();
@@ -866,7 +703,12 @@ impl Talk {
 
     // --- times and ends --------------------------------------------------------------------------
 
-    fn timeout(&mut self, service: &Hook<'_>, conn: &Conn, kind: Timeout) -> TimeoutAction {
+    pub(crate) fn timeout(
+        &mut self,
+        service: &Hook<'_>,
+        conn: &Conn,
+        kind: Timeout,
+    ) -> TimeoutAction {
         match kind {
             Timeout::Deadline => self.look_at_rate(service, conn),
             Timeout::Read | Timeout::Idle if self.partial => {
@@ -904,14 +746,14 @@ impl Talk {
         }
     }
 
-    fn peer_finished(&mut self, service: &Hook<'_>, conn: &Conn) {
+    pub(crate) fn peer_finished(&mut self, service: &Hook<'_>, conn: &Conn) {
         match self.stage {
             // It gets its answer.
             Stage::Work => self.last = true,
             Stage::Collect(_) | Stage::Feed(_) => {
                 let outcome = self.exchange.outcome().unwrap_or(Outcome::Lost);
                 self.end_work(service, outcome.is_answer());
-                self.count(service, conn, outcome, Abort::Disconnected);
+                self.count(service, outcome, Abort::Disconnected);
                 self.exchange.seal();
                 self.close(conn);
             }
@@ -919,44 +761,36 @@ impl Talk {
         }
     }
 
-    fn end(&mut self, service: &Hook<'_>, conn: &Conn, reason: Reason) {
+    pub(crate) fn end(&mut self, service: &Hook<'_>, reason: Reason) {
         if self.working {
             let outcome = self.exchange.outcome().unwrap_or(Outcome::Lost);
             self.end_work(service, outcome.is_answer());
-            self.count(service, conn, outcome, Abort::by(reason));
+            self.count(service, outcome, Abort::by(reason));
         }
         self.exchange.end();
     }
 
     // --- what is told of them ---------------------------------------------------------------------
 
-    /// Enters a request's end in the books. `lost`: why its answer did not leave, if it did not.
-    fn count(&self, service: &Hook<'_>, conn: &Conn, outcome: Outcome, lost: Abort) {
+    /// Enters a request's end in the counters. `lost`: why its answer did not leave, if it did not.
+    fn count(&self, service: &Hook<'_>, outcome: Outcome, lost: Abort) {
         match outcome {
             Outcome::Answered { status: 200..=299, .. } => {
                 service.tally(|tally| tally.successful += 1);
             }
-            Outcome::Answered { status, .. } => service.books.answered(status),
-            Outcome::Upgraded => service.books.answered(101),
-            Outcome::Refused { refusal, .. } => service.refused(refusal, conn, &self.exchange),
-            Outcome::Unfinished => service.books.aborted(Abort::Unfinished),
-            Outcome::Lost => service.books.aborted(lost),
+            Outcome::Answered { status, .. } => service.telemetry.counters.answered(status),
+            Outcome::Upgraded => service.telemetry.counters.answered(101),
+            Outcome::Refused { refusal, .. } => self.exchange.count_refusal(refusal),
+            Outcome::Unfinished => service.telemetry.counters.aborted(Abort::Unfinished),
+            Outcome::Lost => service.telemetry.counters.aborted(lost),
         }
-        self.tell(service, conn, outcome.status());
-    }
-
-    /// Tells whoever wants to know of ends.
-    fn tell(&self, service: &Hook<'_>, conn: &Conn, status: Option<u16>) {
-        if let Some(hook) = &service.on_end {
-            let trace = self.exchange.take_trace();
-            service.tell(hook, conn, &self.exchange, trace, status);
-        }
+        self.exchange.report_end(outcome.status());
     }
 
     /// Notes what a request is, if that will be told.
     #[cold]
     fn note(&self, service: &Hook<'_>, head: &Head<'_, '_>) {
-        if service.notes() {
+        if service.telemetry.notes() {
             self.exchange.trace(head.method, head.target);
         }
     }
@@ -964,7 +798,7 @@ impl Talk {
     /// The same as far as it can be seen in bytes that are no whole or no good head.
     #[cold]
     fn note_part(&self, service: &Hook<'_>, bytes: &[u8]) {
-        if service.notes() {
+        if service.telemetry.notes() {
             let (method, target) = head::first_words(bytes, service.limits.head.target);
             self.exchange.trace(method, target);
         }

@@ -6,7 +6,7 @@
 //! Read as strictly as the head: a size is 1 to 16 hexadecimal digits, extensions are as their grammar
 //! says, every line ends with CR LF. What extensions and trailer fields say is dropped.
 
-use super::head::{Length, Refusal};
+use super::refusal::Refusal;
 
 /// Bytes that the line of a chunk's size may have, extensions and all.
 const MAX_LINE: u32 = 256;
@@ -21,9 +21,16 @@ const MAX_EXCESS: u64 = 16 << 10;
 /// Bytes that the trailer may have.
 const MAX_TRAILER: u32 = 8 << 10;
 
+/// How long a body is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Length {
+    Known(u64),
+    Chunked,
+}
+
 /// What comes next in a body.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) enum Piece<'a> {
+pub(crate) enum Piece<'a> {
     /// More must come.
     Partial,
     /// At least one byte.
@@ -34,14 +41,14 @@ pub(super) enum Piece<'a> {
 
 /// A body that is being read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum BodyReader {
+pub(crate) enum BodyReader {
     /// So many bytes are still to come.
     Known(u64),
     Chunked(Chunks),
 }
 
 impl BodyReader {
-    pub(super) fn new(length: Length) -> Self {
+    pub(crate) fn new(length: Length) -> Self {
         match length {
             Length::Known(bytes) => Self::Known(bytes),
             Length::Chunked => Self::Chunked(Chunks::default()),
@@ -49,7 +56,7 @@ impl BodyReader {
     }
 
     /// Takes framing from the front, and shows what follows it. Says how many bytes it took.
-    pub(super) fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<(usize, Piece<'a>), Refusal> {
+    pub(crate) fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<(usize, Piece<'a>), Refusal> {
         match self {
             Self::Known(0) => Ok((0, Piece::End)),
             Self::Known(left) => Ok((0, piece(bytes, *left))),
@@ -58,7 +65,7 @@ impl BodyReader {
     }
 
     /// So many bytes of the data shown last are taken.
-    pub(super) fn took(&mut self, count: usize) {
+    pub(crate) fn took(&mut self, count: usize) {
         match self {
             Self::Known(left) => *left -= count as u64,
             Self::Chunked(chunks) => chunks.took(count),
@@ -137,7 +144,7 @@ impl Extension {
 
 /// See the head of the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Chunks {
+pub(crate) struct Chunks {
     /// What is left of the chunk; before that, its size so far.
     left: u64,
     /// Bytes of the line, or of the trailer.
@@ -239,11 +246,11 @@ fn hexadecimal(digit: u8) -> u8 {
 }
 
 /// What a field's value may hold.
-pub(super) fn is_text(byte: u8) -> bool {
+pub(crate) fn is_text(byte: u8) -> bool {
     byte == b'\t' || byte >= b' ' && byte != 0x7f
 }
 
 /// What a field's name may hold.
-pub(super) fn is_token(byte: u8) -> bool {
+pub(crate) fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }

@@ -1,0 +1,101 @@
+//! The handler of an HTTP connection: hooks of the stream server, for the cycle of requests or an upgraded protocol.
+
+use super::cycle::{RequestCycle, Stage};
+use super::hook::Hook;
+use crate::http::exchange::exchange::Exchange;
+use crate::http::service::service::HttpService;
+use crate::net::{Conn, ConnHandler, Reason, Timeout, TimeoutAction};
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+/// The handler of a connection.
+pub(crate) struct HttpHandler {
+    service: Arc<HttpService>,
+    cycle: RequestCycle,
+}
+
+// What malloc(3) gives for this many bytes and no more: an idle connection takes up to 1 KiB.
+#[cfg(all(not(loom), target_pointer_width = "64"))]
+const _: () = assert!(size_of::<HttpHandler>() <= 56);
+
+impl HttpHandler {
+    pub(crate) fn new(service: &Arc<HttpService>, conn: &Conn) -> Self {
+        let telemetry = Arc::clone(&service.telemetry);
+        let exchange = Arc::new(Exchange::new(Arc::clone(&conn.connection), telemetry));
+        Self { service: Arc::clone(service), cycle: RequestCycle::new(exchange) }
+    }
+}
+
+impl ConnHandler for HttpHandler {
+    fn data(&mut self, conn: &Conn, bytes: &[u8]) -> usize {
+        let Self { service, cycle } = self;
+        let service = &Hook::of(service);
+        let mut taken = 0;
+        loop {
+            let step = cycle.step(service, conn, &bytes[taken..]);
+            taken += step.taken;
+            if !step.goes_on {
+                return taken;
+            }
+        }
+    }
+
+    fn finished(&mut self, conn: &Conn) {
+        if let Stage::Upgraded(handler) = &mut self.cycle.stage {
+            return handler.finished(conn);
+        }
+        self.cycle.peer_finished(&Hook::of(&self.service), conn);
+    }
+
+    fn writable(&mut self, conn: &Conn) {
+        if let Stage::Upgraded(handler) = &mut self.cycle.stage {
+            return handler.writable(conn);
+        }
+        let service = &Hook::of(&self.service);
+        self.cycle.call_writable(service, conn);
+        self.cycle.look(service, conn);
+    }
+
+    fn written(&mut self, conn: &Conn, token: u64) {
+        if let Stage::Upgraded(handler) = &mut self.cycle.stage {
+            handler.written(conn, token);
+        }
+    }
+
+    fn timeout(&mut self, conn: &Conn, kind: Timeout) -> TimeoutAction {
+        if let Stage::Upgraded(handler) = &mut self.cycle.stage {
+            return handler.timeout(conn, kind);
+        }
+        self.cycle.timeout(&Hook::of(&self.service), conn, kind)
+    }
+
+    fn notified(&mut self, conn: &Conn) {
+        if let Stage::Upgraded(handler) = &mut self.cycle.stage {
+            return handler.notified(conn);
+        }
+        let service = &Hook::of(&self.service);
+        if self.cycle.exchange.take_due() {
+            self.cycle.call_writable(service, conn);
+        }
+        self.cycle.look(service, conn);
+    }
+
+    fn draining(&mut self, conn: &Conn) {
+        if let Stage::Upgraded(handler) = &mut self.cycle.stage {
+            handler.draining(conn);
+        }
+    }
+
+    fn error(&mut self, conn: &Conn, kind: ErrorKind) {
+        if let Stage::Upgraded(handler) = &mut self.cycle.stage {
+            handler.error(conn, kind);
+        }
+    }
+
+    fn close(&mut self, conn: &Conn, reason: Reason) {
+        self.cycle.end(&Hook::of(&self.service), reason);
+        if let Stage::Upgraded(handler) = &mut self.cycle.stage {
+            handler.close(conn, reason);
+        }
+    }
+}
