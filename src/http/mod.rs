@@ -3,7 +3,7 @@
 //! ```text
 //!   bytes ──► head.rs: what is asked, how long is the body ──► routes.rs ──► the user's handler
 //!     │  └──► chunks.rs: where the body ends                                   │ Response
-//!     └── cycle.rs: one request at a time ◄── exchange.rs: answered? ◄─────────┘ (any thread)
+//!     └── cycle.rs: one request at a time ◄── exchange/: answered? ◄───────────┘ (any thread)
 //! ```
 //!
 //! | folder | idea |
@@ -22,20 +22,20 @@
 //! # What it rests on
 //!
 //! 1. **Judged from bytes alone.** Whether a head is good, and where a body ends, is decided by functions without
-//!    sockets (`head.rs`, `chunks.rs`); what lies beyond a limit has no say, so the judgement does not depend on
+//!    sockets (`message/head.rs`, `message/chunks.rs`); what lies beyond a limit has no say, so the judgement does not depend on
 //!    how the bytes came. Whatever two readers could understand differently is refused with 400, and the connection
 //!    closes.
 //! 2. **One request of a connection is in work at a time.** What is sent ahead waits unread, so answers are in
 //!    order, and a peer that asks without listening costs itself only.
 //! 3. **A response is a value.** Its holder completes it, on whatever thread; dropped, it is a 500. Failed, it is
-//!    one too, and the connection closes: as after a handler that panics, and counted as that. `exchange.rs` has
+//!    one too, and the connection closes: as after a handler that panics, and counted as that. `exchange/mod.rs` has
 //!    the word between it and the connection: answers from inside a run are gathered and leave together, others
 //!    write through and notify.
 //! 4. **One head leaves for each request**, though the library may answer in a handler's place.
 //! 5. **The counters balance**: begun = answered + refused + aborted + in work, each by cause.
 //!
 //! A connection in use adds to the formula above what it collects: a body up to `max_body`, twice while it grows,
-//! and its head. Its `max_unconsumed` is `max_head` + 128 KiB, unless its listener was told more, and it reads no
+//! and its head. Its `max_unconsumed` is `max_head` + 128 KiB, unless its listener has more, and it reads no
 //! request while its output presses, so a peer that asks and never reads has `high` and one answer in place of
 //! `max`: with the defaults up to 1 MiB, of which 250 KB have been seen. A head that never ends takes twice what
 //! has come of it.
@@ -51,7 +51,7 @@ mod telemetry;
 
 #[cfg(feature = "capi")]
 pub(crate) use self::{
-    exchange::exchange::is_inside_any,
+    exchange::is_inside_any,
     message::form::{decode, split},
     pulled::{Pulled, PulledRequest, Requests, Upload},
 };
@@ -63,5 +63,5 @@ pub use exchange::response::Response;
 pub use message::reading::fuzzing;
 pub use server::{Http, HttpBuilder};
 pub use service::middleware::Next;
+pub use telemetry::RequestEnd;
 pub use telemetry::stats::{Aborted, Answered, HttpStats, Refused};
-pub use telemetry::telemetry::RequestEnd;

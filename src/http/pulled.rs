@@ -14,11 +14,11 @@
 //! ```text
 //!             ask                 data: one part goes into the outbox
 //!   RESTING ───────► ASKED ─────────────────────────────────────────► RESTING
-//!      │               └──── the end ────► told, and over
-//!      └── the end: kept, and told when it is asked for      (data meanwhile: not taken; ask resumes)
+//!      │               └──── the end ────► reported, over
+//!      └── the end: kept, and reported when it is asked for  (data meanwhile: not taken; ask resumes)
 //! ```
 //!
-//! A peer that waits for `100 Continue` is told so when the host asks first.
+//! A peer that waits for `100 Continue` gets it when the host asks first.
 //!
 //! A host that has answered without reading on asks for nothing any more: `forget`, and what still
 //! comes is dropped, or limited, by the connection.
@@ -33,10 +33,10 @@
 //! | 5, 6 | how many parameters and headers there are |
 //! | 7 | where the body begins; it is the rest |
 
-use super::exchange::exchange::Exchange;
+use super::exchange::Exchange;
 use super::exchange::request::{Request, RequestBody};
 use super::exchange::response::Response;
-use super::telemetry::telemetry::RequestEnd;
+use super::telemetry::RequestEnd;
 use crate::error::Result;
 use crate::net::ConnRef;
 use crate::queue::Outbox;
@@ -202,7 +202,7 @@ struct UploadState {
     asked: bool,
     /// The end has come: whether the body was whole.
     ended: Option<bool>,
-    /// The host wants no more of it, or was told the end.
+    /// The host wants no more of it, or has had the end.
     over: bool,
 }
 
@@ -212,7 +212,7 @@ impl Upload {
         change(&mut self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
     }
 
-    /// The host wants what comes next. False: it was told the end, or wants nothing any more.
+    /// The host wants what comes next. False: it has had the end, or wants nothing any more.
     pub(crate) fn ask(&self) -> bool {
         let (goes_on, reported) = self.change(|state| {
             let reported = state.ended.filter(|_| !state.over);
@@ -223,7 +223,7 @@ impl Upload {
         });
         match reported {
             Some(is_whole) => drop(self.requests.outbox.put(Pulled::End(self.number, is_whole))),
-            // What was not taken is shown again. A connection that has ended told the end.
+            // What was not taken is shown again. A connection that has ended has reported that.
             None if goes_on => {
                 self.exchange.ask_for_body();
                 drop(self.conn.resume());

@@ -3,13 +3,13 @@
 use super::connection::handler::HttpHandler;
 use super::exchange::request::{Request, RequestBody};
 use super::exchange::response::Response;
+use super::service::HttpService;
 use super::service::limits::{HttpLimits, of_outgoing};
 use super::service::middleware::{Middleware, Next};
 use super::service::routes::{Route, Routes, WholeHandler};
-use super::service::service::HttpService;
 use super::telemetry::counters::Counters;
 use super::telemetry::stats::HttpStats;
-use super::telemetry::telemetry::{EndHook, RequestEnd, Telemetry};
+use super::telemetry::{EndHook, RequestEnd, Telemetry};
 use crate::error::{Error, Result};
 use crate::net::server::settings::Protocol;
 use crate::net::stream::limits::{Limits, UNSET_SIZE, UNSET_TIME};
@@ -62,7 +62,7 @@ impl HttpBuilder {
     ///   [`head_timeout`](Self::head_timeout);
     /// - `max_requests` bounds requests in work on its connections, beyond the [`max_requests`](Self::max_requests)
     ///   of all; what other protocols [admit](crate::net::Conn::admit) on them after an upgrade counts, too;
-    /// - `max_unconsumed` is [`max_head`](Self::max_head) + 128 KiB if it is not told, which is also the
+    /// - `max_unconsumed` is [`max_head`](Self::max_head) + 128 KiB if it is not set, which is also the
     ///   least that it may be;
     /// - `busy` is an error, since a request beyond the maximum is answered with 503.
     pub fn listen(mut self, place: impl Into<Listen>) -> Self {
@@ -71,7 +71,7 @@ impl HttpBuilder {
     }
 
     /// Settings of the stream server beneath, under their names there: defaults of its listeners, which
-    /// are then as told at [`listen`](Self::listen), and of outgoing connections. To tell it an
+    /// are then as described at [`listen`](Self::listen), and of outgoing connections. To set an
     /// `idle_timeout` or a `read_timeout` is an error: they are called
     /// [`keep_alive_timeout`](Self::keep_alive_timeout) and [`head_timeout`](Self::head_timeout) here, and
     /// are not for outgoing connections, which have [their own](ServerBuilder::outgoing).
@@ -132,8 +132,8 @@ impl HttpBuilder {
     }
 
     /// Calls this function around the handler of every request that has a whole head: of all routes, whichever was
-    /// told first, of requests that no route takes (404, 405), and of what the library answers to OPTIONS.
-    /// Several are called in the order in which they were told, each around all that follow.
+    /// set first, of requests that no route takes (404, 405), and of what the library answers to OPTIONS.
+    /// Several are called in the order in which they were set, each around all that follow.
     ///
     /// The function goes on by [`Next::run`], with the response that it was given, to which it may have added
     /// headers: they are sent with every answer, errors of the server included. `run` returns when the handler
@@ -177,7 +177,7 @@ impl HttpBuilder {
     /// Requests that no route takes go to this handler, without their body, which is dropped. The response has the
     /// status that they would get otherwise, 404, 405 (with `Allow`), 501, or 400 for a parameter that cannot be
     /// decoded: [`Response::error`] answers as the server does, and [`Response::status`] sets another status. The last
-    /// fallback that was told is the one.
+    /// fallback that was set is the one.
     pub fn fallback<R>(
         mut self,
         handler: impl Fn(&Request<'_>, Response) -> R + Send + Sync + 'static,
@@ -192,7 +192,7 @@ impl HttpBuilder {
     ///
     /// It runs on a thread of the pool, in the connection's run, which waits for it. One that panics is counted
     /// ([`HttpStats::panics`]), and changes nothing else. With it, all requests are counted as
-    /// [in work](HttpStats::in_work) from their beginning. The last function that was told is the one.
+    /// [in work](HttpStats::in_work) from their beginning. The last function that was set is the one.
     pub fn on_end(mut self, hook: impl Fn(&RequestEnd<'_>) + Send + Sync + 'static) -> Self {
         self.on_end = Some(Box::new(hook));
         self

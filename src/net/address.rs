@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 #[non_exhaustive]
 pub enum Address {
-    /// TCP over IPv4 or IPv6. `[::]` takes IPv4 too, unless the server was told `v6_only`.
+    /// TCP over IPv4 or IPv6. `[::]` takes IPv4 too, unless `v6_only` is set.
     Tcp(SocketAddr),
     /// A Unix socket in the file system: a path of 1 to 107 bytes without a zero byte.
     Unix(PathBuf),
@@ -219,10 +219,10 @@ mod tests {
             match (Address::of(&address), expected) {
                 (Ok(_), None) => assert!(is_formed, "{address}"),
                 (Err(error), Some(expected)) => {
-                    let told = error.to_string();
+                    let text = error.to_string();
                     assert!(
-                        matches!(error, Error::Invalid { .. }) && told.ends_with(expected),
-                        "{told}"
+                        matches!(error, Error::Invalid { .. }) && text.ends_with(expected),
+                        "{text}"
                     );
                 }
                 (other, _) => panic!("{address}: {other:?}"),

@@ -41,7 +41,7 @@ impl Calls {
     pub(crate) const ABORT: Calls = Calls(1 << 4);
     /// Close at once: the drain's time is over.
     pub(crate) const CUT: Calls = Calls(1 << 5);
-    /// Its handler is to be told that something has happened elsewhere.
+    /// Its `notified` hook is to be called.
     pub(crate) const NOTIFY: Calls = Calls(1 << 6);
 
     pub(crate) fn has(self, other: Calls) -> bool {

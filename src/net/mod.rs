@@ -17,7 +17,7 @@
 //! | `stream/filter.rs` | what turns the bytes of a connection, as TLS does |
 //! | `stream/origin.rs`, `stream/stats.rs` | where connections come from, and what is counted there |
 //! | `stream/service.rs` | what the listeners and connections of one server share |
-//! | `server/server.rs`, `server/listener.rs` | start and drain; accepting, refusing, waiting for descriptors |
+//! | `server/mod.rs`, `server/listener.rs` | start and drain; accepting, refusing, waiting for descriptors |
 //! | `server/settings.rs` | settings of a server, of each of its listeners and of its outgoing connections |
 //! | `server/inherited.rs` | sockets that a supervisor has opened |
 //! | `server/pulled.rs` | hooks as events, for hosts that cannot be called back |

@@ -203,7 +203,7 @@ fn an_answer_may_come_from_another_thread_and_later_requests_wait() {
                 "GET /later HTTP/1.1\r\nHost: h\r\n\r\nGET /hello/a HTTP/1.1\r\nHost: h\r\n\r\n",
             );
             let response = take(&kept);
-            // The books are settled when the handler has returned.
+            // The counters are settled when the handler has returned.
             until_stats(&server, "the first", |stats| stats.begun > 2 * round);
             assert_eq!(server.stats().begun, 2 * round + 1, "the second one waits");
             response.text("at last").unwrap();

@@ -111,7 +111,7 @@ fn curl_gets_what_it_asks_for() {
     }
 }
 
-/// Goal: real load, and the books balance.
+/// Goal: real load, and the counters balance.
 #[test]
 fn wrk_is_served() {
     let _guard = hang_guard();

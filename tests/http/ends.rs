@@ -1,4 +1,4 @@
-//! Panics, maxima, other protocols, drains, and the books.
+//! Panics, maxima, other protocols, drains, and the counters.
 
 use crate::common::{
     Count, Gate, LONG, Random, finish, hang_guard, in_child, limit, quiet_panic, until,
@@ -252,7 +252,7 @@ fn requests_beyond_the_maximum_are_told_that_it_is_busy() {
     }
 }
 
-/// Goal: a listener's maximum of requests is its own, beside the server's, in its books too. Method: three
+/// Goal: a listener's maximum of requests is its own, beside the server's, in its counters too. Method: three
 /// listeners, one with the default of the stream server beneath, one that says otherwise, and one of
 /// which the server's maximum is the lower; requests that stay in work, and are answered then.
 #[test]
@@ -837,7 +837,7 @@ fn an_answer_that_nobody_takes_has_timed_out() {
     }
 }
 
-/// Goal: whatever ends requests, the books balance. Method: clients that go away, send too little, send
+/// Goal: whatever ends requests, the counters balance. Method: clients that go away, send too little, send
 /// nonsense or wait for answers that nobody gives, and then a pool that ends under all of them.
 #[test]
 fn the_books_balance_whatever_happens() {

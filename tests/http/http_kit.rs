@@ -190,7 +190,7 @@ pub fn serve(
     (server, address)
 }
 
-/// Drains, and the books must balance with nothing left.
+/// Drains, and the counters must balance with nothing left.
 #[track_caller]
 pub fn end(server: &Http) -> HttpStats {
     assert!(server.drain(LONG), "{:?}", server.stats());
@@ -205,7 +205,7 @@ pub fn balanced(server: &Http) -> HttpStats {
     stats
 }
 
-/// Waits until the books say so.
+/// Waits until the counters say so.
 #[track_caller]
 pub fn until_stats(server: &Http, what: &str, condition: impl Fn(&HttpStats) -> bool) {
     until(what, || condition(&server.stats()));

@@ -1,5 +1,5 @@
 //! Everything at once, from everywhere: whatever is called in whatever order, every handler is closed
-//! once, the books balance, and nobody hangs.
+//! once, the counters balance, and nobody hangs.
 
 use crate::common::{Count, LONG, Random, finish, hang_guard, in_child, open_descriptors, until};
 use crate::kit::*;

@@ -665,7 +665,7 @@ fn a_thousand_that_never_read_cost_the_healthy_nothing() {
 }
 
 /// Goal: a pool without room for more handles ends connections at once, and goes on. Method: more
-/// clients than the smallest pool has handles; each is served or sees the end, as the books say.
+/// clients than the smallest pool has handles; each is served or sees the end, as the counters say.
 #[test]
 fn a_pool_without_room_ends_connections_at_once() {
     const MANY: usize = 1100;

@@ -293,7 +293,7 @@ pub fn echo(
     (builder.serve(move |_| Echo(inner.clone())).unwrap(), log)
 }
 
-/// Drains, and the books must balance with nothing left.
+/// Drains, and the counters must balance with nothing left.
 #[track_caller]
 pub fn end(server: &Server) -> ServerStats {
     let report = server.drain(LONG);

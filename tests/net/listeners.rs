@@ -1,4 +1,4 @@
-//! Each listener has settings and books of its own.
+//! Each listener has settings and counters of its own.
 
 use crate::common::{Count, hang_guard, in_child, until};
 use crate::kit::*;

@@ -415,11 +415,11 @@ fn a_server_that_is_dropped_takes_its_events_along() {
         while held.len() < 10 {
             held.push(next(&server));
         }
-        let books = server.server().clone();
+        let counters = server.server().clone();
         drop(server);
         // Somebody else has the stream server still, but its connections have no host any more.
         drop(held);
-        end(&books);
+        end(&counters);
         drop(clients);
         finish(&pool);
     }
@@ -635,7 +635,7 @@ fn the_end_of_its_pool_is_told_without_listeners() {
 }
 
 /// Goal: with several host threads, batches, and answers that consume as they like, every byte comes
-/// back once and in order, and the books balance. Method: echo what is consumed; what is not comes
+/// back once and in order, and the counters balance. Method: echo what is consumed; what is not comes
 /// again with the next bytes, and at the end all is consumed.
 #[test]
 fn many_threads_and_clients_lose_nothing() {
@@ -745,7 +745,7 @@ fn requests_of_pulled_connections_are_admitted() {
         let pool = pool(2);
         let server =
             pulled(&pool, kind, Wanted::NONE, |builder| builder.max_requests(1).busy("busy"));
-        let books = || {
+        let counters = || {
             let stats = server.server().stats();
             (stats.requests, stats.answered, stats.requests_aborted, stats.busy, stats.in_work)
         };
@@ -757,7 +757,7 @@ fn requests_of_pulled_connections_are_admitted() {
         assert!(data.admit().is_none());
         client.expect("busy");
         drop(data);
-        assert_eq!(books(), (1, 0, 0, 1, 1));
+        assert_eq!(counters(), (1, 0, 0, 1, 1));
         // Long after its event.
         first.conn().write(b"answer").unwrap();
         first.answered();
@@ -767,7 +767,7 @@ fn requests_of_pulled_connections_are_admitted() {
         drop(data.admit().unwrap());
         let last = data.admit().unwrap();
         drop(data);
-        assert_eq!(books(), (3, 1, 1, 1, 1));
+        assert_eq!(counters(), (3, 1, 1, 1, 1));
         let draining = {
             let server = server.clone();
             thread::spawn(move || server.server().drain(PATIENCE))
@@ -779,7 +779,7 @@ fn requests_of_pulled_connections_are_admitted() {
         last.answered();
         assert_eq!(client.rest(), b"last");
         assert!(draining.join().unwrap().drained);
-        assert_eq!(books(), (3, 2, 1, 1, 0));
+        assert_eq!(counters(), (3, 2, 1, 1, 0));
         finish(&pool);
     }
 }

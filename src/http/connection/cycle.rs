@@ -17,10 +17,10 @@
 
 use super::hook::Hook;
 use super::incoming::{Collect, Feed, Incoming};
-use crate::http::exchange::exchange::{Exchange, Outcome};
 use crate::http::exchange::flags::{Offer, RequestFlags};
 use crate::http::exchange::request::Request;
 use crate::http::exchange::response::{Response, refuse};
+use crate::http::exchange::{Exchange, Outcome};
 use crate::http::message::chunks::{Length, Piece};
 use crate::http::message::head::{self, Head, Parsed};
 use crate::http::message::refusal::Refusal;
@@ -258,7 +258,7 @@ impl RequestCycle {
     fn run_first<R>(&mut self, request: &Request<'_>, code: impl FnOnce() -> R) -> Option<R> {
         let ran = self.exchange.run_first(|| catch_unwind(AssertUnwindSafe(code)));
         if ran.is_err() {
-            // It is told whether or not there is a log.
+            // It is reported whether or not there is a log.
             self.exchange.trace(request.head.method, request.head.target);
         }
         self.ran(request.conn, ran)
@@ -770,7 +770,7 @@ impl RequestCycle {
         self.exchange.end();
     }
 
-    // --- what is told of them ---------------------------------------------------------------------
+    // --- counts and reports ----------------------------------------------------------------------
 
     /// Enters a request's end in the counters. `lost`: why its answer did not leave, if it did not.
     fn count(&self, service: &Hook<'_>, outcome: Outcome, lost: Abort) {
@@ -787,7 +787,7 @@ impl RequestCycle {
         self.exchange.report_end(outcome.status());
     }
 
-    /// Notes what a request is, if that will be told.
+    /// Notes what a request is, if that will be reported.
     #[cold]
     fn note(&self, service: &Hook<'_>, head: &Head<'_, '_>) {
         if service.telemetry.notes() {

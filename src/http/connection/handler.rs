@@ -2,8 +2,8 @@
 
 use super::cycle::{RequestCycle, Stage};
 use super::hook::Hook;
-use crate::http::exchange::exchange::Exchange;
-use crate::http::service::service::HttpService;
+use crate::http::exchange::Exchange;
+use crate::http::service::HttpService;
 use crate::net::{Conn, ConnHandler, Reason, Timeout, TimeoutAction};
 use std::io::ErrorKind;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The count of what one hook of a connection has done.
 
-use crate::http::service::service::HttpService;
+use crate::http::service::HttpService;
 use crate::http::telemetry::counters::Tally;
 use core::cell::Cell;
 use core::ops::Deref;

@@ -1,6 +1,6 @@
 //! The body of an answer that is written piece by piece.
 
-use super::exchange::{Exchange, Outcome, Pieces};
+use super::{Exchange, Outcome, Pieces};
 use crate::error::{Error, Result};
 use crate::http::message::answer_head::{Framing, chunk_line};
 use crate::net::{ConnRef, WriteStatus};

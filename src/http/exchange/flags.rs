@@ -14,7 +14,7 @@ pub(crate) enum Offer {
     Nothing,
     /// Speak another protocol.
     Upgrade,
-    /// Send the body, when it is told to (`100 Continue`), which it was not yet.
+    /// Send the body, after `100 Continue`, which was not sent yet.
     Body,
 }
 
@@ -80,7 +80,7 @@ impl RequestFlags {
         Self(self.0 & !(Self::UPGRADE | Self::BODY) | bits)
     }
 
-    /// How it wants to be told of an error.
+    /// The form in which it wants an error.
     pub(crate) fn media(self) -> Media {
         match self.0 >> Self::MEDIA & 3 {
             0 => Media::Text,

@@ -138,7 +138,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// 0 or 1, of HTTP/1. A later minor version is served as 1 (RFC 9110, 2.5), and told as that.
+    /// 0 or 1, of HTTP/1. A later minor version is served as 1 (RFC 9110, 2.5), and counts as that.
     pub fn version(&self) -> u8 {
         self.head.is_1_1.into()
     }

@@ -1,8 +1,8 @@
 //! What a handler answers with: at once, later, or piece by piece.
 
 use super::body::Body;
-use super::exchange::{Exchange, Outcome, Pieces};
 use super::flags::{Offer, RequestFlags};
+use super::{Exchange, Outcome, Pieces};
 use crate::error::{Error, Result};
 use crate::http::message::answer_head::{AnswerHead, Framing, Lines, Persistence, error_page};
 use crate::http::message::chunks::{is_text, is_token};
@@ -383,7 +383,7 @@ impl Response {
         Ok(())
     }
 
-    /// Writes the head, and says whether it has told that the connection closes.
+    /// Writes the head, and says whether it says that the connection closes.
     fn start(&mut self, is_text: bool, framing: Framing, body: Payload<'_>) -> Result<bool> {
         if let Some(error) = self.draft.as_mut().and_then(|draft| draft.spoiled.take()) {
             return Err(*error);
@@ -567,7 +567,7 @@ fn check_field(name: &str, value: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Answers in a handler's place. Says whether it has told that the connection closes.
+/// Answers in a handler's place. Says whether it says that the connection closes.
 #[cold]
 pub(crate) fn refuse(
     exchange: &Exchange,

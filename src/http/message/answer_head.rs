@@ -13,7 +13,7 @@ const ROOM: usize = 192;
 /// A line of a date. It has one length, until the year 9999.
 const DATE: &[u8; 37] = b"Date: Sun, 06 Nov 1994 08:49:37 GMT\r\n";
 
-/// How the body's end is told.
+/// How the head announces the body's end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Framing {
     /// There is no body, and none is announced.
@@ -121,7 +121,7 @@ impl AnswerHead {
 /// The line of the date that it is now.
 fn date_line() -> [u8; DATE.len()] {
     thread_local! {
-        /// The line, and when its second is over, as [`clock::soon`] tells it. The clock of the system may
+        /// The line, and when its second is over, by [`clock::soon`]. The clock of the system may
         /// have been set meanwhile, which is seen then.
         static KEPT: Cell<(u64, [u8; DATE.len()])> = const { Cell::new((0, *DATE)) };
     }
@@ -231,7 +231,7 @@ fn reason(status: u16) -> &'static str {
     }
 }
 
-/// What a peer is told of an error, and the media type of that.
+/// What a peer is sent about an error, and the media type of that.
 #[cold]
 pub(crate) fn error_page(status: u16, media: Media) -> (&'static str, String) {
     let reason = reason(status);

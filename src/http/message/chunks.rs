@@ -219,7 +219,7 @@ impl Chunks {
         what
     }
 
-    /// A line is over, and the data that it tells of.
+    /// A line is over, and the data that it announces.
     fn weigh(&mut self) -> Result<(), Refusal> {
         let allowed = SPARED.saturating_add(self.left.saturating_mul(2));
         self.excess = (self.excess + u64::from(self.line)).saturating_sub(allowed);

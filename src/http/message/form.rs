@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn pairs_are_decoded() {
-        let told = |text| pairs(text).map(|(a, b)| format!("{a}>{b};")).collect::<String>();
+        let decoded = |text| pairs(text).map(|(a, b)| format!("{a}>{b};")).collect::<String>();
         for (text, expected) in [
             ("", ""),
             ("a=1&b=2", "a>1;b>2;"),
@@ -64,7 +64,7 @@ mod tests {
             ("a=%&b=%4&c=%zz&d=%4z%41", "a>%;b>%4;c>%zz;d>%4zA;"),
             ("a=%ff%C3&b=%00", "a>\u{fffd}\u{fffd};b>\0;"),
         ] {
-            assert_eq!(told(text), expected, "{text}");
+            assert_eq!(decoded(text), expected, "{text}");
         }
     }
 }

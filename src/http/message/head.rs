@@ -85,7 +85,7 @@ impl<'b> Head<'_, 'b> {
         self.body != Length::Known(0)
     }
 
-    /// The peer sends its body only when it is told to.
+    /// The peer sends its body only after `100 Continue`.
     pub(crate) fn awaits(&self) -> bool {
         self.expects_continue && self.has_body()
     }

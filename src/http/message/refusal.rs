@@ -2,7 +2,7 @@
 
 use crate::accept::preferred;
 
-/// Why the server answers in a handler's place, told by a status.
+/// Why the server answers in a handler's place, as a status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refusal {
     BadRequest,
@@ -63,7 +63,7 @@ impl Refusal {
     }
 }
 
-/// In which form a peer wants to be told of an error, as its Accept header says.
+/// In which form a peer wants an error, as its Accept header says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Media {
     Text,

@@ -49,7 +49,7 @@ impl HttpLimits {
         time("keep_alive_timeout", nanos(self.keep_alive_time))
     }
 
-    /// What listeners have where they are not told otherwise.
+    /// What listeners have where nothing else is set.
     pub(crate) fn of_listeners(&self, set: &Limits) -> Result<Limits> {
         must_be_unset("idle_timeout", set.idle, "keep_alive_timeout")?;
         must_be_unset("read_timeout", set.read, "head_timeout")?;
@@ -66,7 +66,7 @@ impl HttpLimits {
         self.head.bytes + BESIDE_HEAD
     }
 
-    /// What a listener was told, and cannot have.
+    /// An error for what is set on a listener, and cannot be.
     pub(crate) fn check_listener(&self, limits: &Limits) -> Result<()> {
         let least = self.least_unconsumed();
         if limits.max_unconsumed < least {

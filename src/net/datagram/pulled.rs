@@ -31,7 +31,7 @@ use std::sync::Arc;
 /// What a datagram weighs beside its bytes.
 const OVERHEAD: usize = 128;
 
-/// What has come to a socket: the hooks of a [`DatagramHandler`] as data. The end is told by
+/// What has come to a socket: the hooks of a [`DatagramHandler`] as data. The end is reported by
 /// [`PulledUdp::pull`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]

@@ -20,7 +20,7 @@
 //!
 //! 1. The socket is in its [`Port`] as long as it is open. Senders hold the lock for reading while
 //!    they send, and closing takes the socket out: afterwards nobody sends.
-//! 2. Of all that close, one is told that it did, and its call has a run (invariants of [`crate::net::calls`]).
+//! 2. Of all that close, one learns that it did, and its call has a run (invariants of [`crate::net::calls`]).
 //! 3. The descriptor is closed after the handler's `close`, with the [`Reader`]; only then does the
 //!    socket count as ended, and its port is free.
 //!
@@ -815,7 +815,7 @@ impl Core {
         }
     }
 
-    /// Closes, and asks for the run that tells the handler. False: it was closed already.
+    /// Closes, and asks for the run that calls the handler's `close`. False: it was closed already.
     fn end_by(&self, call: Calls) -> bool {
         let closed = !self.slot.is_forked() && self.port.close();
         if closed {
@@ -920,7 +920,7 @@ impl Reader {
             // What comes next brings another edge.
             Err(error) if error.kind() == ErrorKind::WouldBlock => self.readable = false,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => self.tell(&error),
+            Err(error) => self.report(&error),
         }
     }
 
@@ -942,7 +942,7 @@ impl Reader {
         }
     }
 
-    fn tell(&mut self, error: &io::Error) {
+    fn report(&mut self, error: &io::Error) {
         // Without memory, to try again at once would be to spin.
         self.readable = !socket::is_exhausted(error);
         self.own.core.errors.fetch_add(1, Relaxed);
@@ -954,7 +954,7 @@ impl Reader {
     fn end(&mut self, reason: Reason) {
         let Some(mut handler) = self.handler.take() else { return };
         self.own.core.port.close();
-        // No one is left to be told that one of them panicked. A destructor that panics while another panic unwinds
+        // There is no hook left to report a panic of these to. A destructor that panics while another panic unwinds
         // ends the process, so the handler is dropped by itself.
         let _panicked = contain(|| handler.close(&self.own, reason));
         let _panicked = contain(|| drop(handler));
@@ -1031,7 +1031,7 @@ mod tests {
             }
         };
         let what = "bytes of a socket's send buffer";
-        assert!(matches!(refused, Error::Full { what: told, .. } if told == what), "{refused}");
+        assert!(matches!(refused, Error::Full { what: full, .. } if full == what), "{refused}");
         let stats = socket.stats();
         assert_eq!((stats.sent, stats.sent_bytes, stats.refused), (sent, 1000 * sent, 1));
         let mut buffer = [0; 1000];
@@ -1052,8 +1052,8 @@ mod models {
     //!
     //! | race | fault | how it shows |
     //! |---|---|---|
-    //! | a datagram socket's end | the descriptor is used outside the lock, or the end told before it is closed | something is sent behind a close, or the port is not free |
-    //! |  | the end is told Relaxed, or to nobody | the port is not free; who waits sleeps for ever |
+    //! | a datagram socket's end | the descriptor is used outside the lock, or the end announced before it is closed | something is sent behind a close, or the port is not free |
+    //! |  | the end is stored Relaxed, or nobody is woken | the port is not free; who waits sleeps for ever |
     //! |  | closing says yes to both of two | one's reason is lost |
 
     use super::*;

@@ -3,7 +3,7 @@
 //! # The problem
 //!
 //! Hooks run on threads of the pool. A host with an interpreter's lock, or a loop that must stay in
-//! charge, wants what they would be told in batches, on threads of its own, and answers later. All
+//! charge, wants what they would be called with in batches, on threads of its own, and answers later. All
 //! the while a connection's events must come in order and to one thread at a time, and neither a slow
 //! host nor a fast peer may make memory grow.
 //!
@@ -46,7 +46,7 @@
 //! `hosted` changes under the ledger's lock. A run of the connection reads it without: it sees its own
 //! OUT and FULL; IDLE may come late, which matters to a drain alone, hence the barrier and the call.
 
-use super::server::Server;
+use super::Server;
 use super::settings::ServerBuilder;
 use crate::error::{Error, Result};
 use crate::net::address::ToAddress;
@@ -360,7 +360,7 @@ struct Host {
 
 // --- the ledger ------------------------------------------------------------------------------------
 
-/// What has happened to a connection and was not told yet.
+/// What has happened to a connection and was not reported yet.
 struct Ledger {
     wanted: Wanted,
     out: bool,
@@ -374,13 +374,13 @@ struct Ledger {
     /// A time was over, and the host has not said what is to be done.
     timing: bool,
     closed: Option<Reason>,
-    /// It is about to end: only the end is told any more.
+    /// It is about to end: only the end is reported any more.
     ending: bool,
     /// What the next notification brings the connection.
     answer: Option<Answer>,
 }
 
-/// What is told without anything to add.
+/// What is reported without anything to add.
 #[derive(Default)]
 struct Due {
     opened: bool,
@@ -396,7 +396,7 @@ enum Step {
     Emit(ConnEventKind, Vec<u8>),
     /// Have the connection run, and take its answer.
     Notify,
-    /// It has ended, and all was told.
+    /// It has ended, and all was reported.
     Leave,
     Rest,
 }
@@ -447,14 +447,14 @@ impl Ledger {
         self.go_on()
     }
 
-    /// The connection is to end like this. Until it has, nothing else is told.
+    /// The connection is to end like this. Until it has, nothing else is reported.
     fn end_by(&mut self, answer: Answer) {
         self.forget();
         self.ending = true;
         self.answer = Some(answer);
     }
 
-    /// Nothing is told any more but the end.
+    /// Nothing is reported any more but the end.
     fn forget(&mut self) {
         self.input = Vec::new();
         self.fresh = false;
@@ -634,7 +634,7 @@ impl Pulled {
         Self { peer: Arc::new(peer), wanted, closed: false }
     }
 
-    /// Something that is told if it is wanted.
+    /// Something that is reported if it is wanted.
     fn note(&self, conn: &Conn, kind: Wanted, note: impl FnOnce(&mut Ledger)) {
         if self.wanted.has(kind) {
             self.change(conn, |ledger| ledger.note(note));
@@ -715,27 +715,27 @@ impl Drop for Pulled {
 }
 
 /// The ledger is changed under a lock, so the races are those of *who comes first*: every order of
-/// hooks and completions, told to a ledger, tells all of it once and in order.
+/// hooks and completions, noted in a ledger, reports all of it once and in order.
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use ConnEventKind::{Closed, Data, Draining, Finished, Opened, TimedOut, Writable, Written};
 
-    /// What the ledger has told, and what it was left with.
+    /// What the ledger has reported, and what it was left with.
     struct Host {
         ledger: Ledger,
-        told: Vec<(ConnEventKind, Vec<u8>)>,
+        reported: Vec<(ConnEventKind, Vec<u8>)>,
         other: Vec<Step>,
     }
 
     impl Host {
         fn new(wanted: Wanted) -> Self {
-            Self { ledger: Ledger::new(wanted), told: Vec::new(), other: Vec::new() }
+            Self { ledger: Ledger::new(wanted), reported: Vec::new(), other: Vec::new() }
         }
 
         fn take(&mut self, step: Step) {
             match step {
-                Step::Emit(kind, bytes) => self.told.push((kind, bytes)),
+                Step::Emit(kind, bytes) => self.reported.push((kind, bytes)),
                 Step::Rest => {}
                 other => self.other.push(other),
             }
@@ -749,7 +749,7 @@ mod tests {
         /// The event that is out is completed, leaving so many bytes.
         fn complete(&mut self, left: usize) {
             assert!(self.ledger.out);
-            let (kind, bytes) = self.told.last().unwrap();
+            let (kind, bytes) = self.reported.last().unwrap();
             let step = match kind {
                 Closed(_) => Step::Leave,
                 _ => self.ledger.complete(bytes[bytes.len() - left..].to_vec()),
@@ -758,7 +758,7 @@ mod tests {
         }
 
         fn kinds(&self) -> Vec<ConnEventKind> {
-            self.told.iter().map(|(kind, _)| *kind).collect()
+            self.reported.iter().map(|(kind, _)| *kind).collect()
         }
     }
 
@@ -805,14 +805,14 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_told_in_order_and_the_rest_goes_back() {
+    fn bytes_are_reported_in_order_and_the_rest_goes_back() {
         let mut host = Host::new(Wanted::NONE);
         host.hook(|ledger| ledger.arrive(b"abc"));
         assert_eq!(host.ledger.hosted(), Hosted::Out);
         host.hook(|ledger| ledger.arrive(b"def"));
         assert_eq!(host.ledger.hosted(), Hosted::Full);
         host.complete(2);
-        assert_eq!(host.told.last().unwrap().1, b"bcdef");
+        assert_eq!(host.reported.last().unwrap().1, b"bcdef");
         assert_eq!(host.ledger.hosted(), Hosted::Out);
         host.complete(1);
         // It is on its way back: until then the connection has it to do.
@@ -823,12 +823,12 @@ mod tests {
         host.hook(|ledger| ledger.arrive(b"fg"));
         host.complete(1);
         host.hook(|ledger| ledger.arrive(b"h"));
-        assert_eq!(host.told.last().unwrap().1, b"gh");
+        assert_eq!(host.reported.last().unwrap().1, b"gh");
         assert_eq!(host.ledger.take_answer(), Answer::Nothing);
     }
 
     #[test]
-    fn a_connection_that_is_to_end_tells_nothing_but_its_end() {
+    fn a_connection_that_is_to_end_reports_nothing_but_its_end() {
         let mut host = Host::new(Wanted::ALL);
         host.hook(|ledger| ledger.note(|ledger| ledger.timeout = Some(Timeout::Idle)));
         host.hook(|ledger| ledger.arrive(b"late"));

@@ -1,15 +1,15 @@
 //! What a server is started with: its listeners, and the settings of each.
 //!
-//! Every setting of a connection is its listener's. What a [`ServerBuilder`] is told holds for every
-//! listener that was not told otherwise, and for outgoing connections, unless [`Outgoing`] says otherwise.
+//! Every setting of a connection is its listener's. A setting of a [`ServerBuilder`] holds for every
+//! listener that does not have its own, and for outgoing connections, unless [`Outgoing`] says otherwise.
 //!
 //! ```text
 //!   builder's ──► listeners' defaults ──► a Listen's changes   = the limits of that listener
 //!      └────────► an Outgoing's changes                        = the limits of outgoing connections
 //! ```
 
+use super::Server;
 use super::listener::Opened;
-use super::server::Server;
 use crate::error::{Error, Result};
 use crate::net::address::{Address, ToAddress};
 use crate::net::bounds::nanos;
@@ -27,7 +27,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 /// Settings of a server; see [`Server::builder`]. Those that a [`Listen`] has too are for listeners
-/// that do not have their own, in whatever order they are told, and for outgoing connections, which may
+/// that do not have their own, in whatever order they are set, and for outgoing connections, which may
 /// have [their own](Self::outgoing), too.
 #[must_use]
 pub struct ServerBuilder {
@@ -77,7 +77,7 @@ pub struct Outgoing {
 
 /// What a protocol on the stream server has to say about the limits of listeners.
 pub(crate) struct Protocol {
-    /// What they have where they were not told otherwise, in place of the server's.
+    /// What they have where nothing else is set, in place of the server's.
     pub(crate) defaults: Limits,
     /// An error that names the setting which cannot be so.
     pub(crate) check: Box<Check>,
@@ -133,8 +133,8 @@ impl ServerBuilder {
         self.listen(Listen::inherited(socket))
     }
 
-    /// Outgoing connections have these settings, in whatever order they are told, where they would have
-    /// the server's. Told twice, both hold, and of one setting the later.
+    /// Outgoing connections have these settings, in whatever order they are set, where they would have
+    /// the server's. Set twice, both hold, and of one setting the later.
     pub fn outgoing(mut self, settings: Outgoing) -> Self {
         self.outgoing.extend(settings.changes);
         self
@@ -311,7 +311,7 @@ macro_rules! settings_of_connections {
         }
 
         /// A connection on which nothing was sent or received for so long, at least 1 ms, and with no
-        /// request in work, has timed out; it is told up to 10 ms late. If only other threads write to it,
+        /// request in work, has timed out; `timeout` is called up to 10 ms late. If only other threads write to it,
         /// it may take twice as long. Default: never.
         ///
         /// A handler that answers later has to [admit](Conn::admit) the request: otherwise this time runs while
@@ -321,7 +321,7 @@ macro_rules! settings_of_connections {
         }
 
         /// The rest of a message of which a part was not consumed must come within this, at least
-        /// 1 ms, told up to 10 ms late, however much of it comes, and whoever notifies the connection,
+        /// 1 ms (`timeout` is called up to 10 ms late), however much of it comes, and whoever notifies the connection,
         /// meanwhile. After a pause it has all of its time again. Default: never.
         pub fn read_timeout(self, time: Duration) -> Self {
             self.set(move |limits| limits.read = nanos(time))
@@ -333,7 +333,7 @@ macro_rules! settings_of_connections {
             self.set(move |limits| limits.stall = nanos(time))
         }
 
-        /// How long a peer that was told the end may take to end too; what it sends meanwhile is
+        /// How long a peer that has been sent the end may take to end too; what it sends meanwhile is
         /// dropped. Without it, closing can destroy what was just sent. Default 2 s, 0: none.
         pub fn linger(self, time: Duration) -> Self {
             self.set(move |limits| limits.linger = nanos(time))

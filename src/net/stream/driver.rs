@@ -53,7 +53,7 @@ enum Phase {
     Connecting,
     New,
     Open,
-    /// Everything is sent, and the peer was told. It is read from, and what comes is dropped: a
+    /// Everything is sent, and the socket is shut down for writing. It is read from, and what comes is dropped: a
     /// descriptor that is closed with unread input makes the kernel send a reset, which can destroy
     /// what the peer has not read yet.
     Lingering,
@@ -80,7 +80,7 @@ pub(crate) struct Driver {
     draining: bool,
     /// What was not consumed is to be shown again, though nothing has come.
     again: bool,
-    /// The handler is to be told that it was notified.
+    /// The handler's `notified` is to be called.
     notified: bool,
     /// Something was queued at the last look: an edge for writing matters. (Data that arrive bring one
     /// along each time.) Another thread whose write leaves something in an empty queue calls.
@@ -98,7 +98,7 @@ pub(crate) struct Driver {
     alarm: Alarm,
     /// Since when nothing that is queued has moved, as the output said last; 0 while nothing is.
     still_since: u64,
-    /// The same, or when the handler was last told of it.
+    /// The same, or when the handler was last called for it.
     still: u64,
     /// Bytes that the output had accepted when that was last looked at.
     accepted: u64,
@@ -396,7 +396,7 @@ impl Driver {
 
     // --- output ----------------------------------------------------------------------------------
 
-    /// Flushes, and tells the handler what that has brought about, until nothing new comes of it.
+    /// Flushes, and calls the hooks for what that has brought about, until nothing new comes of it.
     fn attend_output(&mut self, mut unblock: bool) -> Result<(), Reason> {
         loop {
             let state = self.conn.flush_state(unblock);
@@ -452,7 +452,7 @@ impl Driver {
         }
     }
 
-    /// Everything is sent, and the peer has been told.
+    /// Everything is sent, and the socket was shut down for writing.
     fn linger(&mut self) -> Result<(), Reason> {
         if self.phase == Phase::Lingering {
             return Ok(());
@@ -537,7 +537,7 @@ impl Driver {
             Ok(0) => self.socket_ended(),
             Ok(count) => {
                 // A stream that gave less than it was asked for has no more: what comes later brings
-                // another edge (epoll(7)), unless that was the one that told of the end.
+                // another edge (epoll(7)), unless that was the one for the end.
                 self.readable = count == buffer.len() || self.ending;
                 if discards {
                     return Ok(());
@@ -718,7 +718,7 @@ impl Driver {
         let accepted = self.connection().output.lock().accepted();
         // Other threads write without telling the handler.
         let has_written = core::mem::replace(&mut self.accepted, accepted) != accepted;
-        // The time runs from the end of that on, of which nobody tells: so this looks again.
+        // The time runs from the end of that on, for which nothing calls: so this looks again.
         if self.phase == Phase::Open && (has_written || !self.may_idle()) {
             self.active = now;
         }

@@ -39,7 +39,7 @@ pub(crate) struct Limits {
     pub(crate) is_filtered: bool,
 }
 
-/// Stand for what was not told to a server whose protocol has defaults of its own. Nobody can tell them:
+/// Stand for what was not set on a server whose protocol has defaults of its own. They cannot be set:
 /// they are out of range.
 #[cfg(feature = "http")]
 pub(crate) const UNSET_TIME: u64 = 1;

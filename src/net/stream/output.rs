@@ -95,7 +95,7 @@ impl<W: Wire> SharedOutput<W> {
             if let Some(token) = token {
                 output.track(token);
             }
-            // A stall must be watched from its start, a tracked end be told, a failure be seen.
+            // A stall must be watched from its start, a tracked write be reported, a failure be seen.
             let state = output.state();
             let calls = state.tracked || state.broken.is_some() || before == 0 && state.queued > 0;
             Ok((state.queued, calls))
@@ -200,7 +200,7 @@ mod models {
     //! | calls of a connection | the call's bit set Relaxed | a run does not see what it was called for |
     //! | a full wire | what a send took of a write is queued once more | a byte leaves twice |
     //! | close against a write | a closed output still accepts | a write is accepted and goes nowhere |
-    //! | the end of an output | the end is told again at each flush, or before the last byte | it comes twice, or is not the last |
+    //! | the end of an output | the wire is finished again at each flush, or before the last byte | it comes twice, or is not the last |
 
     use super::*;
     use crate::net::stream::limits::Marks;
@@ -363,7 +363,7 @@ mod models {
         });
     }
 
-    /// Goal: the end is told once, after all that was accepted. Method: the handler closes while
+    /// Goal: the wire is finished once, after all that was accepted. Method: the handler closes while
     /// another thread writes.
     #[test]
     fn the_end_comes_once_and_last() {

@@ -31,7 +31,7 @@
 //! 2. Outside the lock, queued bytes of an open output have somebody who will flush them: the running
 //!    handler, or the edge that the kernel owes since the wire was full.
 //! 3. `queued` ≤ `max`: what would go beyond is refused as a whole.
-//! 4. Once it is to end, nothing is accepted any more; the end is told to the wire once, after the
+//! 4. Once it is to end, nothing is accepted any more; the wire is finished once, after the
 //!    last byte.
 //! 5. While blocked, the buffers of its own take up to 2 `queued` + 64 KiB.
 //! 6. `pressed` is set when `queued` exceeds `high`, and cleared, once, when it is at most `low`.
@@ -96,7 +96,7 @@ impl Chunk {
 pub(crate) enum End {
     /// It is not.
     Open,
-    /// After the last byte the peer is told that there are no more.
+    /// After the last byte the socket is shut down for writing.
     Finish,
     /// The same, and then the connection closes.
     Close,
@@ -114,7 +114,7 @@ pub(crate) enum Unwritten {
 pub(crate) struct OutputState {
     pub(crate) queued: usize,
     pub(crate) end: End,
-    /// The end has been told to the wire.
+    /// The wire has been finished.
     pub(crate) finished: bool,
     /// The queue fell to the low mark since this was last asked.
     pub(crate) fell: bool,
@@ -170,7 +170,7 @@ pub(crate) struct OutputBuffer<W> {
 #[derive(Default)]
 struct Rare {
     tail: VecDeque<Chunk>,
-    /// Positions in the stream, in order, and the tokens to tell when they have been sent.
+    /// Positions in the stream, in order, and the tokens to report when they have been sent.
     tracked: VecDeque<(u64, u64)>,
     /// Since when nothing has moved; 0 while nothing is queued.
     still_since: u64,
@@ -493,7 +493,7 @@ impl<W: Wire> OutputBuffer<W> {
         self.filter().map_or(Ok(()), |filter| filter.cut_off())
     }
 
-    /// The bytes accepted so far will be told of when they have been sent.
+    /// The bytes accepted so far will be reported when they have been sent.
     pub(crate) fn track(&mut self, token: u64) {
         let position = self.accepted;
         self.rare().tracked.push_back((position, token));
@@ -534,7 +534,7 @@ impl<W: Wire> OutputBuffer<W> {
         self.finish_if_due();
     }
 
-    /// Sends what was gathered. True: all of it has left, and there is nothing to be told of. Otherwise
+    /// Sends what was gathered. True: all of it has left, and there is nothing to report. Otherwise
     /// [`flush`](Self::flush) goes on.
     #[inline]
     pub(crate) fn send_plainly(&mut self) -> bool {
@@ -571,7 +571,7 @@ impl<W: Wire> OutputBuffer<W> {
         }
     }
 
-    /// The handler has been told that it fell.
+    /// The handler has been called since it fell.
     pub(crate) fn forget_fall(&mut self) {
         self.fell = false;
     }
@@ -956,7 +956,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
-        /// Goal: whatever ways bytes take, they come out as they went in, in bounds, and tokens are told
+        /// Goal: whatever ways bytes take, they come out as they went in, in bounds, and tokens are reported
         /// when theirs have. Method: against the obvious one, with any room at any time.
         #[test]
         fn bytes_come_out_as_they_went_in(steps in proptest::collection::vec(step(), 0..60)) {

@@ -200,9 +200,9 @@ impl Service {
         });
         if let Some(hook) = &self.on_exhausted {
             let source = io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(0));
-            let told = Error::os(format!("accept on {} for now", origin.address), source);
+            let reported = Error::os(format!("accept on {} for now", origin.address), source);
             // It goes on to listen, whatever the hook does.
-            let run = || hook(&told);
+            let run = || hook(&reported);
             match self.pool() {
                 Some(pool) => pool.shared().run_hook(run),
                 None => _ = contain(run),
@@ -376,7 +376,7 @@ impl Served for Service {
     }
 
     /// Listeners end here and now, unless they run: they may have found no thread to do so, and who waits at them is cut
-    /// off, and counted, as any connection. What waits for the server's end is told that it drains, so that it is over
+    /// off, and counted, as any connection. What waits for the server's end sees that it drains, so that it is over
     /// when all connections are gone.
     fn close(&self) {
         self.draining.store(true, Release);

@@ -56,7 +56,7 @@ fn prepare(socket: &Socket, address: &Address, limits: &Limits) -> io::Result<()
 /// put its own in that place meanwhile.
 pub(crate) struct OwnFile {
     path: PathBuf,
-    /// Device and number, which tell it from others of its name.
+    /// Device and number, by which it differs from others of its name.
     identity: (u64, u64),
 }
 

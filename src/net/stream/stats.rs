@@ -3,31 +3,31 @@
 
 use crate::net::address::Address;
 
-/// Connections that have ended, by [`Reason`](super::Reason).
+/// Connections that have ended, by [`Reason`](crate::net::Reason).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Closed {
-    /// [`Reason::Peer`].
+    /// [`Reason::Peer`](crate::net::Reason::Peer).
     pub peer: u64,
-    /// [`Reason::Local`].
+    /// [`Reason::Local`](crate::net::Reason::Local).
     pub local: u64,
-    /// [`Reason::Aborted`].
+    /// [`Reason::Aborted`](crate::net::Reason::Aborted).
     pub aborted: u64,
-    /// [`Reason::Refused`].
+    /// [`Reason::Refused`](crate::net::Reason::Refused).
     pub refused: u64,
-    /// [`Reason::TimedOut`].
+    /// [`Reason::TimedOut`](crate::net::Reason::TimedOut).
     pub timed_out: u64,
-    /// [`Reason::Failed`].
+    /// [`Reason::Failed`](crate::net::Reason::Failed).
     pub failed: u64,
-    /// [`Reason::Unconsumed`].
+    /// [`Reason::Unconsumed`](crate::net::Reason::Unconsumed).
     pub unconsumed: u64,
-    /// [`Reason::Panicked`].
+    /// [`Reason::Panicked`](crate::net::Reason::Panicked).
     pub panicked: u64,
-    /// [`Reason::Drained`].
+    /// [`Reason::Drained`](crate::net::Reason::Drained).
     pub drained: u64,
-    /// [`Reason::CutOff`].
+    /// [`Reason::CutOff`](crate::net::Reason::CutOff).
     pub cut_off: u64,
-    /// [`Reason::PoolEnded`].
+    /// [`Reason::PoolEnded`](crate::net::Reason::PoolEnded).
     pub pool_ended: u64,
 }
 
@@ -44,7 +44,7 @@ impl Closed {
 /// The counters of one listener. The fields mean what those of [`ServerStats`] do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "told once, where they are summed up")]
+#[allow(missing_docs, reason = "explained once, where they are summed up")]
 pub struct ListenerStats {
     /// Where it listens.
     pub address: Address,

@@ -38,7 +38,7 @@ pub enum Timeout {
     Read,
     /// The peer takes nothing of what is queued for it.
     Stall,
-    /// The handler's own: [`Conn::set_deadline`](super::Conn::set_deadline).
+    /// The handler's own: [`Conn::set_deadline`](crate::net::Conn::set_deadline).
     Deadline,
 }
 
@@ -48,7 +48,7 @@ pub enum TimeoutAction {
     /// Close at once, with [`Reason::TimedOut`].
     Close,
     /// Go on; the time begins anew, but a deadline is unset. Also the answer of a hook that has called
-    /// [`close`](super::Conn::close) to send a last message.
+    /// [`close`](crate::net::Conn::close) to send a last message.
     Keep,
 }
 
@@ -58,9 +58,9 @@ pub enum TimeoutAction {
 pub enum Reason {
     /// The peer had finished, and everything was sent.
     Peer,
-    /// [`close`](super::Conn::close), and everything was sent.
+    /// [`close`](crate::net::Conn::close), and everything was sent.
     Local,
-    /// [`abort`](super::Conn::abort): what was queued is lost.
+    /// [`abort`](crate::net::Conn::abort): what was queued is lost.
     Aborted,
     /// The handler did not want it.
     Refused,
