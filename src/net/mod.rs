@@ -21,7 +21,7 @@
 //! | `server/settings.rs` | settings of a server, of each of its listeners and of its outgoing connections |
 //! | `server/inherited.rs` | sockets that a supervisor has opened |
 //! | `server/pulled.rs` | hooks as events, for hosts that cannot be called back |
-//! | `datagram/socket.rs`, `datagram/pulled.rs` | datagrams, which have no connections; the same as data |
+//! | `datagram/` | datagrams, which have no connections; the same as data |
 //! | `framing.rs` | where a message ends: delimiter, fixed length, length in front |
 //! | `calls.rs`, `slot_ref.rs` | how other threads reach a handler that rests |
 //! | `address.rs`, `socket.rs`, `bounds.rs` | names, sockets, numbers |

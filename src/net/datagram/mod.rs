@@ -1,9 +1,9 @@
 //! Datagrams, which have no connections.
 
 mod pulled;
+mod settings;
 mod socket;
 
 pub use pulled::{PulledUdp, UdpEvent};
-pub use socket::{
-    Datagram, DatagramHandler, Datagrams, UdpBuilder, UdpReport, UdpSocket, UdpStats,
-};
+pub use settings::UdpBuilder;
+pub use socket::{Datagram, DatagramHandler, Datagrams, UdpReport, UdpSocket, UdpStats};

@@ -14,7 +14,8 @@
 //! 2. The outbox has one source, the handler: it is over when the handler has gone, and then what
 //!    arrived before is pulled still.
 
-use super::socket::{DatagramHandler, Datagrams, UdpBuilder, UdpSocket};
+use super::settings::UdpBuilder;
+use super::socket::{DatagramHandler, Datagrams, UdpSocket};
 use crate::error::{Error, Result};
 use crate::net::bounds::range;
 use crate::net::stream::status::Reason;

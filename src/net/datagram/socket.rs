@@ -31,8 +31,6 @@
 
 use crate::contain::contain;
 use crate::error::{Error, Result};
-use crate::net::address::ToAddress;
-use crate::net::bounds::range;
 use crate::net::calls::{CallWord, Calls};
 use crate::net::slot_ref::SlotRef;
 use crate::net::socket;
@@ -48,10 +46,9 @@ use core::any::Any;
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
-use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
+use socket2::{InterfaceIndexOrAddress, Socket};
 use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
@@ -67,7 +64,7 @@ const STALE: Error = Error::Stale { what: "socket" };
 
 /// What a datagram socket does. Its hooks never run on two threads at once; they run on threads of the
 /// pool, and should not block. To receive on several threads, open several sockets with
-/// [`reuse_port`](UdpBuilder::reuse_port).
+/// [`reuse_port`](super::UdpBuilder::reuse_port).
 ///
 /// A hook that panics closes its socket with [`Reason::Panicked`].
 pub trait DatagramHandler: Send + 'static {
@@ -187,238 +184,6 @@ pub struct UdpReport {
     pub stats: UdpStats,
 }
 
-// --- settings --------------------------------------------------------------------------------------
-
-/// Settings of a datagram socket; see [`UdpSocket::builder`].
-#[must_use]
-pub struct UdpBuilder {
-    pool: Pool,
-    source: Source,
-    peer: Option<Result<SocketAddr>>,
-    limits: Limits,
-}
-
-enum Source {
-    /// At the peer's family's unspecified address, if there is a peer.
-    Unbound,
-    Bind(Result<SocketAddr>),
-    Inherited(OwnedFd),
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Limits {
-    batch: usize,
-    max_datagram: usize,
-    v6_only: bool,
-    reuse_port: bool,
-    broadcast: bool,
-    multicast_loop: bool,
-    multicast_ttl: u32,
-    send_buffer: Option<usize>,
-    receive_buffer: Option<usize>,
-}
-
-impl UdpBuilder {
-    /// Receives here. Port 0 is a free port: [`UdpSocket::address`] tells which. A socket that sends
-    /// to a multicast group does so on the interface whose IPv4 address it is bound to.
-    pub fn bind(mut self, address: impl ToAddress) -> Self {
-        self.source = Source::Bind(ip(address));
-        self
-    }
-
-    /// A socket for datagrams that is bound already.
-    pub fn bind_to(mut self, socket: impl Into<OwnedFd>) -> Self {
-        self.source = Source::Inherited(socket.into());
-        self
-    }
-
-    /// Sends to this peer, and receives from nobody else.
-    pub fn connect(mut self, address: impl ToAddress) -> Self {
-        self.peer = Some(ip(address));
-        self
-    }
-
-    /// Datagrams received in one system call, 1 to 64. Default 32.
-    pub fn batch(mut self, datagrams: usize) -> Self {
-        self.limits.batch = datagrams;
-        self
-    }
-
-    /// Bytes received of a datagram, 1 to 65535; what is longer is truncated, and says so. The socket
-    /// has room for a batch of such, which costs memory where datagrams have been. Default 65535:
-    /// nothing is truncated.
-    pub fn max_datagram(mut self, bytes: usize) -> Self {
-        self.limits.max_datagram = bytes;
-        self
-    }
-
-    /// An IPv6 socket takes no IPv4. Default: `[::]` takes both.
-    pub fn v6_only(mut self, on: bool) -> Self {
-        self.limits.v6_only = on;
-        self
-    }
-
-    /// Several sockets may be bound to the same port; the kernel deals datagrams out by their source.
-    /// Default: no.
-    pub fn reuse_port(mut self, on: bool) -> Self {
-        self.limits.reuse_port = on;
-        self
-    }
-
-    /// May send to broadcast addresses. Default: no.
-    pub fn broadcast(mut self, on: bool) -> Self {
-        self.limits.broadcast = on;
-        self
-    }
-
-    /// What it sends to a group comes back to members on this host. Default: yes.
-    pub fn multicast_loop(mut self, on: bool) -> Self {
-        self.limits.multicast_loop = on;
-        self
-    }
-
-    /// Hops that what it sends to a group may take, 0 to 255. Default 1: the own network.
-    pub fn multicast_ttl(mut self, hops: u32) -> Self {
-        self.limits.multicast_ttl = hops;
-        self
-    }
-
-    /// Bytes that the kernel buffers for sending (it doubles them). Default: the system's.
-    pub fn send_buffer(mut self, bytes: usize) -> Self {
-        self.limits.send_buffer = Some(bytes);
-        self
-    }
-
-    /// Bytes that the kernel buffers for receiving (it doubles them); what does not fit is lost.
-    /// Default: the system's.
-    pub fn receive_buffer(mut self, bytes: usize) -> Self {
-        self.limits.receive_buffer = Some(bytes);
-        self
-    }
-
-    /// Starts.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] names the setting, its value and its bounds. [`Error::Os`] names the address
-    /// that could not be bound or connected to, and the reason. [`Error::Full`], [`Error::ShutDown`],
-    /// [`Error::Forked`] as for any handle.
-    pub fn serve(self, handler: impl DatagramHandler) -> Result<UdpSocket> {
-        let Self { pool, source, peer, limits } = self;
-        limits.check()?;
-        pool.shared().check_open()?;
-        let peer = peer.transpose()?;
-        let (socket, address) = open(source, peer, &limits)?;
-        UdpSocket::start(&pool, socket, address, peer, &limits, Box::new(handler))
-    }
-}
-
-impl fmt::Debug for UdpBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UdpBuilder").field("limits", &self.limits).finish_non_exhaustive()
-    }
-}
-
-fn ip(address: impl ToAddress) -> Result<SocketAddr> {
-    let address = address.to_address()?;
-    let allowed = "an IP address with a port, or *:port";
-    address.tcp().ok_or_else(|| Error::invalid("address", address, allowed))
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            batch: 32,
-            max_datagram: 65535,
-            v6_only: false,
-            reuse_port: false,
-            broadcast: false,
-            multicast_loop: true,
-            multicast_ttl: 1,
-            send_buffer: None,
-            receive_buffer: None,
-        }
-    }
-}
-
-impl Limits {
-    fn check(&self) -> Result<()> {
-        range("batch", self.batch, 1, BATCH)?;
-        range("max_datagram", self.max_datagram, 1, 65535)?;
-        range("multicast_ttl", self.multicast_ttl as usize, 0, 255)?;
-        range("send_buffer", self.send_buffer.unwrap_or(1), 1, 1 << 30)?;
-        range("receive_buffer", self.receive_buffer.unwrap_or(1), 1, 1 << 30)
-    }
-
-    fn apply(&self, socket: &Socket, is_v6: bool) -> io::Result<()> {
-        socket.set_nonblocking(true)?;
-        socket.set_broadcast(self.broadcast)?;
-        if is_v6 {
-            socket.set_multicast_loop_v6(self.multicast_loop)?;
-            socket.set_multicast_hops_v6(self.multicast_ttl)?;
-        } else {
-            socket.set_multicast_loop_v4(self.multicast_loop)?;
-            socket.set_multicast_ttl_v4(self.multicast_ttl)?;
-        }
-        socket::set_buffers(socket, self.send_buffer, self.receive_buffer)
-    }
-}
-
-/// A socket that is ready to receive, and where.
-fn open(source: Source, peer: Option<SocketAddr>, limits: &Limits) -> Result<(Socket, SocketAddr)> {
-    let socket = match (source, peer) {
-        (Source::Inherited(fd), _) => {
-            let failed = |error| Error::os("receive on an inherited socket", error);
-            adopt(fd, limits).map_err(failed)?
-        }
-        (Source::Bind(address), _) => bind(address?, limits)?,
-        (Source::Unbound, Some(peer)) => bind(unspecified(peer), limits)?,
-        (Source::Unbound, None) => {
-            let allowed = "told: what to bind, or whom to connect to";
-            return Err(Error::invalid("address", "missing", allowed));
-        }
-    };
-    if let Some(peer) = peer {
-        let failed = |error| Error::os(format!("connect to {peer}"), error);
-        socket.connect(&peer.into()).map_err(failed)?;
-    }
-    let address = socket.local_addr().ok().and_then(|address| address.as_socket());
-    let unknown = || Error::os("find a socket's address", ErrorKind::AddrNotAvailable.into());
-    Ok((socket, address.ok_or_else(unknown)?))
-}
-
-fn bind(address: SocketAddr, limits: &Limits) -> Result<Socket> {
-    let bound = || -> io::Result<Socket> {
-        let kind = Type::DGRAM.nonblocking();
-        let socket = Socket::new(Domain::for_address(address), kind, Some(Protocol::UDP))?;
-        if address.is_ipv6() {
-            socket.set_only_v6(limits.v6_only)?;
-        }
-        socket.set_reuse_port(limits.reuse_port)?;
-        limits.apply(&socket, address.is_ipv6())?;
-        socket.bind(&address.into())?;
-        Ok(socket)
-    };
-    bound().map_err(|error| Error::os(format!("bind {address}"), error))
-}
-
-fn adopt(fd: OwnedFd, limits: &Limits) -> io::Result<Socket> {
-    let socket = Socket::from(fd);
-    let domain = socket.domain()?;
-    if socket.r#type()? != Type::DGRAM || domain != Domain::IPV4 && domain != Domain::IPV6 {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "it is not one for UDP datagrams"));
-    }
-    limits.apply(&socket, domain == Domain::IPV6)?;
-    Ok(socket)
-}
-
-fn unspecified(peer: SocketAddr) -> SocketAddr {
-    let address: IpAddr = match peer {
-        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-    };
-    SocketAddr::new(address, 0)
-}
-
 // --- the socket ------------------------------------------------------------------------------------
 
 /// A UDP socket on a pool. Clones are the same socket; when the last one is dropped it closes, and what has arrived is
@@ -534,23 +299,17 @@ struct Core {
 }
 
 impl UdpSocket {
-    /// Settings to open a socket with.
-    pub fn builder(pool: &Pool) -> UdpBuilder {
-        let pool = pool.clone();
-        UdpBuilder { pool, source: Source::Unbound, peer: None, limits: Limits::default() }
-    }
-
-    fn start(
+    pub(crate) fn start(
         pool: &Pool,
         socket: Socket,
         address: SocketAddr,
         peer: Option<SocketAddr>,
-        limits: &Limits,
+        inbox: Inbox,
         handler: Box<dyn DatagramHandler>,
     ) -> Result<Self> {
         let socket = Arc::new(socket);
         let core = Arc::new(Core::new(pool, Arc::clone(&socket), address, peer));
-        let reader = Reader::new(Arc::clone(&core), Arc::clone(&socket), limits, handler);
+        let reader = Reader::new(Arc::clone(&core), Arc::clone(&socket), inbox, handler);
         let options = HandleOptions::new().interest(Interest::READABLE);
         pool.register_activity(socket, options, false, |_| Box::new(reader))?.detach();
         let life = Some(Arc::new(Life(Arc::clone(&core))));
@@ -868,13 +627,13 @@ impl Reader {
     fn new(
         core: Arc<Core>,
         socket: Arc<Socket>,
-        limits: &Limits,
+        inbox: Inbox,
         handler: Box<dyn DatagramHandler>,
     ) -> Self {
         Self {
             socket,
             handler: Some(handler),
-            inbox: Inbox::new(limits.batch, limits.max_datagram),
+            inbox,
             own: UdpSocket { core: Arc::clone(&core), life: None },
             readable: false,
             draining: false,
@@ -1002,6 +761,7 @@ impl Drop for Reader {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixDatagram;
 
     struct Quiet;
@@ -1019,9 +779,9 @@ mod tests {
         from.set_nonblocking(true).unwrap();
         to.set_nonblocking(true).unwrap();
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 9));
-        let (socket, limits) = (Socket::from(OwnedFd::from(from)), Limits::default());
+        let (socket, inbox) = (Socket::from(OwnedFd::from(from)), Inbox::new(32, 65535));
         let socket =
-            UdpSocket::start(&pool, socket, nowhere, Some(nowhere), &limits, Box::new(Quiet));
+            UdpSocket::start(&pool, socket, nowhere, Some(nowhere), inbox, Box::new(Quiet));
         let socket = socket.unwrap();
         let mut sent = 0;
         let refused = loop {
