@@ -9,7 +9,7 @@ use super::leader::{HandleSet, HandleSets};
 use super::log;
 use super::members::{Members, Places};
 use super::placement::Placement;
-use super::ready::{Ready, Watchdog};
+use super::ready::{ReadyWork, Watchdog};
 use super::slots::{Handles, Key, Payload};
 use super::tasks::{Cells, Rooms};
 use super::this_thread;
@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Everything that the members of one pool share. Fields are dropped in order: queued closures,
 /// which may hold a completer, before the table of cells that completers point into.
 pub(crate) struct Shared {
-    pub(crate) ready: Ready,
+    pub(crate) ready: ReadyWork,
     pub(crate) cells: Arc<Cells>,
     pub(crate) rooms: Rooms,
     pub(crate) counters: Counters,
@@ -68,7 +68,7 @@ impl Shared {
         let watchdog = Watchdog::new(nanos(config.watch_period), slow_limit, slow_hook);
         let ageing = config.ageing.map_or(u64::MAX, nanos);
         Ok(Self {
-            ready: Ready::new(tasks, handles, members, ageing, watchdog),
+            ready: ReadyWork::new(tasks, handles, members, ageing, watchdog),
             cells: Arc::new(Cells::new(config.max_handles, fork)),
             rooms: Rooms::new(),
             counters: Counters::new(),

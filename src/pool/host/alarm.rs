@@ -1,7 +1,7 @@
 //! A descriptor for a host that waits in a loop of its own.
 
 use super::outbox::Outbox;
-use crate::pool::ready::Ready;
+use crate::pool::ready::ReadyWork;
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::store_load_barrier;
@@ -38,7 +38,7 @@ impl Alarm {
 ///   itself, or the ring finds the bell armed. A timer that is not the earliest needs neither: it
 ///   is taken in when the earliest is due.
 /// * A member has tried to lead in vain because this thread did, and is parked: it is called.
-pub(crate) fn refresh_alarm(ready: &Ready, outbox: &Outbox) {
+pub(crate) fn refresh_alarm(ready: &ReadyWork, outbox: &Outbox) {
     let Some(mut lead) = ready.handles.sets[0].try_lead(refresher(ready)) else { return };
     let earliest = lead.take_in_timers(&ready.handles.slots);
     // Without descriptors left for a timer the host must come by itself: nothing better is
@@ -56,13 +56,13 @@ pub(crate) fn refresh_alarm(ready: &Ready, outbox: &Outbox) {
 
 /// Waits while a thread refreshes the alarm, which takes some system calls: a host that looks once
 /// and leaves would miss what it came for.
-pub(crate) fn await_refresh(ready: &Ready) {
+pub(crate) fn await_refresh(ready: &ReadyWork) {
     while ready.handles.sets[0].leader() == Some(refresher(ready)) {
         std::thread::yield_now();
     }
 }
 
 /// A number that no member has, for whoever leads only to refresh the alarm.
-fn refresher(ready: &Ready) -> usize {
+fn refresher(ready: &ReadyWork) -> usize {
     ready.members.len()
 }

@@ -1,7 +1,7 @@
 //! Events that wait for a host thread. `pull.rs` describes what pulling is.
 
 use crate::pool::handler::EventKind;
-use crate::pool::ready;
+use crate::pool::ready::ReadyWork;
 use crate::pool::slots::{Key, Payload, with_claimed};
 use crate::source::Ready;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -193,13 +193,7 @@ impl Outbox {
     }
 
     /// Hands a claimed slot out to the host.
-    pub(crate) fn hand_out(
-        &self,
-        index: u32,
-        readiness: Ready,
-        ready: &ready::Ready,
-        inside: bool,
-    ) {
+    pub(crate) fn hand_out(&self, index: u32, readiness: Ready, ready: &ReadyWork, inside: bool) {
         let slot = ready.handles.slots.slot(index);
         let (kind, token) = with_claimed(slot, |payload| match payload {
             Payload::Activity(activity) => activity.hand_out(readiness),
@@ -212,7 +206,7 @@ impl Outbox {
     }
 
     /// Puts an event in, and calls a host to it.
-    pub(super) fn put(&self, event: Event, ready: &ready::Ready, inside: bool) {
+    pub(super) fn put(&self, event: Event, ready: &ReadyWork, inside: bool) {
         self.push(event);
         // A member that pulls finds it by itself.
         if !inside || self.joined.load(Relaxed) > 0 {
@@ -221,7 +215,7 @@ impl Outbox {
     }
 
     /// Something is in the outbox. In a pool with threads the outbox itself has called.
-    pub(super) fn call_pullers(&self, ready: &ready::Ready) {
+    pub(super) fn call_pullers(&self, ready: &ReadyWork) {
         if ready.members.threads > 0 {
             return;
         }

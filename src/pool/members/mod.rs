@@ -302,7 +302,7 @@ impl Members {
 
     /// The word that `member` is announced in, and its number there.
     #[inline]
-    pub(crate) fn place(&self, member: usize) -> (&WakeWord, usize) {
+    pub(crate) fn word_of(&self, member: usize) -> (&WakeWord, usize) {
         let reserve = self.reserves.iter().find(|reserve| reserve.members.contains(&member));
         let group = match reserve {
             Some(reserve) => &reserve.group,
@@ -449,7 +449,7 @@ impl Members {
     /// Passes the watch on to the member that `called` names in `me`'s group.
     pub(crate) fn pass_watch(&self, me: usize, called: Called) {
         if let Called::Member(number) = called {
-            let (_, mine) = self.place(me);
+            let (_, mine) = self.word_of(me);
             self.unpark(me - mine + number, Wakes::WATCH);
         }
     }
@@ -481,7 +481,7 @@ impl Members {
     pub(crate) fn park(&self, me: usize, deferred: bool) -> Wakes {
         let parker = &self.members[me].parker;
         let parked = if deferred {
-            let (word, number) = self.place(me);
+            let (word, number) = self.word_of(me);
             self.deferred.park(parker, me, |is_here| word.prefer(is_here.then_some(number)))
         } else {
             None
@@ -507,7 +507,7 @@ impl Members {
     fn relieve_parked(&self) {
         let Some(member) = self.deferred.take_back() else { return };
         if self.members[member].parker.take_back(Wakes::WATCH) {
-            let (word, number) = self.place(member);
+            let (word, number) = self.word_of(member);
             if !word.relieve_watch(number) {
                 // A call has taken the watch away, and its member waits for the news (rule 1 of the
                 // wake word).

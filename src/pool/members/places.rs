@@ -45,7 +45,7 @@
 
 use super::Members;
 use crate::log::{Component, Logger};
-use crate::pool::ready::Ready;
+use crate::pool::ready::ReadyWork;
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::{CachePadded, Wakes, store_load_barrier};
@@ -99,7 +99,7 @@ impl Places {
         (self.active.load(Relaxed) as usize).min(self.ordinary)
     }
 
-    pub(crate) fn set_active(&self, threads: usize, ready: &Ready, log: &Logger) {
+    pub(crate) fn set_active(&self, threads: usize, ready: &ReadyWork, log: &Logger) {
         let before = self.active.swap(threads as u32, AcqRel) as usize;
         if before != threads {
             log.debug(Component::Pool, "pool.active", |record| {
@@ -166,7 +166,7 @@ impl Places {
     ///
     /// Host threads come and go. So in a pool that has threads of its own one of these must be left,
     /// and hosts that wait are not counted. Nor are reserved threads.
-    pub(crate) fn begin_wait(&self, member: usize, ready: &Ready) -> Option<impl Drop + '_> {
+    pub(crate) fn begin_wait(&self, member: usize, ready: &ReadyWork) -> Option<impl Drop + '_> {
         struct Waiting<'a>(&'a Places, u32);
         impl Drop for Waiting<'_> {
             fn drop(&mut self) {

@@ -3,7 +3,7 @@
 //!
 //! `Member` takes the steps of `Worker::{step, lead, demultiplex, block, watches_while_leading,
 //! tick_while_leading, before_user_code, found_work, replace_watch, follow, park_once, woken, watch, tick,
-//! leave_watch, end_watch, rescue}` and `Ready::arm_watch`, with the real handle sets, doorbells,
+//! leave_watch, end_watch, rescue}` and `ReadyWork::arm_watch`, with the real handle sets, doorbells,
 //! wake word and parkers. Ready work, local queues and what the kernel has are counts. No handler returns,
 //! so there are as many members as there is work, and each must find some. Two leaders of one set
 //! would meet in its tools, which loom reports.
@@ -63,7 +63,7 @@ impl Bench {
         self.sets[set].source.ring();
     }
 
-    /// `Shared::post`, `Ready::notify_outside`.
+    /// `Shared::post`, `ReadyWork::notify_outside`.
     fn submit(&self) {
         self.ready.add();
         store_load_barrier();
@@ -89,7 +89,7 @@ impl Bench {
         self.sets.iter().any(|set| set.source.is_armed())
     }
 
-    /// `Ready::ring_a_leader`. Without system calls it takes a look to know whether one was called.
+    /// `ReadyWork::ring_a_leader`. Without system calls it takes a look to know whether one was called.
     fn ring_a_leader(&self) -> bool {
         let polling = self.sets.iter().find(|set| set.source.is_armed());
         polling.map(|set| set.source.ring()).is_some()
@@ -119,7 +119,7 @@ impl Bench {
         }
     }
 
-    /// `Ready::arm_watch`.
+    /// `ReadyWork::arm_watch`.
     fn arm_watch(&self) {
         while self.arm(self.is_polling()) {
             store_load_barrier();

@@ -3,7 +3,7 @@
 //!
 //! `Ordinary` and `Reserved` take the steps of `Worker::{run_reserved, rescues_set, hand_over, step,
 //! follow, park_once, watch, before_user_code, found_work, call_reserved}` and
-//! `Ready::{notify_reserved, see_to_a_watch, arm_watch}`, with the real wake words, parkers and handle
+//! `ReadyWork::{notify_reserved, see_to_a_watch, arm_watch}`, with the real wake words, parkers and handle
 //! sets. Ready work is a count per kind. No ordinary handler returns: whatever one leaves behind,
 //! another must come for.
 //!
@@ -89,7 +89,7 @@ impl Bench {
         self.words.iter().all(WakeWord::is_unwatched)
     }
 
-    /// `Ready::{arm_watch, call_a_watch}`.
+    /// `ReadyWork::{arm_watch, call_a_watch}`.
     fn arm_watch(&self) {
         self.arm(ORDINARY);
         while self.is_unwatched() && self.is_polling() {
@@ -107,7 +107,7 @@ impl Bench {
         }
     }
 
-    /// `Ready::is_polling`: an ordinary leader waits.
+    /// `ReadyWork::is_polling`: an ordinary leader waits.
     fn is_polling(&self) -> bool {
         let leader = self.set.leader();
         self.set.source.is_armed() && leader.is_some_and(|who| who < self.parkers[ORDINARY].len())
@@ -122,26 +122,26 @@ impl Bench {
         }
     }
 
-    /// `Shared::push`, `Ready::notify_outside`.
+    /// `Shared::push`, `ReadyWork::notify_outside`.
     fn post_other(&self) {
         self.other.add();
         store_load_barrier();
         if !self.wake_one(ORDINARY) {
-            // `Ready::ring_a_leader`: an ordinary one.
+            // `ReadyWork::ring_a_leader`: an ordinary one.
             if self.set.leader().is_some_and(|leader| leader < self.parkers[ORDINARY].len()) {
                 self.set.source.ring();
             }
         }
     }
 
-    /// `Shared::push`, `Ready::notify_reserved`.
+    /// `Shared::push`, `ReadyWork::notify_reserved`.
     fn post_to_lane(&self) {
         self.lane.add();
         store_load_barrier();
         self.call_for_lane();
     }
 
-    /// `Ready::call_for_lane`. A ring at the source calls whoever leads.
+    /// `ReadyWork::call_for_lane`. A ring at the source calls whoever leads.
     fn call_for_lane(&self) {
         if self.wake_one(RESERVED) {
             return;
@@ -221,7 +221,7 @@ impl Ordinary<'_> {
         self.bench.other.any() || self.bench.lane.any()
     }
 
-    /// `Worker::{before_user_code, found_work}`, `Ready::call_reserved`.
+    /// `Worker::{before_user_code, found_work}`, `ReadyWork::call_reserved`.
     fn handle(&mut self, stuck: Stuck) -> Stuck {
         let bench = self.bench;
         if core::mem::take(&mut self.searching) {
@@ -364,7 +364,7 @@ impl Reserved<'_> {
         self.bench.lane.any()
     }
 
-    /// `Worker::{follow, park_once, watch, end_watch}` and `Ready::{see_to_a_watch,
+    /// `Worker::{follow, park_once, watch, end_watch}` and `ReadyWork::{see_to_a_watch,
     /// is_better_unwatched}`.
     fn follow(&mut self) {
         let bench = self.bench;

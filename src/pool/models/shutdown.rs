@@ -44,7 +44,7 @@ impl Follower<'_> {
 
     fn follow(&self) {
         let shared = self.0;
-        let (word, me) = shared.ready.members.place(0);
+        let (word, me) = shared.ready.members.word_of(0);
         let member = &shared.ready.members[0];
         member.set_role(ThreadRole::Follower);
         word.announce(me);

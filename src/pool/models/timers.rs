@@ -111,7 +111,7 @@ fn who_refreshes_the_alarm_calls_a_follower() {
     explore(3, || {
         let fixture = Fixture::new(1, 1);
         let member = fixture.spawn(|shared, _| {
-            let (word, me) = shared.ready.members.place(0);
+            let (word, me) = shared.ready.members.word_of(0);
             let member = &shared.ready.members[0];
             while shared.ready.handles.sets[0].try_lead(me).is_none() {
                 member.set_role(ThreadRole::Follower);

@@ -16,7 +16,7 @@ use ageing::Ageing;
 use sharing::Sharing;
 
 /// Where work is ready, and the members that come for it. Fields are dropped in order.
-pub(crate) struct Ready {
+pub(crate) struct ReadyWork {
     pub(crate) tasks: TaskQueue,
     pub(crate) handles: Handles,
     pub(crate) members: Members,
@@ -25,7 +25,7 @@ pub(crate) struct Ready {
     pub(crate) watchdog: Watchdog,
 }
 
-impl Ready {
+impl ReadyWork {
     /// `ageing`: after so many nanoseconds a task in a lane is aged.
     pub(crate) fn new(
         tasks: TaskQueue,

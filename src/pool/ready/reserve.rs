@@ -54,11 +54,11 @@
 //! set is offered and an ordinary member is parked*; an ordinary member *offers, barrier, looks for a
 //! watch* before it runs code of the user, or *announces parking, barrier, looks for an offered set*.
 
-use super::Ready;
+use super::ReadyWork;
 use crate::queue::Lane;
 use crate::sync::store_load_barrier;
 
-impl Ready {
+impl ReadyWork {
     /// A searching mark is given up for work: whoever relied on it for a task of a reserved lane is
     /// answered for (rule 3).
     #[cold]

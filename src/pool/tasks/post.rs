@@ -19,7 +19,7 @@ impl Shared {
     /// Pushes a closure; from outside, waits for room.
     #[inline]
     pub(crate) fn post<F: Run>(&self, lane: Lane, work: F) -> Result<(), Rejected<F>> {
-        self.post_or(lane, work, |work| self.post_within(lane, work, Deadline::after(None)))
+        self.post_or(lane, work, |work| self.post_within(lane, work, Deadline::NEVER))
     }
 
     /// Pushes a closure; from outside, `full` says what becomes of one for which there is no room.

@@ -17,7 +17,7 @@ use super::handler::{Flow, SlowReport};
 use super::host::await_refresh;
 use super::log;
 use super::members::{Member, ThreadRole, WakeWord};
-use super::ready::{REPORTED, Ready};
+use super::ready::{REPORTED, ReadyWork};
 use super::shared::Shared;
 use super::slots::{Claim, Finish, Slot};
 use super::this_thread::take_outcome;
@@ -45,7 +45,7 @@ pub(super) enum Work<'a> {
 /// What only its own thread needs to know of a member.
 pub(crate) struct Worker<'a> {
     shared: &'a Shared,
-    ready: &'a Ready,
+    ready: &'a ReadyWork,
     me: usize,
     member: &'a Member,
     /// This member's group and number in the wake words.
@@ -89,7 +89,7 @@ pub(crate) struct Worker<'a> {
 impl<'a> Worker<'a> {
     pub(crate) fn new(shared: &'a Shared, me: usize, until: u64) -> Self {
         let ready = &shared.ready;
-        let (word, number) = ready.members.place(me);
+        let (word, number) = ready.members.word_of(me);
         Self {
             shared,
             ready,

@@ -1,6 +1,6 @@
 //! How long the handlers of one thread take.
 
-use crate::pool::ready::Ready;
+use crate::pool::ready::ReadyWork;
 use crate::sys::thread::{self, Usage};
 
 /// The clock is read once per so many handlers: a read costs some 25 ns, which is nothing beside
@@ -82,7 +82,7 @@ impl Pace {
 
     /// Takes `now` into account: what has passed since the last reading went into the handlers that
     /// were counted, because the clock is also read before every wait and after it.
-    pub(crate) fn read_clock(&mut self, ready: &Ready, now: u64) {
+    pub(crate) fn read_clock(&mut self, ready: &ReadyWork, now: u64) {
         ready.ageing.note_time(now, &ready.tasks);
         let before = core::mem::replace(&mut self.read_at, now);
         let passed = now.saturating_sub(before);
@@ -116,7 +116,7 @@ impl Pace {
 
     /// The handlers since `from` took longer than `limit`.
     #[cold]
-    fn suspect(&mut self, ready: &Ready, from: u64, now: u64, limit: u64) {
+    fn suspect(&mut self, ready: &ReadyWork, from: u64, now: u64, limit: u64) {
         self.suspects_until = now + SUSPECT_FOR;
         if let Some(before) = self.usage {
             let usage = thread::usage();

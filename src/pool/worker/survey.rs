@@ -1,7 +1,7 @@
 //! Whether anything has been lying around.
 
 use crate::pool::leader::HandleSet;
-use crate::pool::ready::Ready;
+use crate::pool::ready::ReadyWork;
 use crate::queue::LANES;
 
 /// What the watch sees at a tick. Two surveys tell whether something has not moved in between:
@@ -58,7 +58,7 @@ impl Survey {
     }
 
     /// Looks at everything. Allocates nothing.
-    pub(crate) fn take(&mut self, ready: &Ready) {
+    pub(crate) fn take(&mut self, ready: &ReadyWork) {
         self.heads = ready.tasks.heads();
         self.tails = ready.tasks.ages();
         for (view, set) in self.sets.iter_mut().zip(&*ready.handles.sets) {
