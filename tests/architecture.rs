@@ -32,7 +32,7 @@ const FACADES: &[&str] =
     &["Hub", "Pool", "SubscriptionBuilder", "TaskBuilder", "TaskType", "WorkerPool"];
 
 /// Rooms that have larger knots than three files, and of how many files. To be undone; none may grow.
-const KNOTS_LEFT: &[(&str, usize)] = &[("hub", 32), ("task", 23)];
+const KNOTS_LEFT: &[(&str, usize)] = &[("hub", 32)];
 
 /// Types that have methods in more than three files, and in how many. To be undone; none may grow.
 const METHODS_LEFT: &[(&str, usize)] = &[("Core", 12), ("Subscriber", 6)];
@@ -43,7 +43,6 @@ const LONG_LEFT: &[(&str, usize)] = &[
     ("src/hub/mailbox.rs", 705),
     ("src/hub/publish.rs", 810),
     ("src/hub/ring.rs", 852),
-    ("src/pool/record.rs", 712),
 ];
 
 /// What one file of the crate names and defines.

@@ -109,7 +109,8 @@ const DRIVERS: &[(&str, Driver)] = &[
     }),
     ("TaskHandle::wait_timeout", |pool| {
         let task_type = WorkerPool::new(pool).task_type("slow").build().unwrap();
-        let mut task = task_type.submit(|_| Ok::<_, Fault>(thread::sleep(20 * MS))).unwrap();
+        let slow = |_: &Attempt<'_>| thread::sleep(20 * MS);
+        let mut task = task_type.submit(slow).unwrap();
         task.wait_timeout(MAX).unwrap();
     }),
     ("Queue::pop_timeout", |_| {

@@ -79,7 +79,6 @@ mod metrics;
 pub(crate) mod models;
 mod placement;
 mod ready;
-pub(crate) mod record;
 mod ring;
 pub(crate) mod service;
 mod shared;
@@ -113,17 +112,13 @@ pub use tasks::{LaneRef, Strand, Task, Unposted};
 pub use timers::Timer;
 
 #[cfg(feature = "capi")]
-pub(crate) use self::{
-    handle::next_multiple,
-    slots::{Entry, Slab},
-    timers::AskedFor,
-};
+pub(crate) use self::{handle::next_multiple, timers::AskedFor};
 pub(crate) use crate::contain::{contain, discard, message_of};
 pub(crate) use context::{blocking, current, stops_around_us};
 pub(crate) use deadline::Deadline;
 pub(crate) use end::{Remains, Served};
 pub(crate) use shared::Shared;
-pub(crate) use slots::{Activity, Key, NEVER, Slot};
+pub(crate) use slots::{Activity, Entry, Key, NEVER, Slab, Slot};
 pub(crate) use tasks::Staged;
 pub(crate) use this_thread::{Outcome, member_here, report, take_outcome};
 

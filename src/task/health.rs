@@ -7,9 +7,10 @@
 //! | DEGRADED | some are |
 //! | READY | else |
 
-use super::estate::pin;
-use super::{OPEN, WorkerPool};
 use crate::pool::ThreadRole;
+use crate::task::arena::pin;
+use crate::task::common::OPEN;
+use crate::task::worker_pool::WorkerPool;
 
 /// How a worker pool is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]

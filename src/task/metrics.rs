@@ -1,10 +1,10 @@
 //! The figures of a worker pool, for a registry.
 
-use super::WorkerPool;
-use super::observe::{EndRecord, Observer};
-use super::stats::{WorkerStats, stats_of};
 use crate::error::Result;
 use crate::metrics::{Collector, Histogram, Registry, Unit};
+use crate::task::result::observer::{EndRecord, Observer};
+use crate::task::stats::{WorkerStats, stats_of};
+use crate::task::worker_pool::WorkerPool;
 use std::sync::Arc;
 
 /// How long tasks wait and run.

@@ -30,14 +30,14 @@
 //! do, and the number is the least, both end; the next submission begins it again. A pool at rest makes
 //! no wake-ups.
 
-use super::estate::{Estate, pin};
-use super::limits::Guard;
 use crate::error::{Error, Result};
 use crate::log::Component;
 use crate::pool::{Overseer, Shared, Timer};
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use crate::sync::store_load_barrier;
+use crate::task::arena::{Arena, pin};
+use crate::task::attempt::guard::Guard;
 use core::time::Duration;
 use std::sync::{Arc, Mutex, Weak};
 
@@ -225,13 +225,13 @@ impl Scaler {
     pub(crate) fn start(
         scaling: Scaling,
         shared: &Arc<Shared>,
-        estate: &Estate,
+        arena: &Arena,
         guard: &'static Guard,
     ) -> Result<Arc<Self>> {
         scaling.validate(shared.places.least(), shared.places.ordinary())?;
         let scaler = Arc::new_cyclic(|me: &Weak<Scaler>| Self {
             controller: Mutex::new(Controller::new(scaling, shared.places.ordinary())),
-            waits: estate.keep(Waits::new()),
+            waits: arena.keep(Waits::new()),
             guard,
             percentile: scaling.percentile,
             period: scaling.period,

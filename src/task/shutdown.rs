@@ -17,17 +17,18 @@
 //! The pool beneath is its owner's, and goes on. From inside a task, and from any other thread of the
 //! pool, a shutdown is a request: it refuses new work, and returns.
 
-use super::estate::{Pin, pin};
-use super::record::{self, Head};
-use super::report::Status;
-use super::stats::Event;
-use super::{Common, DRAINING, OPEN, STOPPING, WorkerPool};
-use crate::contain::Contained;
 use crate::log::Component;
 use crate::pool::{Deadline, Remains, Served, contain};
 use crate::queue::Lane;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire};
 use crate::sync::store_load_barrier;
+use crate::task::arena::{Pin, pin};
+use crate::task::common::Hook;
+use crate::task::common::{Common, DRAINING, OPEN, STOPPING};
+use crate::task::counters::Event;
+use crate::task::record::{self, Head};
+use crate::task::result::report::Status;
+use crate::task::worker_pool::WorkerPool;
 use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -72,28 +73,8 @@ pub struct ShutdownReport {
     pub abandoned_hooks: Vec<String>,
 }
 
-type Hook = Box<dyn FnOnce() + Send>;
-
 /// So long a hook waits for a thread of the pool.
 const SOMEBODY_COMES: Duration = Duration::from_secs(1);
-
-/// What is run at the end, the last one first.
-#[derive(Default)]
-pub(super) struct Hooks(Mutex<Vec<(String, Contained<Hook>)>>);
-
-impl Hooks {
-    fn push(&self, name: &str, hook: Hook) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push((name.to_owned(), Contained::new(hook)));
-    }
-
-    fn pop(&self) -> Option<(String, Hook)> {
-        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        last.map(|(name, hook)| (name, hook.into_inner()))
-    }
-}
 
 /// The end of the pool beneath drains its worker pools: what waits for another attempt, or for its time, is
 /// waited for if that time comes before the deadline.
@@ -101,7 +82,9 @@ impl Served for Common {
     fn remains(&self, deadline: u64) -> Remains {
         match self.under_way() {
             0 => Remains::Nothing,
-            tasks if self.lobby.sleepers.all_sleep_beyond(deadline, tasks) => Remains::Later,
+            tasks if self.wait_lists.delay_queue.all_sleep_beyond(deadline, tasks) => {
+                Remains::Later
+            }
             _ => Remains::Work,
         }
     }
@@ -126,14 +109,6 @@ impl Served for Common {
 }
 
 impl Common {
-    /// A task has ended.
-    pub(super) fn note_end(&self) {
-        if self.phase() != OPEN {
-            self.changed.fetch_add(1, AcqRel);
-            self.changed.wake(i32::MAX);
-        }
-    }
-
     /// How many tasks were accepted and have not ended.
     fn under_way(&self) -> u64 {
         // Against *begin an attempt, then look at the phase* in whoever runs one: what it runs was counted
@@ -215,7 +190,7 @@ impl WorkerPool {
         self.ask_running();
         let stop = Deadline::after(Some(phases.stop));
         common.wait_until(stop, || common.under_way() == 0);
-        common.lobby.attempts.end();
+        common.wait_lists.attempts.end();
         let name = |head: Head| (head.task_type().name().to_owned(), head.worker());
         let stuck = self.left(&pin()).map(|(head, _)| name(head)).collect();
         let report = ShutdownReport {

@@ -1,100 +1,16 @@
-//! Counters, and the books that must balance.
+//! Counters, and the counters that must balance.
 //!
 //! Each thread that has a seat has a shard of its own, which it changes by a plain load and store; all others
 //! share the last one. A snapshot sums the shards.
 
-use super::estate::pin;
-use super::record;
-use super::report::Status;
-use super::task_type::{TaskType, TaskTypeInner};
-use super::{Common, WorkerPool};
-use crate::sync::atomic::AtomicU64;
-use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::{CachePadded, SEATS, STANDING, seat};
-use std::sync::{Arc, OnceLock};
-
-/// What is counted, by its place in a shard. The ends come first, by their status.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(usize)]
-pub(crate) enum Event {
-    Completed = 0,
-    Failed = 1,
-    Cancelled = 2,
-    TimedOut = 3,
-    Dropped = 4,
-    Accepted = 5,
-    Rejected = 6,
-    Retried = 7,
-    RetryRefused = 8,
-    Discarded = 9,
-}
-
-const EVENTS: usize = 10;
-
-type Shard = CachePadded<[AtomicU64; EVENTS]>;
-
-/// What has happened to the tasks of one name.
-#[derive(Debug)]
-pub(crate) struct TaskTypeStats {
-    shards: [OnceLock<Box<Shard>>; SEATS + 1],
-}
-
-impl Default for TaskTypeStats {
-    fn default() -> Self {
-        Self { shards: core::array::from_fn(|_| OnceLock::new()) }
-    }
-}
-
-impl TaskTypeStats {
-    #[inline]
-    pub(super) fn count(&self, event: Event) {
-        let seat = seat();
-        let shard = self.shards[usize::from(seat)].get_or_init(Box::default);
-        let count = &shard[event as usize];
-        if seat == STANDING {
-            count.fetch_add(1, Release);
-        } else {
-            // Release: whoever sees it sees what this thread counted before.
-            count.store(count.load(Relaxed) + 1, Release);
-        }
-    }
-
-    /// A task that was counted by this thread was not taken in after all.
-    #[cold]
-    pub(super) fn take_back_accepted(&self) {
-        self.shared_shard()[Event::Accepted as usize].fetch_sub(1, Release);
-    }
-
-    fn shared_shard(&self) -> &Shard {
-        self.shards[usize::from(STANDING)].get_or_init(Box::default)
-    }
-
-    pub(crate) fn get(&self, event: Event) -> u64 {
-        let shards = self.shards.iter().filter_map(OnceLock::get);
-        // Acquire: keeps the reads of a snapshot in order.
-        shards.map(|shard| shard[event as usize].load(Acquire)).fold(0, u64::wrapping_add)
-    }
-
-    #[inline]
-    pub(super) fn ended(&self, status: Status) {
-        self.count(match status {
-            Status::Completed => Event::Completed,
-            Status::Failed => Event::Failed,
-            Status::Cancelled => Event::Cancelled,
-            Status::TimedOut => Event::TimedOut,
-            Status::Rejected => Event::Dropped,
-            Status::Pending | Status::Running | Status::Retrying => unreachable!("no end"),
-        });
-    }
-
-    /// Accepted and not ended, by the counters: a busy task type seems to have too many rather than too few.
-    pub(super) fn under_way(&self) -> u64 {
-        use Event::{Accepted, Cancelled, Completed, Dropped, Failed, TimedOut};
-        let ends = [Completed, Failed, Cancelled, TimedOut, Dropped];
-        let ended: u64 = ends.map(|end| self.get(end)).iter().sum();
-        self.get(Accepted).saturating_sub(ended)
-    }
-}
+use crate::task::arena::pin;
+use crate::task::common::Common;
+use crate::task::common::TaskTypeInner;
+use crate::task::counters::Event;
+use crate::task::record;
+use crate::task::task_type::TaskType;
+use crate::task::worker_pool::WorkerPool;
+use std::sync::Arc;
 
 /// What has happened to the tasks of one name. Counts never fall, but for `running`
 /// and `waiting`.
@@ -161,8 +77,8 @@ fn snapshot(task_type: &'static TaskTypeInner) -> TaskTypeSnapshot {
         retries_refused: get(Event::RetryRefused),
         discarded: get(Event::Discarded),
         running: task_type.guard.running(task_type)
-            + task_type.lobby.attempts.out(|head| core::ptr::eq(head.task_type(), task_type)),
-        waiting: task_type.gate.as_ref().map_or(0, |gate| gate.waiting() as u64),
+            + task_type.wait_lists.attempts.out(|head| core::ptr::eq(head.task_type(), task_type)),
+        waiting: task_type.limiter.as_ref().map_or(0, |limiter| limiter.waiting() as u64),
         max_running: task_type.settings.max_running,
     }
 }
@@ -191,9 +107,9 @@ pub struct StuckTask {
     pub worker: usize,
 }
 
-/// The books of a worker pool. At rest they balance exactly; while it works the numbers are read one
+/// The counters of a worker pool. At rest they balance exactly; while it works the numbers are read one
 /// after another, and may be apart by what happened in between. What was posted without a handle is in
-/// the books of the pool ([`Pool::audit`](crate::Pool::audit)), where every attempt counts as a task.
+/// the counters of the pool ([`Pool::audit`](crate::Pool::audit)), where every attempt counts as a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TaskAudit {
@@ -251,7 +167,7 @@ impl WorkerPool {
         stats_of(&self.common)
     }
 
-    /// The books; see [`TaskAudit`]. Any thread; as long as `stats`.
+    /// The counters; see [`TaskAudit`]. Any thread; as long as `stats`.
     pub fn audit(&self) -> TaskAudit {
         let stats = self.stats();
         let mut audit = TaskAudit { in_flight: stats.in_flight as u64, ..TaskAudit::default() };

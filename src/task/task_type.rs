@@ -1,236 +1,19 @@
 //! A name with its settings and its counters.
 
-use super::attempt::{Attempt, Outcome};
-use super::batch::Unsubmitted;
-use super::budget::{Budget, RetryBudget};
-use super::gate::Gate;
-use super::handle::TaskHandle;
-use super::intake::{self, OverloadPolicy};
-use super::limits::Guard;
-use super::record::{self, Head};
-use super::report::Status;
-use super::scaling::Waits;
-use super::stats::{Event, TaskTypeStats};
-use super::submit::{self, TaskBuilder};
-use super::waiting::Lobby;
-use super::{Common, OPEN, WorkerPool};
-use crate::error::{Error, Rejected, Result};
-use crate::pool::Shared;
+use crate::error::{Error, Result};
 use crate::queue::Lane;
-use crate::source::Clock;
-use crate::sync::atomic::AtomicU32;
-use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
-use crate::sys::fork::ForkGuard;
+use crate::task::common::Common;
+use crate::task::common::TaskTypeInner;
+use crate::task::retry::budget::RetryBudget;
+use crate::task::settings::LEAST_LEASE;
+use crate::task::settings::OverloadPolicy;
+use crate::task::settings::Settings;
+use crate::task::settings::nanos;
+use crate::task::worker_pool::WorkerPool;
 use crate::time::{MAX_DELAY, Rate, Retry};
-#[cfg(feature = "capi")]
-use core::ffi::CStr;
 use core::fmt;
 use core::time::Duration;
-use std::borrow::{Borrow, Cow};
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
-
-/// Times in nanoseconds; u64::MAX: no limit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Limits {
-    /// From submission to the first attempt.
-    pub(crate) queue: u64,
-    /// Of each attempt.
-    pub(crate) attempt: u64,
-    /// From submission to the end.
-    pub(crate) overall: u64,
-    /// From the end of an attempt's time to the end of the task, if it might be tried again.
-    pub(crate) grace: u64,
-    /// Of each attempt; its token hears of it, and nobody else.
-    pub(crate) soft: u64,
-    /// Of each attempt that is pulled, from its last sign of life.
-    pub(crate) lease: u64,
-}
-
-/// The shortest that a host may be silent.
-const LEAST_LEASE: Duration = Duration::from_millis(1);
-
-/// Unless set.
-const GRACE: u64 = 1_000_000_000;
-
-impl Default for Limits {
-    fn default() -> Self {
-        let never = u64::MAX;
-        Self {
-            queue: never,
-            attempt: never,
-            overall: never,
-            grace: GRACE,
-            soft: never,
-            lease: never,
-        }
-    }
-}
-
-/// What all tasks of a name have unless they say otherwise.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct Settings {
-    pub(crate) lane: Lane,
-    pub(crate) retry: Retry,
-    pub(crate) limits: Limits,
-    pub(crate) budget: Option<RetryBudget>,
-    pub(crate) rate: Option<Rate>,
-    pub(crate) full: Option<OverloadPolicy>,
-    pub(crate) max_running: Option<u32>,
-    pub(crate) overlap_retries: bool,
-}
-
-/// A name, with a NUL at its end. It lasts as long as the process, once for each name, since reports, which
-/// have it, do.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Name(&'static str);
-
-impl Name {
-    fn new(name: &str) -> Self {
-        static NAMES: Mutex<BTreeSet<Name>> = Mutex::new(BTreeSet::new());
-        let name = format!("{name}\0");
-        let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = names.get(name.as_str()).copied();
-        known.unwrap_or_else(|| {
-            let new = Self(name.leak());
-            names.insert(new);
-            new
-        })
-    }
-
-    fn as_str(self) -> &'static str {
-        &self.0[..self.0.len() - 1]
-    }
-}
-
-impl Borrow<str> for Name {
-    fn borrow(&self) -> &str {
-        self.0
-    }
-}
-
-/// What the tasks of one name share. It is part of its worker pool's estate, so that a task need not count
-/// references to it.
-pub(crate) struct TaskTypeInner {
-    name: Name,
-    /// The same without the NUL, for each report.
-    plain_name: &'static str,
-    common: Weak<Common>,
-    pub(crate) settings: Settings,
-    pub(crate) stats: TaskTypeStats,
-    /// Somebody observes the ends.
-    pub(super) told: bool,
-    /// Something runs around attempts.
-    pub(super) has_middleware: bool,
-    /// Its tasks have other limits than that of their attempts.
-    has_limits: bool,
-    /// The phase of the worker pool.
-    phase: AtomicU32,
-    pub(super) clock: Clock,
-    pub(super) fork: ForkGuard,
-    pub(super) guard: &'static Guard,
-    pub(super) lobby: &'static Lobby,
-    /// Tasks of this name that wait for its rate, or for those that run.
-    pub(super) gate: Option<Gate>,
-    pub(super) budget: Option<Budget>,
-    /// What is done when a lane is full.
-    pub(super) full: OverloadPolicy,
-    /// Where waits in the queue are counted, if somebody adapts to them.
-    pub(super) waits: Option<&'static Waits>,
-    /// The address of what its pool shares.
-    home: usize,
-}
-
-impl TaskTypeInner {
-    #[inline]
-    pub(crate) fn name(&self) -> &'static str {
-        self.plain_name
-    }
-
-    /// As C has it.
-    #[cfg(feature = "capi")]
-    pub(crate) fn c_name(&self) -> &'static CStr {
-        CStr::from_bytes_until_nul(self.name.0.as_bytes()).unwrap_or_default()
-    }
-
-    /// What it shares with the other task types of its worker pool. None: pool and worker pool are gone.
-    pub(crate) fn common(&self) -> Option<Arc<Common>> {
-        self.common.upgrade()
-    }
-
-    pub(super) fn is_of(&self, common: &Common) -> bool {
-        core::ptr::eq(self.common.as_ptr(), common)
-    }
-
-    /// Whether its tasks run in that pool. The address is only compared.
-    pub(super) fn is_in(&self, shared: &Shared) -> bool {
-        self.home == core::ptr::from_ref(shared).addr()
-    }
-
-    #[inline]
-    pub(crate) fn phase(&self) -> u32 {
-        self.phase.load(Relaxed)
-    }
-
-    pub(super) fn enter(&self, phase: u32) {
-        self.phase.fetch_max(phase, AcqRel);
-    }
-
-    /// The time of the pool's clock: exactly if a time that is short begins with it, else as
-    /// [`record::stamp`] tells it.
-    #[inline]
-    pub(super) fn stamp(&self, limit: u64) -> u64 {
-        match &self.clock {
-            Clock::Monotonic if limit >= record::LONG => record::stamp(),
-            clock => clock.now(),
-        }
-    }
-
-    /// The same for an attempt that begins on a thread of the pool.
-    #[inline]
-    pub(super) fn stamp_begin(&self, limit: u64) -> u64 {
-        match &self.clock {
-            Clock::Monotonic if limit >= record::LONG => record::stamp_begin(),
-            clock => clock.now(),
-        }
-    }
-
-    /// The same for an attempt that ends; see [`record::stamp_end`].
-    #[inline]
-    pub(super) fn stamp_end(&self, at_once: bool) -> u64 {
-        match &self.clock {
-            Clock::Monotonic => record::stamp_end(at_once),
-            clock @ Clock::Manual(_) => clock.now(),
-        }
-    }
-
-    /// Whether the retry budget allows one more at `now`.
-    pub(super) fn affords_retry(&self, now: u64) -> bool {
-        let Some(budget) = &self.budget else { return true };
-        let affords = budget.take(now, self.stats.get(Event::Accepted));
-        if !affords {
-            self.stats.count(Event::RetryRefused);
-        }
-        affords
-    }
-
-    /// Whether a task of this task type may have another limit than that of its attempts.
-    #[inline]
-    pub(super) fn has_other_limits(&self, head: Head) -> bool {
-        self.has_limits || head.has_extras()
-    }
-
-    /// A task of this task type has ended. Called once for each.
-    #[inline]
-    pub(super) fn ended(&self, status: Status) {
-        self.stats.ended(status);
-        if self.phase() != OPEN
-            && let Some(common) = self.common()
-        {
-            common.note_end();
-        }
-    }
-}
+use std::sync::Arc;
 
 /// A task's name with the settings and statistics that all tasks of that name share; see
 /// [`WorkerPool::task_type`]. Clones are the same. What is known of a name is kept as long as the pool lives, and
@@ -257,8 +40,8 @@ impl TaskTypeInner {
 /// ```
 #[derive(Clone)]
 pub struct TaskType {
-    inner: &'static TaskTypeInner,
-    common: Arc<Common>,
+    pub(super) inner: &'static TaskTypeInner,
+    pub(super) common: Arc<Common>,
 }
 
 impl TaskType {
@@ -281,76 +64,12 @@ impl TaskType {
     pub(crate) fn overlaps_retries(&self) -> bool {
         self.inner.settings.overlap_retries
     }
+}
 
-    /// A task with settings of its own, to be submitted.
-    pub fn task<F, R>(&self, work: F) -> TaskBuilder<'_, F>
-    where
-        F: FnMut(&Attempt<'_>) -> R + Send + 'static,
-        R: Outcome,
-    {
-        self.task_of(work)
-    }
-
-    pub(super) fn task_of<B>(&self, work: B) -> TaskBuilder<'_, B> {
-        TaskBuilder::new(self.inner, Cow::Borrowed(&self.common), work)
-    }
-
-    /// Submits a task with the task type's settings.
-    ///
-    /// # Errors
-    /// As [`TaskBuilder::submit`].
-    pub fn submit<F, R>(&self, work: F) -> Result<TaskHandle<R::Value>, Rejected<F>>
-    where
-        F: FnMut(&Attempt<'_>) -> R + Send + 'static,
-        R: Outcome,
-    {
-        let settings = &self.inner.settings;
-        let extras = None;
-        submit::submit(
-            self.inner,
-            &self.common,
-            settings.lane,
-            settings.limits.attempt,
-            extras,
-            self.inner.full,
-            work,
-        )
-    }
-
-    /// Submits everything that `work` yields, up to 32 tasks by one compare-exchange, and appends a
-    /// handle for each that was taken to `tasks`.
-    ///
-    /// # Errors
-    /// As [`TaskBuilder::submit`]; [`Rejected`] holds an iterator over what was not taken, in order. All
-    /// before it was. It counts as one rejected task.
-    pub fn submit_batch<I, F, R>(
-        &self,
-        work: I,
-        tasks: &mut Vec<TaskHandle<R::Value>>,
-    ) -> Result<(), Rejected<Unsubmitted<I::IntoIter, F>>>
-    where
-        I: IntoIterator<Item = F>,
-        F: FnMut(&Attempt<'_>) -> R + Send + 'static,
-        R: Outcome,
-    {
-        self.batch().submit(work, tasks)
-    }
-
-    /// Runs `work` once, in the task type's lane: no handle, no limits, no retries, and it costs what
-    /// [`Pool::post`](crate::Pool::post) costs. It is counted in the pool's books, not in the task type's. With
-    /// [`OverloadPolicy::DropOldest`] it is given back, as with [`OverloadPolicy::Reject`]: what has no handle drops nobody,
-    /// and is not dropped. One that [`OverloadPolicy::RunHere`] runs here is in no books; if it panics that is all.
-    ///
-    /// # Errors
-    /// [`Rejected`] gives the closure back.
-    #[inline]
-    pub fn post<F>(&self, work: F) -> Result<(), Rejected<F>>
-    where
-        F: FnOnce() + Send + 'static,
-    {
-        let (shared, lane) = (&self.common.shared, self.inner.settings.lane);
-        let full = |work| intake::post_when_full(self.inner.full, shared, lane, work);
-        shared.post_or(lane, work, full)
+impl WorkerPool {
+    /// Settings for the tasks of one name. Give each name its settings before its first task.
+    pub fn task_type<'a>(&'a self, name: &'a str) -> TaskTypeBuilder<'a> {
+        TaskTypeBuilder::new(self, name)
     }
 }
 
@@ -528,68 +247,5 @@ impl fmt::Debug for TaskTypeBuilder<'_> {
             .field("name", &self.name)
             .field("settings", &self.settings)
             .finish_non_exhaustive()
-    }
-}
-
-pub(super) fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// The task types of a worker pool, by name.
-#[derive(Default)]
-pub(crate) struct TaskTypes(RwLock<HashMap<Box<str>, &'static TaskTypeInner>>);
-
-impl TaskTypes {
-    pub(super) fn find_or_make(&self, name: &str, common: &Arc<Common>) -> &'static TaskTypeInner {
-        self.find_or(name, Settings::default, common)
-    }
-
-    fn find_or(
-        &self,
-        name: &str,
-        settings: impl FnOnce() -> Settings,
-        common: &Arc<Common>,
-    ) -> &'static TaskTypeInner {
-        if let Some(found) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(name) {
-            return found;
-        }
-        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        all.entry(name.into()).or_insert_with(|| {
-            let settings = settings();
-            let Settings { budget, rate, max_running, limits, .. } = settings;
-            let clock = common.shared.ready.handles.sets.clock().clone();
-            let checked = "settings that were checked";
-            let kept = Name::new(name);
-            common.estate.keep(TaskTypeInner {
-                plain_name: kept.as_str(),
-                name: kept,
-                common: Arc::downgrade(common),
-                full: settings.full.unwrap_or(common.full),
-                budget: budget.map(|budget| Budget::new(budget, clock.now()).expect(checked)),
-                gate: (rate.is_some() || max_running.is_some())
-                    .then(|| Gate::new(rate, max_running, common.lobby.most).expect(checked)),
-                settings,
-                stats: TaskTypeStats::default(),
-                told: common.logs_ends || !common.observers.is_empty(),
-                has_middleware: !common.middleware.is_empty(),
-                has_limits: limits.queue & limits.overall & limits.soft != u64::MAX,
-                // A shutdown tells all task types that exist, under this lock, after it has entered.
-                phase: AtomicU32::new(common.phase()),
-                clock,
-                fork: common.shared.fork_guard(),
-                guard: common.guard,
-                lobby: common.lobby,
-                waits: common.scaler.as_ref().map(|scaler| scaler.waits()),
-                home: Arc::as_ptr(&common.shared).addr(),
-            })
-        })
-    }
-
-    /// All of them, by name.
-    pub(crate) fn all(&self) -> Vec<&'static TaskTypeInner> {
-        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let mut task_types: Vec<_> = all.values().copied().collect();
-        task_types.sort_unstable_by_key(|task_type| task_type.name);
-        task_types
     }
 }

@@ -1,8 +1,8 @@
 //! What needs no public door.
 
-use super::record::{stamp_begin, stamp_end};
-use super::report::Status;
 use crate::sys::clock;
+use crate::task::result::report::Status;
+use crate::task::stamp::{stamp_begin, stamp_end};
 use crate::thread_state::next_lap;
 
 #[test]

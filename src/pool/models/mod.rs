@@ -49,7 +49,6 @@ pub(crate) mod fixture;
 mod heap;
 mod leadership;
 mod pull;
-pub(crate) mod record;
 mod reserve;
 mod room;
 mod shutdown;

@@ -1,116 +1,8 @@
-//! What a task's function is given, and what it may answer.
+//! What an attempt comes to: a value, or a fault.
 
-use super::limits;
-use super::record::Head;
 use core::fmt;
-use core::marker::PhantomData;
 use core::time::Duration;
 use std::error::Error;
-
-/// One run of a task's function, which gets it as its argument.
-pub struct Attempt<'a> {
-    head: Head,
-    number: u32,
-    /// It runs where nobody looks after its time.
-    alone: bool,
-    /// It is not to be kept.
-    run: PhantomData<&'a ()>,
-}
-
-impl Attempt<'_> {
-    #[inline]
-    pub(super) fn new(head: Head, number: u32, alone: bool) -> Self {
-        Self { head, number, alone, run: PhantomData }
-    }
-
-    /// 1 for the first run, 2 for the first retry.
-    pub fn number(&self) -> u32 {
-        self.number
-    }
-
-    /// The task's name.
-    pub fn name(&self) -> &'static str {
-        self.head.task_type().name()
-    }
-
-    /// As C has it.
-    #[cfg(feature = "capi")]
-    pub(crate) fn c_name(&self) -> &'static core::ffi::CStr {
-        self.head.task_type().c_name()
-    }
-
-    /// The task's number, which no other task of this process has or had.
-    pub fn id(&self) -> u64 {
-        self.head.id()
-    }
-
-    /// Whether the function should give up: the task was cancelled, its time or its soft time is over, or
-    /// the worker pool stops. Unless it is for the soft time, what it returns after that is not waited
-    /// for by anybody.
-    pub fn is_cancelled(&self) -> bool {
-        self.head.should_stop()
-            || self.is_overtaken()
-            || self.is_over_softly()
-            || self.alone && self.looks_after_itself()
-    }
-
-    /// Whether the soft time of this attempt is over.
-    pub fn is_over_softly(&self) -> bool {
-        let task_type = self.head.task_type();
-        task_type.has_other_limits(self.head) && {
-            let soft = self.head.limits().soft;
-            let is_over = || task_type.clock.now() >= self.head.began().saturating_add(soft);
-            soft != u64::MAX && (self.is_overtaken() || is_over())
-        }
-    }
-
-    /// Whether another attempt has begun since, or is about to.
-    fn is_overtaken(&self) -> bool {
-        self.head.task_type().settings.overlap_retries && {
-            // Acquire: the number of the attempt that runs.
-            let _seen = self.head.look();
-            self.head.noted() != self.number
-        }
-    }
-
-    /// In the submitter's thread, all of the pool's may be busy.
-    #[cold]
-    fn looks_after_itself(&self) -> bool {
-        limits::enforce(self.head);
-        self.head.should_stop()
-    }
-
-    /// How long until this attempt's time is over: zero if it is. None: there is no limit.
-    pub fn time_left(&self) -> Option<Duration> {
-        if self.is_overtaken() {
-            return Some(Duration::ZERO);
-        }
-        let limits = self.head.limits();
-        let all = self.head.submitted().saturating_add(limits.overall);
-        let deadline = self.head.attempt_deadline().min(all);
-        let left =
-            || Duration::from_nanos(deadline.saturating_sub(self.head.task_type().clock.now()));
-        (deadline != u64::MAX).then(left)
-    }
-
-    /// Says that the function still makes progress: the time of this attempt begins anew. Call it every
-    /// now and then in a function that may take long, and give the time-out that one step may take.
-    pub fn heartbeat(&self) {
-        let now = self.head.task_type().clock.now();
-        if !self.is_overtaken() {
-            self.head.renew(now);
-        }
-    }
-}
-
-impl fmt::Debug for Attempt<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Attempt")
-            .field("name", &self.name())
-            .field("number", &self.number)
-            .finish_non_exhaustive()
-    }
-}
 
 /// Why an attempt failed, and what that means for the next one.
 pub struct Fault(Box<Inner>);
@@ -122,7 +14,7 @@ struct Inner {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Advice {
+pub(in crate::task) enum Advice {
     /// Another attempt may succeed.
     Transient,
     /// None will.
@@ -166,7 +58,7 @@ impl Fault {
         Self::with(message, Advice::After(delay))
     }
 
-    pub(super) fn panicked(message: impl Into<String>) -> Self {
+    pub(in crate::task) fn panicked(message: impl Into<String>) -> Self {
         Self::with(message, Advice::Panicked)
     }
 
@@ -185,7 +77,7 @@ impl Fault {
         self.0.advice == Advice::Panicked
     }
 
-    pub(super) fn advice(&self) -> Advice {
+    pub(in crate::task) fn advice(&self) -> Advice {
         self.0.advice
     }
 }

@@ -1,62 +1,13 @@
 //! What is told to those who count and log.
 
-use super::attempt::Fault;
-use super::record::Head;
-use super::report::Status;
-use super::task_type::TaskTypeInner;
 use crate::log::{Component, Level, Record};
 use crate::pool::{contain, member_here};
+use crate::task::attempt::fault::Fault;
+use crate::task::common::TaskTypeInner;
+use crate::task::record::Head;
+use crate::task::result::observer::{EndRecord, Observer, StuckRecord};
+use crate::task::result::report::Status;
 use core::time::Duration;
-
-/// How a task ended, for observers.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct EndRecord<'a> {
-    /// The task's number.
-    pub id: u64,
-    /// Its name.
-    pub name: &'a str,
-    /// How it ended.
-    pub status: Status,
-    /// What went wrong last, unless it has completed.
-    pub message: Option<&'a str>,
-    /// As in [`TaskReport`](super::TaskReport).
-    pub queue_time: Duration,
-    /// As in [`TaskReport`](super::TaskReport).
-    pub run_time: Duration,
-    /// How many attempts were begun.
-    pub attempts: u32,
-    /// The thread of the last one.
-    pub worker: Option<usize>,
-}
-
-/// An attempt that has not returned though its time is over.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StuckRecord<'a> {
-    /// The task's number.
-    pub id: u64,
-    /// Its name.
-    pub name: &'a str,
-    /// The thread that it holds.
-    pub worker: Option<usize>,
-    /// How long the attempt has run.
-    pub elapsed: Duration,
-}
-
-/// Somebody who is told what happens to tasks. The calls come from pool threads, or from the thread
-/// that cancels or submits; they hold up whoever waits for the task, so they should be short. A panic
-/// in one is dropped.
-pub trait Observer: Send + Sync {
-    /// A task has ended. Called once for each that was accepted.
-    fn on_end(&self, _end: &EndRecord<'_>) {}
-
-    /// An attempt has failed, and another one will come after `delay`.
-    fn on_retry(&self, _name: &str, _id: u64, _attempt: u32, _message: &str, _delay: Duration) {}
-
-    /// An attempt has outlived its time.
-    fn on_stuck(&self, _stuck: &StuckRecord<'_>) {}
-}
 
 fn each(head: Head, tell: impl Fn(&dyn Observer)) {
     if !head.task_type().told {
@@ -69,7 +20,7 @@ fn each(head: Head, tell: impl Fn(&dyn Observer)) {
 }
 
 #[cold]
-pub(super) fn tell_end(head: Head, status: Status, message: Option<&str>) {
+pub(in crate::task) fn tell_end(head: Head, status: Status, message: Option<&str>) {
     let end = EndRecord {
         id: head.id(),
         name: head.task_type().name(),
@@ -85,7 +36,7 @@ pub(super) fn tell_end(head: Head, status: Status, message: Option<&str>) {
 }
 
 #[cold]
-pub(super) fn tell_retry(head: Head, attempt: u32, message: &str, delay: Duration) {
+pub(in crate::task) fn tell_retry(head: Head, attempt: u32, message: &str, delay: Duration) {
     log(head.task_type(), Level::Debug, "task.retried", |record| {
         record
             .with("id", head.id())
@@ -99,7 +50,7 @@ pub(super) fn tell_retry(head: Head, attempt: u32, message: &str, delay: Duratio
 }
 
 #[cold]
-pub(super) fn tell_stuck(head: Head) {
+pub(in crate::task) fn tell_stuck(head: Head) {
     let elapsed = head.task_type().clock.now().saturating_sub(head.began());
     let stuck = StuckRecord {
         id: head.id(),
@@ -119,7 +70,7 @@ pub(super) fn tell_stuck(head: Head) {
 
 /// The attempt of a task that had ended before has come back, and with it its thread.
 #[cold]
-pub(super) fn tell_return(task_type: &'static TaskTypeInner) {
+pub(in crate::task) fn tell_return(task_type: &'static TaskTypeInner) {
     log(task_type, Level::Info, "task.returned", |record| {
         if let Some(thread) = member_here() {
             record.with("thread", thread);
@@ -156,7 +107,7 @@ fn event_of(end: Status) -> &'static str {
 
 /// The last attempt has failed.
 #[cold]
-pub(super) fn tell_failure(head: Head, status: Status, fault: &Fault) {
+pub(in crate::task) fn tell_failure(head: Head, status: Status, fault: &Fault) {
     let logs_ends = head.task_type().common().is_some_and(|common| common.logs_ends);
     let (level, event) = match fault.is_panic() {
         true => (Level::Error, "task.panicked"),
@@ -170,7 +121,7 @@ pub(super) fn tell_failure(head: Head, status: Status, fault: &Fault) {
 
 /// A middleware has panicked where nobody hears of it.
 #[cold]
-pub(super) fn tell_middleware(task_type: &'static TaskTypeInner, hook: &'static str) {
+pub(in crate::task) fn tell_middleware(task_type: &'static TaskTypeInner, hook: &'static str) {
     log(task_type, Level::Error, "middleware.panicked", |record| {
         record.with("hook", hook).say("a middleware has panicked");
     });

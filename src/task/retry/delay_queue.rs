@@ -1,7 +1,7 @@
 //! Tasks that wait for their time.
 //!
 //! A server may have a million of them: delayed ones, and those that are to be tried again. So one takes
-//! no more than its record. Its closure lies in the record's room (`pool/record.rs`), and the record's
+//! no more than its record. Its closure lies in the record's room (`record/word.rs`), and the record's
 //! index in a wheel. One timer of the pool, the *alarm*, is armed for the earliest of all.
 //!
 //! ```text
@@ -26,27 +26,26 @@
 //!    sleep end. So does a keeper that is dropped while it stands in.
 //! 4. While `stands_in` is set so is `kept`, or somebody is about to call the keeper: it comes.
 
-use super::record::{Head, TaskMeta};
 use crate::error::Error;
-use crate::pool::record::{Meta, Parcel, Parks, Record};
 use crate::pool::{Key, NEVER, Shared, Timer, contain, current, service};
 use crate::queue::{Lane, Run};
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Mutex, MutexGuard};
+use crate::task::record::word::{Meta, Parcel, Parks, Record};
 use crate::time::{MAX_DELAY, Wheel};
 use core::marker::PhantomData;
 use core::time::Duration;
 use std::sync::{Arc, OnceLock, PoisonError};
 
 /// How often a keeper looks, this one and that of leases.
-pub(super) const LOOK: u64 = 100_000_000;
+pub(in crate::task) const LOOK: u64 = 100_000_000;
 
 /// After so many were taken out before their time it is looked whether a sweep is worth it.
 const SWEEP_AFTER: usize = 1024;
 
-/// See the head of the file. It lasts as long as the lobby that it belongs to.
-pub(super) struct Sleepers<M = TaskMeta> {
+/// See the head of the file. It lasts as long as the wait lists that it belongs to.
+pub(in crate::task) struct DelayQueue<M> {
     filed: Mutex<Filed>,
     keeper: OnceLock<Key>,
     /// Indices in the wheel that are not left behind. Who takes one out may count it late.
@@ -94,8 +93,8 @@ impl Filed {
     }
 }
 
-impl<M: Meta> Sleepers<M> {
-    pub(super) fn new() -> Self {
+impl<M: Meta> DelayQueue<M> {
+    pub(in crate::task) fn new() -> Self {
         let filed = Filed {
             wheel: None,
             at: NEVER,
@@ -111,7 +110,7 @@ impl<M: Meta> Sleepers<M> {
     }
 
     /// Has `work` run in `delay` from now, unless its task ends before. Otherwise it comes back.
-    pub(super) fn put<W: Parks<M>>(
+    pub(in crate::task) fn put<W: Parks<M>>(
         &'static self,
         shared: &Arc<Shared>,
         delay: Duration,
@@ -181,7 +180,7 @@ impl<M: Meta> Sleepers<M> {
     }
 
     fn set_alarm(&'static self, shared: &Arc<Shared>, at: u64, number: u64) -> Option<Key> {
-        let alarm = Alarm { sleepers: Some(self), number };
+        let alarm = Alarm { delay_queue: Some(self), number };
         let mut key = None;
         let armed = Timer::at(shared, at, alarm, |named| key = Some(named));
         if let Err((Error::Full { .. }, alarm)) = armed {
@@ -208,7 +207,7 @@ impl<M: Meta> Sleepers<M> {
 
     #[cold]
     fn leave_to_keeper(&'static self, shared: &Shared, keeper: Key, mut alarm: Alarm<M>) {
-        alarm.sleepers = None;
+        alarm.delay_queue = None;
         let mut filed = self.lock();
         if filed.number != alarm.number {
             return;
@@ -327,24 +326,29 @@ impl<M: Meta> Sleepers<M> {
     }
 }
 
-impl Sleepers {
+impl<M: Meta> DelayQueue<M> {
     /// Whether as many tasks as that sleep, and the first of them beyond `deadline`, by the pool's clock.
-    pub(super) fn all_sleep_beyond(&self, deadline: u64, tasks: u64) -> bool {
+    pub(in crate::task) fn all_sleep_beyond(&self, deadline: u64, tasks: u64) -> bool {
         // The wheel may name an instant that is too early, and `asleep` may be too high for a moment: what ends
         // meanwhile has the pool look again.
         let filed = self.lock();
-        self.asleep.load(Relaxed) as u64 >= tasks && filed.next::<TaskMeta>() > deadline
+        self.asleep.load(Relaxed) as u64 >= tasks && filed.next::<M>() > deadline
     }
 
     /// A task has ended, and its closure was taken out here. Its index stays in the wheel.
-    pub(super) fn drop_taken(&'static self, head: Head, parcel: Parcel) {
+    /// `shared` is its pool, if that is there still.
+    pub(in crate::task) fn drop_taken(
+        &'static self,
+        parcel: Parcel,
+        shared: impl FnOnce() -> Option<Arc<Shared>>,
+    ) {
         let was_last = self.asleep.fetch_sub(1, Relaxed) == 1;
         let left = self.left.fetch_add(1, Relaxed);
         let _panicked = contain(|| drop(parcel));
         if (was_last || left.is_multiple_of(SWEEP_AFTER))
-            && let Some(common) = head.task_type().common()
+            && let Some(shared) = shared()
         {
-            self.sweep(&common.shared);
+            self.sweep(&shared);
         }
     }
 }
@@ -365,7 +369,7 @@ fn go_round<M: Meta>(shared: &Shared, mut alarm: Alarm<M>) {
 }
 
 /// See the head of the file.
-struct Keeper<M: Meta>(&'static Sleepers<M>);
+struct Keeper<M: Meta>(&'static DelayQueue<M>);
 
 impl<M: Meta> Keeper<M> {
     fn run(&self) -> u64 {
@@ -388,25 +392,25 @@ impl<M: Meta> Drop for Keeper<M> {
     }
 }
 
-/// Wakes sleepers when it runs.
+/// Wakes delay queue when it runs.
 struct Alarm<M: Meta> {
     /// None: it has run.
-    sleepers: Option<&'static Sleepers<M>>,
+    delay_queue: Option<&'static DelayQueue<M>>,
     number: u64,
 }
 
 impl<M: Meta> Run for Alarm<M> {
     fn run(mut self) {
-        if let (Some(sleepers), Some((shared, _))) = (self.sleepers.take(), current()) {
-            sleepers.wake(&shared, self.number);
+        if let (Some(delay_queue), Some((shared, _))) = (self.delay_queue.take(), current()) {
+            delay_queue.wake(&shared, self.number);
         }
     }
 }
 
 impl<M: Meta> Drop for Alarm<M> {
     fn drop(&mut self) {
-        if let Some(sleepers) = self.sleepers {
-            sleepers.stop(self.number);
+        if let Some(delay_queue) = self.delay_queue {
+            delay_queue.stop(self.number);
         }
     }
 }
@@ -420,7 +424,7 @@ mod models {
     //!
     //! | race | fault | how it shows |
     //! |---|---|---|
-    //! | sleepers and their keeper, by the real pool | the keeper rests without a last look, or is not called; its slot rests ARMED | somebody is never woken |
+    //! | delay queue and their keeper, by the real pool | the keeper rests without a last look, or is not called; its slot rests ARMED | somebody is never woken |
     //! |  | another alarm comes, and it stands in still | the keeper looks for ever |
     //! |  | who found no timer forgets the one that the keeper has armed since; an alarm that was superseded is not cancelled | a timer that nobody can cancel |
     //! |  | no look whether it is too late; a keeper that is dropped stops nobody | somebody sleeps on when the pool has ended |
@@ -428,7 +432,7 @@ mod models {
     use super::*;
     use crate::pool::models::explore;
     use crate::pool::models::fixture::Fixture;
-    use crate::pool::models::record::{CANCELLED, COMPLETED, Case, Noted};
+    use crate::task::record::models::{CANCELLED, COMPLETED, Case, Noted};
     use loom::thread;
 
     const HOUR: Duration = Duration::from_secs(3600);
@@ -437,25 +441,25 @@ mod models {
 
     /// The real pool, with a keeper, and with every other slot in use.
     struct Night {
-        house: Fixture,
+        fixture: Fixture,
         case: Case,
-        sleepers: &'static Sleepers<Noted>,
+        delay_queue: &'static DelayQueue<Noted>,
         slots: Vec<u32>,
     }
 
     impl Night {
         /// loom does not see that a `OnceLock` orders anything, so the keeper is there before threads are.
         fn new() -> Self {
-            let (house, case) = (Fixture::new(1, 1), Case::new(false));
-            let sleepers: &'static Sleepers<_> = Box::leak(Box::new(Sleepers::new()));
-            sleepers.open_keeper(&house.shared);
-            let slots = core::iter::from_fn(|| house.shared.ready.handles.slots.take()).collect();
-            Self { house, case, sleepers, slots }
+            let (fixture, case) = (Fixture::new(1, 1), Case::new(false));
+            let delay_queue: &'static DelayQueue<_> = Box::leak(Box::new(DelayQueue::new()));
+            delay_queue.open_keeper(&fixture.shared);
+            let slots = core::iter::from_fn(|| fixture.shared.ready.handles.slots.take()).collect();
+            Self { fixture, case, delay_queue, slots }
         }
 
         /// A task goes to sleep, or is cancelled.
         fn put(&self, delay: Duration) {
-            let put = self.sleepers.put(&self.house.shared, delay, self.case.sleeping());
+            let put = self.delay_queue.put(&self.fixture.shared, delay, self.case.sleeping());
             if let Err((_, refused)) = put {
                 drop(refused);
             }
@@ -463,19 +467,19 @@ mod models {
 
         /// A member, who ends when nothing is left to be run.
         fn member(&self, first: impl FnOnce(&Shared) + 'static) -> thread::JoinHandle<()> {
-            self.house.spawn(move |shared, _| {
+            self.fixture.spawn(move |shared, _| {
                 first(shared);
                 while Fixture::run_next(shared) {}
             })
         }
 
-        /// Once the sleepers are woken the keeper rests.
+        /// Once the delay queue are woken the keeper rests.
         fn is_over(self, tasks: usize) {
             assert_eq!(self.case.count(COMPLETED), tasks);
-            let filed = self.sleepers.lock();
+            let filed = self.delay_queue.lock();
             assert!(!filed.kept && !filed.stands_in);
             drop(filed);
-            assert!(self.house.is_at_rest());
+            assert!(self.fixture.is_at_rest());
             self.case.settle(tasks);
         }
     }
@@ -487,15 +491,15 @@ mod models {
         for delays in [[Duration::ZERO; 2], [HOUR, Duration::ZERO], [HOUR, HOUR]] {
             explore(3, move || {
                 let night = Night::new();
-                let _inside = night.house.enter();
+                let _inside = night.fixture.enter();
                 night.put(delays[0]);
                 let member = night.member(|_| ());
                 night.put(delays[1]);
                 member.join().unwrap();
-                night.house.pass(AFTER_LOOK);
+                night.fixture.pass(AFTER_LOOK);
                 let due = delays.iter().filter(|delay| delay.is_zero()).count();
                 assert_eq!(night.case.count(COMPLETED), due);
-                night.house.pass(HOUR);
+                night.fixture.pass(HOUR);
                 night.is_over(2);
             });
         }
@@ -507,21 +511,21 @@ mod models {
     fn an_alarm_of_the_keeper_can_be_cancelled() {
         explore(3, || {
             let night = Night::new();
-            let _inside = night.house.enter();
+            let _inside = night.fixture.enter();
             let slots = night.slots[..2].to_vec();
             let member =
                 night.member(move |shared| shared.ready.handles.slots.give_back_all(&slots));
             night.put(2 * HOUR);
             night.put(HOUR);
             member.join().unwrap();
-            night.house.pass(AFTER_LOOK);
+            night.fixture.pass(AFTER_LOOK);
             assert!(
-                night.house.shared.ready.handles.slots_in_use() <= 2,
+                night.fixture.shared.ready.handles.slots_in_use() <= 2,
                 "the keeper, and an alarm"
             );
-            night.house.pass(HOUR);
+            night.fixture.pass(HOUR);
             assert_eq!(night.case.count(COMPLETED), 1);
-            night.house.pass(HOUR);
+            night.fixture.pass(HOUR);
             night.is_over(2);
         });
     }
@@ -533,9 +537,9 @@ mod models {
         for free in [0, 1] {
             explore(3, move || {
                 let night = Night::new();
-                night.house.shared.ready.handles.slots.give_back_all(&night.slots[..free]);
-                let _inside = night.house.enter();
-                let member = night.house.spawn(|shared, _| {
+                night.fixture.shared.ready.handles.slots.give_back_all(&night.slots[..free]);
+                let _inside = night.fixture.enter();
+                let member = night.fixture.spawn(|shared, _| {
                     Fixture::run_next(shared);
                     shared.stop();
                     shared.sweep();

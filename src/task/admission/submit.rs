@@ -1,19 +1,23 @@
 //! Ways in.
 
-use super::attempt::{Attempt, Outcome};
-use super::execute::{Body, Job};
-use super::gate::Gate;
-use super::handle::TaskHandle;
-use super::intake::OverloadPolicy;
-use super::overlap::Overlapping;
-use super::pulled::{self, Pulled};
-use super::record::{self, Extras, Holder};
-use super::stats::Event;
-use super::task_type::{Limits, TaskTypeInner, nanos};
-use super::waiting::Special;
-use super::{Common, OPEN};
 use crate::error::Rejected;
 use crate::queue::Lane;
+use crate::task::admission::limiter::Limiter;
+use crate::task::attempt::Attempt;
+use crate::task::attempt::execute::{Body, Job};
+use crate::task::attempt::fault::Outcome;
+use crate::task::attempt::pulled::{self, Pulled};
+use crate::task::attempt::waiting::Special;
+use crate::task::common::TaskTypeInner;
+use crate::task::common::{Common, OPEN};
+use crate::task::counters::Event;
+use crate::task::record::{self, Extras, Holder};
+use crate::task::result::handle::TaskHandle;
+use crate::task::retry::overlap::Overlapping;
+use crate::task::settings::OverloadPolicy;
+use crate::task::settings::{Limits, nanos};
+use crate::task::task_type::TaskType;
+use crate::task::worker_pool::WorkerPool;
 use crate::time::Retry;
 use core::fmt;
 use core::time::Duration;
@@ -35,9 +39,78 @@ pub struct TaskBuilder<'a, F> {
     work: F,
 }
 
+impl WorkerPool {
+    /// A task, to be submitted. If no task type has this name one with default settings is made. Looking the
+    /// name up takes a lock: a [`TaskType`] that is kept does not.
+    pub fn task<F, R>(&self, name: &str, work: F) -> TaskBuilder<'_, F>
+    where
+        F: FnMut(&Attempt<'_>) -> R + Send + 'static,
+        R: Outcome,
+    {
+        let task_type = self.common.task_types.find_or_make(name, &self.common);
+        TaskBuilder::new(task_type, Cow::Borrowed(&self.common), work)
+    }
+}
+
+impl TaskType {
+    /// A task with settings of its own, to be submitted.
+    pub fn task<F, R>(&self, work: F) -> TaskBuilder<'_, F>
+    where
+        F: FnMut(&Attempt<'_>) -> R + Send + 'static,
+        R: Outcome,
+    {
+        self.task_of(work)
+    }
+
+    pub(in crate::task) fn task_of<B>(&self, work: B) -> TaskBuilder<'_, B> {
+        TaskBuilder::new(self.inner, Cow::Borrowed(&self.common), work)
+    }
+
+    /// Submits a task with the task type's settings.
+    ///
+    /// # Errors
+    /// As [`TaskBuilder::submit`].
+    pub fn submit<F, R>(&self, work: F) -> Result<TaskHandle<R::Value>, Rejected<F>>
+    where
+        F: FnMut(&Attempt<'_>) -> R + Send + 'static,
+        R: Outcome,
+    {
+        let settings = &self.inner.settings;
+        let extras = None;
+        submit(
+            self.inner,
+            &self.common,
+            settings.lane,
+            settings.limits.attempt,
+            extras,
+            self.inner.full,
+            work,
+        )
+    }
+
+    /// Runs `work` once, in the task type's lane: no handle, no limits, no retries, and it costs what
+    /// [`Pool::post`](crate::Pool::post) costs. It is counted in the pool's counters, not in the task type's. With
+    /// [`OverloadPolicy::DropOldest`] it is given back, as with [`OverloadPolicy::Reject`]: what has no handle drops nobody,
+    /// and is not dropped. One that [`OverloadPolicy::RunHere`] runs here is in no counters; if it panics that is all.
+    ///
+    /// # Errors
+    /// [`Rejected`] gives the closure back.
+    #[inline]
+    pub fn post<F>(&self, work: F) -> Result<(), Rejected<F>>
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        let (shared, lane) = (&self.common.shared, self.inner.settings.lane);
+        let full = |work| {
+            crate::task::admission::lane::post_when_full(self.inner.full, shared, lane, work)
+        };
+        shared.post_or(lane, work, full)
+    }
+}
+
 impl<'a, F> TaskBuilder<'a, F> {
     #[inline]
-    pub(super) fn new(
+    pub(in crate::task) fn new(
         task_type: &'static TaskTypeInner,
         common: Cow<'a, Arc<Common>>,
         work: F,
@@ -48,12 +121,12 @@ impl<'a, F> TaskBuilder<'a, F> {
     }
 
     /// Whether attempts of its task type may overlap.
-    pub(super) fn overlaps(&self) -> bool {
+    pub(in crate::task) fn overlaps(&self) -> bool {
         self.task_type.settings.overlap_retries
     }
 
     /// The same task with another body.
-    pub(super) fn with<G>(
+    pub(in crate::task) fn with<G>(
         self,
         body: impl FnOnce(F, &mut Option<Box<Extras>>) -> G,
     ) -> TaskBuilder<'a, G> {
@@ -118,7 +191,7 @@ impl<'a, F> TaskBuilder<'a, F> {
     /// until its last attempt has returned, through the delays between them. No thread waits for a turn; a
     /// task that waits inside for one of its own key waits for ever.
     pub fn key(mut self, key: impl Hash) -> Self {
-        self.key = Some(self.common.lobby.keys.hash(&key));
+        self.key = Some(self.common.wait_lists.keys.hash(&key));
         self
     }
 
@@ -168,7 +241,7 @@ impl TaskBuilder<'_, Pulled> {
     /// [`Rejected::Full`] when [`max_pulled`](super::WorkerPoolBuilder::max_pulled) tasks wait to be
     /// pulled (or too many for their keys, their rate or their time), `ShutDown`, `Forked`.
     pub fn submit(mut self) -> Result<TaskHandle<()>, Rejected<Pulled>> {
-        if let Err(error) = self.task_type.lobby.attempts.open(&self.common.shared) {
+        if let Err(error) = self.task_type.wait_lists.attempts.open(&self.common.shared) {
             return Err(refused(self.task_type, pulled::refusal(&error, self.work)));
         }
         self.extras.get_or_insert_default().token = Some(self.work.token);
@@ -177,13 +250,15 @@ impl TaskBuilder<'_, Pulled> {
             true => hand_in(self.with(Overlapping::new))
                 .map_err(|rejected| rejected.map(Overlapping::into_work))?,
         };
-        task.tell_host();
+        pulled::tell_host(&task);
         Ok(task)
     }
 }
 
 #[inline]
-pub(super) fn hand_in<B>(task: TaskBuilder<'_, B>) -> Result<TaskHandle<Value<B>>, Rejected<B>>
+pub(in crate::task) fn hand_in<B>(
+    task: TaskBuilder<'_, B>,
+) -> Result<TaskHandle<Value<B>>, Rejected<B>>
 where
     B: Body<Output: Outcome>,
 {
@@ -197,10 +272,10 @@ where
 }
 
 /// What a body's task yields.
-pub(super) type Value<B> = <<B as Body>::Output as Outcome>::Value;
+pub(in crate::task) type Value<B> = <<B as Body>::Output as Outcome>::Value;
 
 #[inline]
-pub(super) fn submit<B>(
+pub(in crate::task) fn submit<B>(
     task_type: &'static TaskTypeInner,
     common: &Common,
     lane: Lane,
@@ -215,7 +290,7 @@ where
     if task_type.phase() != OPEN {
         return Err(refused(task_type, Rejected::ShutDown(work)));
     }
-    if task_type.gate.as_ref().is_some_and(Gate::is_full) {
+    if task_type.limiter.as_ref().is_some_and(Limiter::is_full) {
         return Err(refused(task_type, Rejected::Full(work)));
     }
     let own = extras.as_ref().and_then(|extras| extras.limits);
@@ -241,7 +316,7 @@ fn answer<B, T: Send + 'static>(
     let Err(rejected) = taken else { return Ok(TaskHandle::new(holder)) };
     let mut first = false;
     let rejected = rejected.map(|job| job.into_body(&mut first));
-    // A shutdown may have found it, and cancelled it: then it stays in the books as that.
+    // A shutdown may have found it, and cancelled it: then it stays in the counters as that.
     if first {
         task_type.stats.take_back_accepted();
         task_type.stats.count(Event::Rejected);
@@ -271,7 +346,7 @@ impl Plan<'_> {
         if task_type.phase() != OPEN {
             return Err(refused(task_type, Rejected::ShutDown(work)));
         }
-        if task_type.gate.as_ref().is_some_and(Gate::is_full) {
+        if task_type.limiter.as_ref().is_some_and(Limiter::is_full) {
             return Err(refused(task_type, Rejected::Full(work)));
         }
         let due = task_type.clock.now().saturating_add(nanos(delay));
@@ -292,27 +367,27 @@ impl Plan<'_> {
 }
 
 #[cold]
-pub(super) fn refused<F>(task_type: &TaskTypeInner, rejected: Rejected<F>) -> Rejected<F> {
+pub(in crate::task) fn refused<F>(task_type: &TaskTypeInner, rejected: Rejected<F>) -> Rejected<F> {
     task_type.stats.count(Event::Rejected);
     rejected
 }
 
 /// What many tasks have in common: runs of a periodic one, or those of a batch.
-pub(super) struct Pattern<'a> {
-    pub(super) task_type: &'static TaskTypeInner,
-    pub(super) common: Cow<'a, Arc<Common>>,
-    pub(super) lane: Lane,
-    pub(super) attempt_limit: u64,
+pub(in crate::task) struct Pattern<'a> {
+    pub(in crate::task) task_type: &'static TaskTypeInner,
+    pub(in crate::task) common: Cow<'a, Arc<Common>>,
+    pub(in crate::task) lane: Lane,
+    pub(in crate::task) attempt_limit: u64,
     retry: Option<Retry>,
     limits: Option<Limits>,
     key: Option<u64>,
-    pub(super) delay: Duration,
-    pub(super) full: OverloadPolicy,
+    pub(in crate::task) delay: Duration,
+    pub(in crate::task) full: OverloadPolicy,
 }
 
 impl Pattern<'_> {
     /// For each task anew.
-    pub(super) fn extras(&self) -> Option<Box<Extras>> {
+    pub(in crate::task) fn extras(&self) -> Option<Box<Extras>> {
         let has_extras = self.retry.is_some() || self.limits.is_some();
         has_extras.then(|| {
             let (retry, limits) = (self.retry.clone(), self.limits);
@@ -321,17 +396,17 @@ impl Pattern<'_> {
     }
 
     /// When a task's time begins that is submitted now.
-    pub(super) fn stamp(&self) -> u64 {
+    pub(in crate::task) fn stamp(&self) -> u64 {
         let limits = self.limits.as_ref().unwrap_or(&self.task_type.settings.limits);
         self.task_type.stamp(limits.queue.min(limits.overall))
     }
 
     /// Whether they go to their lane at once, and drop nobody.
-    pub(super) fn is_direct(&self) -> bool {
+    pub(in crate::task) fn is_direct(&self) -> bool {
         self.key.is_none() && self.delay.is_zero() && self.full != OverloadPolicy::DropOldest
     }
 
-    pub(super) fn submit<F, R>(&self, work: F) -> Result<TaskHandle<R::Value>, Rejected<F>>
+    pub(in crate::task) fn submit<F, R>(&self, work: F) -> Result<TaskHandle<R::Value>, Rejected<F>>
     where
         F: FnMut(&Attempt<'_>) -> R + Send + 'static,
         R: Outcome,
@@ -350,7 +425,7 @@ impl Pattern<'_> {
     }
 
     /// Without what it borrows.
-    pub(super) fn into_owned(self) -> Pattern<'static> {
+    pub(in crate::task) fn into_owned(self) -> Pattern<'static> {
         let Self { task_type, common, lane, attempt_limit, retry, limits, key, delay, full } = self;
         let common = Cow::Owned(common.into_owned());
         Pattern { task_type, common, lane, attempt_limit, retry, limits, key, delay, full }
@@ -359,7 +434,7 @@ impl Pattern<'_> {
 
 impl<'a, F> TaskBuilder<'a, F> {
     /// What each task is to be, and what it has in the place of a function.
-    pub(super) fn into_pattern(self) -> (Pattern<'a>, F) {
+    pub(in crate::task) fn into_pattern(self) -> (Pattern<'a>, F) {
         let Self { task_type, common, lane, attempt_limit, extras, key, delay, full, work } = self;
         let (retry, limits) = extras.map_or((None, None), |own| (own.retry, own.limits));
         (Pattern { task_type, common, lane, attempt_limit, retry, limits, key, delay, full }, work)

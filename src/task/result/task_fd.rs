@@ -1,8 +1,8 @@
 //! A descriptor that tells of the ends of tasks.
 
-use super::handle::TaskHandle;
 use crate::error::{Error, Result};
 use crate::sys::eventfd::EventFd;
+use crate::task::result::handle::TaskHandle;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 

@@ -2,11 +2,11 @@
 //!
 //! # The problem
 //!
-//! A task counts no reference to its task type, nor to the guard and the lobby of its worker pool: that would be two
+//! A task counts no reference to its task type, nor to the guard and the wait lists of its worker pool: that would be two
 //! locked instructions for each. They are referred to as if they lived for ever, by threads, timers, jobs and
 //! handles. So somebody must know when the last of these is gone.
 //!
-//! # Who may refer to an estate
+//! # Who may refer to an arena
 //!
 //! | who | gone, when |
 //! |---|---|
@@ -15,14 +15,14 @@
 //! | a task's handle | its record is free, or another's |
 //! | who looks at all records, or at one that may be another's by now: a *late reader* | it lets go of its [`Pin`] |
 //!
-//! So the pool owns the estates of its worker pools and drops them last of all. An estate is not freed by
-//! that, but goes into the *limbo*, which is swept whenever one comes in, or a new one is made: those are
-//! freed that no record refers to that is let. Handles that outlive their pool cost its estate as much memory
+//! So the pool owns the arenas of its worker pools and drops them last of all. An arena is not freed by
+//! that, but goes into the *garbage*, which is swept whenever one comes in, or a new one is made: those are
+//! freed that no record refers to that is let. Handles that outlive their pool cost its arena as much memory
 //! as they keep it.
 //!
 //! # Invariants
 //!
-//! 1. A record of an estate in the limbo was let before it came there: no new task can be, as that takes a
+//! 1. A record of an arena in the garbage was let before it came there: no new task can be, as that takes a
 //!    worker pool or a task_type. So a record that was found free, or another's, does not refer to it again.
 //! 2. Whoever is an end of a task touches its task type only while the record is let, unless it has the pool.
 //! 3. A sweep frees only while nobody has a `Pin`, and a late reader takes its `Pin` before it looks: what it
@@ -34,7 +34,6 @@
 //! run code of the user. A record's word is read with Acquire, which pairs with the Release of who frees it.
 #![allow(unsafe_code, reason = "frees what is referred to without a count")]
 
-use super::record;
 use crate::pool::{Shared, contain};
 use crate::sync::Lasting;
 use crate::sys::fork::ForkGuard;
@@ -42,18 +41,23 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 /// What one worker pool has made.
-pub(crate) struct Estate {
+pub(crate) struct Arena {
     kept: Mutex<Vec<Lasting>>,
     fork: ForkGuard,
+    referred_to: Referred,
 }
 
-impl Estate {
+/// Says which addresses records refer to.
+pub(super) type Referred = fn() -> Vec<usize>;
+
+impl Arena {
     /// One that lasts as long as the pool, at least.
-    pub(super) fn new(shared: &Shared) -> Arc<Self> {
-        sweep();
-        let estate = Arc::new(Self { kept: Mutex::default(), fork: shared.fork_guard() });
-        shared.keep_to_the_end(Arc::clone(&estate) as _);
-        estate
+    pub(super) fn new(shared: &Shared, referred_to: Referred) -> Arc<Self> {
+        sweep(referred_to);
+        let fork = shared.fork_guard();
+        let arena = Arc::new(Self { kept: Mutex::default(), fork, referred_to });
+        shared.keep_to_the_end(Arc::clone(&arena) as _);
+        arena
     }
 
     /// Makes `value` part of it.
@@ -64,25 +68,25 @@ impl Estate {
     }
 }
 
-impl Drop for Estate {
+impl Drop for Arena {
     fn drop(&mut self) {
         if self.fork.is_child() {
             return;
         }
         let kept = self.kept.get_mut().unwrap_or_else(PoisonError::into_inner);
-        limbo().push(core::mem::take(kept));
-        sweep();
+        garbage().push(core::mem::take(kept));
+        sweep(self.referred_to);
     }
 }
 
-static LIMBO: Mutex<Vec<Vec<Lasting>>> = Mutex::new(Vec::new());
+static GARBAGE: Mutex<Vec<Vec<Lasting>>> = Mutex::new(Vec::new());
 static PINS: RwLock<()> = RwLock::new(());
 
-fn limbo() -> std::sync::MutexGuard<'static, Vec<Vec<Lasting>>> {
-    LIMBO.lock().unwrap_or_else(PoisonError::into_inner)
+fn garbage() -> std::sync::MutexGuard<'static, Vec<Vec<Lasting>>> {
+    GARBAGE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// While there is one no estate is freed.
+/// While there is one no arena is freed.
 #[must_use]
 pub(crate) struct Pin(#[expect(dead_code, reason = "held")] RwLockReadGuard<'static, ()>);
 
@@ -92,28 +96,28 @@ pub(super) fn pin() -> Pin {
 }
 
 /// Frees what nobody refers to.
-fn sweep() {
-    let all = core::mem::take(&mut *limbo());
+fn sweep(referred: Referred) {
+    let all = core::mem::take(&mut *garbage());
     if all.is_empty() {
         return;
     }
-    let used = referred_to(&all).unwrap_or_else(|| vec![true; all.len()]);
-    for (estate, used) in all.into_iter().zip(used) {
+    let used = referred_to(&all, referred).unwrap_or_else(|| vec![true; all.len()]);
+    for (arena, used) in all.into_iter().zip(used) {
         match used {
-            true => limbo().push(estate),
-            false => estate.into_iter().for_each(free),
+            true => garbage().push(arena),
+            false => arena.into_iter().for_each(free),
         }
     }
 }
 
 /// Which of them a record refers to that is let. None: there are late readers.
-fn referred_to(estates: &[Vec<Lasting>]) -> Option<Vec<bool>> {
+fn referred_to(arenas: &[Vec<Lasting>], referred: Referred) -> Option<Vec<bool>> {
     let _alone = PINS.try_write().ok()?;
-    let owners = estates.iter().enumerate();
+    let owners = arenas.iter().enumerate();
     let owner: HashMap<usize, usize> =
         owners.flat_map(|(at, kept)| kept.iter().map(move |one| (one.addr(), at))).collect();
-    let mut used = vec![false; estates.len()];
-    for task_type in record::task_types_referred_to() {
+    let mut used = vec![false; arenas.len()];
+    for task_type in referred() {
         if let Some(&at) = owner.get(&task_type) {
             used[at] = true;
         }
@@ -122,6 +126,6 @@ fn referred_to(estates: &[Vec<Lasting>]) -> Option<Vec<bool>> {
 }
 
 fn free(kept: Lasting) {
-    // SAFETY: its pool is gone and no record refers to its estate: nobody else can (see the table above).
+    // SAFETY: its pool is gone and no record refers to its arena: nobody else can (see the table above).
     let _panicked = contain(|| unsafe { kept.free() });
 }

@@ -29,25 +29,28 @@
 //! A thread writes its place, changes the task's word, which is a barrier, and looks when the guard is due. The guard says that
 //! it is not armed, passes a barrier, and looks at the places. One of them sees the other.
 
-use super::estate::{Pin, pin};
-use super::execute::Begun;
-use super::observe;
-use super::record::{self, Head, is};
-use super::report::Status;
-use super::task_type::TaskTypeInner;
-use super::{OPEN, STOPPING};
-use crate::pool::record::LATE;
 use crate::pool::{Shared, Timer, current};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use crate::sync::{CachePadded, barrier_after_change, store_load_barrier};
+use crate::sync::{barrier_after_change, store_load_barrier};
+use crate::task::arena::{Pin, pin};
+use crate::task::attempt::guard::Begun;
+use crate::task::attempt::guard::Guard;
+use crate::task::attempt::guard::Watch;
+use crate::task::attempt::guard::Watched;
+use crate::task::common::TaskTypeInner;
+use crate::task::common::{OPEN, STOPPING};
+use crate::task::record::word::LATE;
+use crate::task::record::{self, Head, is};
+use crate::task::result::observe;
+use crate::task::result::report::Status;
 use std::sync::Arc;
 
 const NEVER: u64 = u64::MAX;
 
 /// Whether a task may begin now. If not it has ended. `other`: as `TaskTypeInner::has_other_limits` says.
 #[inline]
-pub(super) fn may_begin(
+pub(in crate::task) fn may_begin(
     head: Head,
     task_type: &'static TaskTypeInner,
     now: u64,
@@ -90,13 +93,13 @@ fn limits_of(head: Head, seen: record::Look) -> (u64, u64) {
 
 /// Ends a task whose time is over; marks an attempt whose time is. When the next of its limits is due:
 /// NEVER if there is none. The caller is an end of the task.
-pub(super) fn enforce(head: Head) -> u64 {
+pub(in crate::task) fn enforce(head: Head) -> u64 {
     enforce_seen(head, head.look(), head.task_type().clock.now())
 }
 
 /// The same for who sleeps until the task's end: when to look again. Of an attempt that has not begun
 /// nobody knows when its time will be over, and nobody else may be there to look then.
-pub(super) fn enforce_asleep(head: Head) -> u64 {
+pub(in crate::task) fn enforce_asleep(head: Head) -> u64 {
     let (seen, now) = (head.look(), head.task_type().clock.now());
     let due = enforce_seen(head, seen, now);
     match head.attempt_limit() {
@@ -143,7 +146,7 @@ fn enforce_seen(head: Head, seen: record::Look, now: u64) -> u64 {
 }
 
 /// The same for an attempt on a thread that has no place, where the guard does not see it.
-pub(super) fn watch_alone(head: Head, due: u64) {
+pub(in crate::task) fn watch_alone(head: Head, due: u64) {
     if due != NEVER
         && let Some(common) = head.task_type().common()
     {
@@ -152,7 +155,7 @@ pub(super) fn watch_alone(head: Head, due: u64) {
 }
 
 /// A timer of its own for a task whose end is not waited for by a thread.
-pub(super) fn arm_own(head: Head) {
+pub(in crate::task) fn arm_own(head: Head) {
     let limits = head.limits();
     let limit = limits.overall.min(limits.queue);
     if limit == NEVER {
@@ -185,23 +188,15 @@ fn look_at(shared: &Arc<Shared>, id: u64, at: u64) {
     drop(armed);
 }
 
-/// An attempt that is out with a host, and the time at which it is to be looked at.
-#[derive(Clone, Copy)]
-pub(super) struct Watch {
-    task: u64,
-    begun: record::Look,
-    pub(super) at: u64,
-}
-
 impl Watch {
     /// None: the attempt's time is not limited.
-    pub(super) fn of(head: Head, begun: &Begun) -> Option<Self> {
+    pub(in crate::task) fn of(head: Head, begun: &Begun) -> Option<Self> {
         let (task, at) = (head.id(), begun.due);
         (at != NEVER).then_some(Self { task, begun: begun.seen, at })
     }
 
     /// Looks at it now. None: it needs to be looked at no more.
-    pub(super) fn look(self) -> Option<Self> {
+    pub(in crate::task) fn look(self) -> Option<Self> {
         let pin = pin();
         let (head, seen) = record::find(&pin, self.task)?;
         if !seen.is_live() || !seen.is_same_attempt(self.begun) {
@@ -214,30 +209,10 @@ impl Watch {
 
 // --- the guard --------------------------------------------------------------------------------------
 
-/// Looks after what runs. It lasts as long as the task types that refer to it.
-pub(crate) struct Guard {
-    /// When its timer is due; NEVER: it is not armed.
-    due: CachePadded<AtomicU64>,
-    /// Which task each member runs: its id + 1, or 0.
-    places: Box<[CachePadded<AtomicU64>]>,
-}
-
-/// Takes a task from its place when the attempt is over.
-pub(super) struct Watched(Option<&'static AtomicU64>);
-
-impl Drop for Watched {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(place) = self.0 {
-            place.store(0, Release);
-        }
-    }
-}
-
 /// Notes in the member's place that it is about to begin an attempt, `now`. When that must be over is the
 /// second answer. `other` as above.
 #[inline]
-pub(super) fn take_place(
+pub(in crate::task) fn take_place(
     head: Head,
     task_type: &'static TaskTypeInner,
     worker: Option<usize>,
@@ -258,15 +233,8 @@ pub(super) fn take_place(
 }
 
 impl Guard {
-    pub(super) fn new(members: usize) -> Self {
-        Self {
-            due: CachePadded::new(AtomicU64::new(NEVER)),
-            places: (0..members).map(|_| CachePadded::new(AtomicU64::new(0))).collect(),
-        }
-    }
-
     /// How many functions of tasks of this task type run now.
-    pub(super) fn running(&self, task_type: &'static TaskTypeInner) -> u64 {
+    pub(in crate::task) fn running(&self, task_type: &'static TaskTypeInner) -> u64 {
         let pin = pin();
         let running = self.places.iter().filter(|place| {
             let id = place.load(Acquire).checked_sub(1);
@@ -279,7 +247,7 @@ impl Guard {
     /// Has the guard look when `due`, at the latest. The caller has taken its place, and has made the
     /// attempt RUNNING since.
     #[inline]
-    pub(super) fn watch(&'static self, due: u64) {
+    pub(in crate::task) fn watch(&'static self, due: u64) {
         if due == NEVER {
             return;
         }

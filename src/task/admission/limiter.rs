@@ -1,208 +1,36 @@
-//! Tasks that wait because as many of their name run as may, or have started as often as they may.
-//!
-//! A job that is about to begin needs a *place*, if its name has a bound on those that run, and a token
-//! of the [`Tokens`], if it has a rate: so the rate is one of starts, however long the lanes are. Without
-//! them it goes into the gate, which lets it back into its lane when it may begin.
-//!
-//! ```text
-//!   lane ─► a place, a token? ─── yes, and nobody older waits ───► attempt ──┐ its place is free
-//!     ▲             └── no ─► line, by age ─┐                                │
-//!     └──── let go, with a place ◄──────────┴── a token is there: one timer ─┴── per name
-//! ```
-//!
-//! No thread waits with it, and the threads go on with tasks of other names. A place is kept from when
-//! its job is let go, or begins, until the function has returned, or the job is dropped. Between two
-//! attempts a task has none. One whose attempts are pulled has none once it has ended: its host may never
-//! come back.
-//!
-//! # Invariants
-//!
-//! 1. Every start takes a token. So the bound of `time/rate.rs` holds for starts. Nobody is let go for a token
-//!    that somebody else was let go for.
-//! 2. Places that are free, and jobs that have one, are together as many as may run.
-//! 3. A job that was not let go begins only if no older one of its name is in the line: the young cannot
-//!    starve the old. One that was let go, and finds its token gone, gives its place back and takes its
-//!    old place in the line.
-//! 4. If a place is free and somebody waits then somebody is letting go, or there is no token, `armed` is
-//!    set, and a [`Wake`] is on its way.
-//! 5. While a job waits for a place a `Wake` is in a timer that never comes. Any of them, dropped unrun
-//!    because the pool stops, ends who is in the line.
-//!
-//! # Orderings
-//!
-//! All of the line under its lock, which is held for a few steps, never while a job is let go or dropped.
-//! One thread at a time lets go; others only note that a place is free, and it looks again before it
-//! stops. So letting go does not recurse, though what is let go may end at once and free its place.
+//! Bounds how many tasks of one name run, and how often they start: the line of those that wait.
 
-use super::record::{Head, Place};
-use super::task_type::TaskTypeInner;
-use super::waiting::{Parked, Waits};
-use crate::error::{Error, Result};
-use crate::pool::{Timer, contain};
-use crate::queue::{Lane, Run};
-use crate::sync::{Mutex, MutexGuard};
-use crate::time::{MAX_DELAY, Rate, Tokens};
-use core::time::Duration;
+use crate::sync::Mutex;
+use crate::sync::MutexGuard;
+use crate::time::Rate;
+use crate::time::Tokens;
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
-
 /// See the head of the file.
-pub(super) struct Gate {
-    tokens: Option<Tokens>,
+pub(crate) struct Limiter<J> {
+    pub(in crate::task) tokens: Option<Tokens>,
     most_waiting: usize,
-    line: Line<Parked>,
+    pub(in crate::task) line: Line<J>,
 }
 
-impl Gate {
+impl<J> Limiter<J> {
     /// For a name with one of the two bounds at least. New tasks are refused once `most_waiting` wait.
-    pub(super) fn new(
+    pub(in crate::task) fn new(
         rate: Option<Rate>,
         max_running: Option<u32>,
         most_waiting: usize,
-    ) -> Result<Self> {
+    ) -> crate::Result<Self> {
         let tokens = rate.map(Tokens::new).transpose()?;
         Ok(Self { tokens, most_waiting, line: Line::new(max_running) })
     }
 
-    pub(super) fn is_full(&self) -> bool {
+    pub(in crate::task) fn is_full(&self) -> bool {
         self.waiting() >= self.most_waiting
     }
 
     /// How many are in the line.
-    pub(super) fn waiting(&self) -> usize {
+    pub(in crate::task) fn waiting(&self) -> usize {
         self.line.lock().waiting.len()
-    }
-
-    /// Lets a task begin now, or keeps its job until it may: then there is no answer.
-    pub(super) fn pass<J: Waits + 'static>(&self, head: Head, job: J) -> Option<J> {
-        let task_type = head.task_type();
-        let was_let_go = head.take_released();
-        if was_let_go && self.line.places.is_some() && !head.take_place() {
-            // The task has ended, and gave its place up. It does not begin.
-            self.line.leave(false, true);
-            self.let_go(task_type);
-            return Some(job);
-        }
-        let token = || self.tokens.as_ref().is_none_or(|it| it.take(task_type.clock.now()).is_ok());
-        let starts = self.line.start(head.submitted(), was_let_go, token);
-        if self.line.places.is_some() {
-            head.set_place(starts);
-        }
-        if starts {
-            return Some(job);
-        }
-        self.keep_waiting(head, job);
-        self.let_go(task_type);
-        None
-    }
-
-    #[cold]
-    fn keep_waiting<J: Waits + 'static>(&self, head: Head, job: J) {
-        let task_type = head.task_type();
-        if self.line.places.is_some() && self.line.is_first_to_wait() {
-            self.arm(task_type, MAX_DELAY);
-        }
-        // One of two notices an end that comes now: who ends it, or this.
-        if head.when_ended(|extras| extras.place = Place::Gate) {
-            return;
-        }
-        let ended = self.line.wait(head.submitted(), Box::new(job), || head.is_ended());
-        let _panicked = contain(|| drop(ended));
-    }
-
-    /// The attempt has returned: its place, if it had one, is free.
-    #[inline]
-    pub(super) fn leave(&self, head: Head) {
-        if head.take_place() {
-            self.give_back(head.task_type());
-        }
-    }
-
-    /// The same for a place that the attempt itself had.
-    pub(super) fn give_back(&self, task_type: &'static TaskTypeInner) {
-        self.line.leave(true, false);
-        self.let_go(task_type);
-    }
-
-    /// The job is dropped: what it had or was promised is another's.
-    pub(super) fn gone_unrun(&self, head: Head) {
-        let (had_place, was_let_go) = (head.take_place(), head.take_released());
-        if had_place || was_let_go {
-            self.line.leave(had_place, was_let_go);
-            self.let_go(head.task_type());
-        }
-    }
-
-    /// Lets go who may.
-    #[cold]
-    fn let_go(&self, task_type: &'static TaskTypeInner) {
-        let permits = |promised| {
-            let Some(tokens) = &self.tokens else { return Ok(()) };
-            let now = task_type.clock.now();
-            match tokens.available(now) > promised {
-                true => Ok(()),
-                false => Err(Duration::from_nanos(tokens.next(now, promised) - now)),
-            }
-        };
-        let delay = self.line.let_go(permits, |job| {
-            job.task().set_released(self.line.places.is_some());
-            let _panicked = contain(|| job.go());
-        });
-        if let Some(delay) = delay {
-            self.arm(task_type, delay);
-        }
-    }
-
-    fn arm(&self, task_type: &'static TaskTypeInner, delay: Duration) {
-        let Some(common) = task_type.common() else { return };
-        let shared = &common.shared;
-        let wake = Wake { task_type: Some(task_type) };
-        let Err((error, mut wake)) = Timer::after(shared, delay, wake, |_| ()) else { return };
-        match error {
-            // Every timer is in use. Going round through a lane wastes work, but not the tasks.
-            Error::Full { .. } if delay < MAX_DELAY => drop(shared.try_post(Lane::Low, wake)),
-            // Those who run come by, each when it is through.
-            Error::Full { .. } => wake.task_type = None,
-            _ => drop(wake),
-        }
-    }
-
-    /// Takes the job of a task that has ended.
-    pub(super) fn take_out(&self, head: Head) -> Option<Parked> {
-        let id = head.id();
-        self.line.take_out(head.submitted(), |job| job.task().id() == id)
-    }
-
-    /// The pool stops: nobody will come for them.
-    fn drop_all(&self) {
-        for job in self.line.take_all() {
-            let _panicked = contain(|| drop(job));
-        }
-    }
-}
-
-/// Opens a gate when it runs.
-struct Wake {
-    /// None: it has run.
-    task_type: Option<&'static TaskTypeInner>,
-}
-
-impl Run for Wake {
-    fn run(mut self) {
-        if let Some(task_type) = self.task_type.take()
-            && let Some(gate) = &task_type.gate
-        {
-            gate.line.lock().armed = false;
-            gate.let_go(task_type);
-        }
-    }
-}
-
-impl Drop for Wake {
-    fn drop(&mut self) {
-        if let Some(gate) = self.task_type.and_then(|task_type| task_type.gate.as_ref()) {
-            gate.drop_all();
-        }
     }
 }
 
@@ -210,14 +38,14 @@ impl Drop for Wake {
 type Age = (u64, u64);
 
 /// Those who wait, by age, and the places that are free. `W` is what waits.
-struct Line<W> {
+pub(in crate::task) struct Line<W> {
     /// How many may run. None: as many as there are.
-    places: Option<u32>,
+    pub(in crate::task) places: Option<u32>,
     queue: Mutex<Queue<W>>,
 }
 
-struct Queue<W> {
-    waiting: BTreeMap<Age, W>,
+pub(in crate::task) struct Queue<W> {
+    pub(in crate::task) waiting: BTreeMap<Age, W>,
     next: u64,
     /// Not counted without a bound.
     free: u32,
@@ -225,13 +53,13 @@ struct Queue<W> {
     promised: u64,
     letting_go: bool,
     /// A timer will come for a token.
-    armed: bool,
+    pub(in crate::task) armed: bool,
     /// Somebody has waited before.
     is_known: bool,
 }
 
 impl<W> Line<W> {
-    fn new(places: Option<u32>) -> Self {
+    pub(in crate::task) fn new(places: Option<u32>) -> Self {
         let queue = Queue {
             waiting: BTreeMap::new(),
             next: 0,
@@ -246,7 +74,12 @@ impl<W> Line<W> {
 
     /// Whether one that was submitted `at` may begin. If so it has a place; if not, it has none, even if
     /// it was let go with one. `token` takes a token.
-    fn start(&self, at: u64, was_let_go: bool, token: impl FnOnce() -> bool) -> bool {
+    pub(in crate::task) fn start(
+        &self,
+        at: u64,
+        was_let_go: bool,
+        token: impl FnOnce() -> bool,
+    ) -> bool {
         let mut queue = self.lock();
         queue.promised -= u64::from(was_let_go);
         if !was_let_go {
@@ -262,7 +95,7 @@ impl<W> Line<W> {
         starts
     }
 
-    fn take_place(&self, queue: &mut Queue<W>) -> bool {
+    pub(in crate::task) fn take_place(&self, queue: &mut Queue<W>) -> bool {
         if self.places.is_none() {
             return true;
         }
@@ -272,7 +105,7 @@ impl<W> Line<W> {
     }
 
     /// Puts `work` into the line, unless it is `gone` by now: then it is the answer.
-    fn wait(&self, at: u64, work: W, gone: impl FnOnce() -> bool) -> Option<W> {
+    pub(in crate::task) fn wait(&self, at: u64, work: W, gone: impl FnOnce() -> bool) -> Option<W> {
         let mut queue = self.lock();
         if gone() {
             return Some(work);
@@ -284,7 +117,7 @@ impl<W> Line<W> {
     }
 
     /// A place is free again, or one that was let go will not begin. The caller lets go.
-    fn leave(&self, had_place: bool, was_let_go: bool) {
+    pub(in crate::task) fn leave(&self, had_place: bool, was_let_go: bool) {
         let mut queue = self.lock();
         queue.free += u32::from(had_place);
         queue.promised -= u64::from(was_let_go);
@@ -293,7 +126,7 @@ impl<W> Line<W> {
     /// Lets who may go, the oldest first, by `go`. `permits` says whether there is a token beside those
     /// that were promised, or when there will be one: the answer is that time, if the caller is to arm
     /// a timer for it.
-    fn let_go<D>(
+    pub(in crate::task) fn let_go<D>(
         &self,
         permits: impl Fn(u64) -> Result<(), D>,
         mut go: impl FnMut(W),
@@ -320,25 +153,25 @@ impl<W> Line<W> {
         later
     }
 
-    fn take_out(&self, at: u64, is_it: impl Fn(&W) -> bool) -> Option<W> {
+    pub(in crate::task) fn take_out(&self, at: u64, is_it: impl Fn(&W) -> bool) -> Option<W> {
         let mut queue = self.lock();
         let mut of_that_moment = queue.waiting.range((at, 0)..=(at, u64::MAX));
         let age = *of_that_moment.find(|(_, work)| is_it(work))?.0;
         queue.waiting.remove(&age)
     }
 
-    fn take_all(&self) -> impl Iterator<Item = W> {
+    pub(in crate::task) fn take_all(&self) -> impl Iterator<Item = W> {
         let mut queue = self.lock();
         queue.armed = false;
         core::mem::take(&mut queue.waiting).into_values()
     }
 
     /// True once.
-    fn is_first_to_wait(&self) -> bool {
+    pub(in crate::task) fn is_first_to_wait(&self) -> bool {
         !core::mem::replace(&mut self.lock().is_known, true)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue<W>> {
+    pub(in crate::task) fn lock(&self) -> MutexGuard<'_, Queue<W>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,28 +13,33 @@
 //! A job whose attempts are pulled goes the same way, but begins and returns on threads of a host, and
 //! lies in a table between the two: see `pulled.rs`.
 
-use super::attempt::{Advice, Attempt, Fault, Outcome};
-use super::intake::{self, OverloadPolicy};
-use super::middleware::{around, caught};
-use super::record::{Head, Look, Runner};
-use super::report::Status;
-use super::stats::Event;
-use super::waiting::{Hold, Turn};
-use super::{STOPPING, limits, observe};
 use crate::error::Rejected;
 use crate::pool::{self, Shared, contain, member_here};
 use crate::queue::{Lane, Run};
 use crate::sync::barrier_after_change;
+use crate::task::attempt::Attempt;
+use crate::task::attempt::fault::{Advice, Fault, Outcome};
+use crate::task::attempt::guard::Begun;
+use crate::task::attempt::limits;
+use crate::task::attempt::middleware::{around, caught};
+use crate::task::attempt::waiting::Turn;
+use crate::task::common::STOPPING;
+use crate::task::counters::Event;
+use crate::task::record::Hold;
+use crate::task::record::{Head, Runner};
+use crate::task::result::observe;
+use crate::task::result::report::Status;
+use crate::task::settings::OverloadPolicy;
 use core::time::Duration;
 
 /// What is queued: the closure, with the end of its task that it must come to.
-pub(super) struct Job<B, T: Send + 'static> {
+pub(in crate::task) struct Job<B, T: Send + 'static> {
     runner: Runner<T>,
     body: B,
 }
 
 /// A task's closure, or one with what few tasks have besides.
-pub(super) trait Body: Send + 'static {
+pub(in crate::task) trait Body: Send + 'static {
     type Output;
 
     /// Its attempts are taken by threads of a host. Then a call only says what success is.
@@ -76,40 +81,27 @@ where
 
 impl<B, T: Send + 'static> Job<B, T> {
     #[inline]
-    pub(super) fn new(runner: Runner<T>, body: B) -> Self {
+    pub(in crate::task) fn new(runner: Runner<T>, body: B) -> Self {
         Self { runner, body }
     }
 
     /// The closure of a job that was not taken in. `first`: its task has not ended otherwise.
-    pub(super) fn into_body(self, first: &mut bool) -> B {
+    pub(in crate::task) fn into_body(self, first: &mut bool) -> B {
         *first = self.runner.forget();
         self.body
     }
 
-    pub(super) fn body(&mut self) -> &mut B {
+    pub(in crate::task) fn body(&mut self) -> &mut B {
         &mut self.body
     }
 
-    pub(super) fn body_ref(&self) -> &B {
+    pub(in crate::task) fn body_ref(&self) -> &B {
         &self.body
     }
 
-    pub(super) fn head(&self) -> Head {
+    pub(in crate::task) fn head(&self) -> Head {
         Head(self.runner.record())
     }
-}
-
-/// An attempt that has begun, until it has returned.
-pub(super) struct Begun {
-    pub(super) number: u32,
-    /// When its time is over; u64::MAX: never.
-    pub(super) due: u64,
-    pub(super) seen: Look,
-    place: limits::Watched,
-    /// It has a place of those that run, which the task may not have any more when it returns.
-    has_place: bool,
-    /// The pool has stopped, and it was overtaken already: nothing is to be called.
-    pub(super) is_void: bool,
 }
 
 impl<B, T> Run for Job<B, T>
@@ -130,7 +122,7 @@ where
 {
     /// Runs the attempt in the submitter's thread, which may be another pool's.
     #[cold]
-    pub(super) fn run_here(self) {
+    pub(in crate::task) fn run_here(self) {
         let outcome = pool::take_outcome();
         let _panicked = contain(|| self.run_on(None));
         pool::report(outcome);
@@ -142,7 +134,7 @@ where
         let head = self.head();
         let task_type = head.task_type();
         // Of other limits it is not known here how short they are.
-        let other = task_type.has_other_limits(head);
+        let other = head.has_other_limits();
         let limit = if other { 0 } else { head.attempt_limit() };
         let now = match worker {
             Some(_) => task_type.stamp_begin(limit),
@@ -151,8 +143,8 @@ where
         if !limits::may_begin(head, task_type, now, other) {
             return self.not_begun();
         }
-        if let Some(gate) = &task_type.gate {
-            match gate.pass(head, self) {
+        if let Some(limiter) = &task_type.limiter {
+            match limiter.pass(head, self) {
                 Some(job) => self = job,
                 None => return pool::report(pool::Outcome::Cancelled),
             }
@@ -165,7 +157,7 @@ where
             Some(_) => task_type.guard.watch(begun.due),
             None => limits::watch_alone(head, begun.due),
         }
-        let attempt = Attempt::new(head, begun.number, worker.is_none());
+        let attempt = Attempt::new(head, begun.number, worker.is_none().then_some(limits::enforce));
         let mut call = || caught(|| self.body.call(&attempt).into_result());
         let result = match task_type.has_middleware {
             false => call(),
@@ -191,22 +183,22 @@ where
     /// Puts it to where its attempt is begun from: if that is a lane, to its task's, which is `lane`. What `full` says of a lane is not for those that are
     /// pulled.
     #[inline]
-    pub(super) fn post(
+    pub(in crate::task) fn post(
         self,
         shared: &Shared,
         lane: Lane,
         full: OverloadPolicy,
     ) -> Result<(), Rejected<Self>> {
         match B::PULLED {
-            true => self.head().task_type().lobby.attempts.put(self),
-            false => intake::take_in(full, shared, lane, self),
+            true => self.head().task_type().wait_lists.attempts.put(self),
+            false => crate::task::admission::lane::take_in(full, shared, lane, self),
         }
     }
 
     /// As [`post`](Self::post), and never waits.
-    pub(super) fn try_post(self, shared: &Shared) -> Result<(), Rejected<Self>> {
+    pub(in crate::task) fn try_post(self, shared: &Shared) -> Result<(), Rejected<Self>> {
         match B::PULLED {
-            true => self.head().task_type().lobby.attempts.put(self),
+            true => self.head().task_type().wait_lists.attempts.put(self),
             false => {
                 let lane = self.head().lane();
                 shared.try_post(lane, self)
@@ -223,7 +215,12 @@ where
     /// Begins an attempt at `now`, on the thread that runs it. `other`: it may have other limits than that of
     /// its attempts. None: the task has ended.
     #[inline]
-    pub(super) fn begin(&mut self, now: u64, worker: Option<usize>, other: bool) -> Option<Begun> {
+    pub(in crate::task) fn begin(
+        &mut self,
+        now: u64,
+        worker: Option<usize>,
+        other: bool,
+    ) -> Option<Begun> {
         let head = self.head();
         let task_type = head.task_type();
         let number = head.note_begin(now, worker);
@@ -249,20 +246,20 @@ where
     }
 
     /// Whether the attempt, which has returned, is not the task's any more.
-    pub(super) fn is_overtaken(&self, begun: &Begun) -> bool {
+    pub(in crate::task) fn is_overtaken(&self, begun: &Begun) -> bool {
         let head = self.head();
         !self.runner.claim(begun.seen, || head.noted() == begun.number)
     }
 
     /// The attempt has returned, and has been overtaken.
     #[cold]
-    pub(super) fn discard<V>(self, begun: Begun, result: Result<V, Fault>) {
+    pub(in crate::task) fn discard<V>(self, begun: Begun, result: Result<V, Fault>) {
         let task_type = self.head().task_type();
         drop(begun.place);
         if begun.has_place
-            && let Some(gate) = &task_type.gate
+            && let Some(limiter) = &task_type.limiter
         {
-            gate.give_back(task_type);
+            limiter.give_back(task_type);
         }
         task_type.stats.count(Event::Discarded);
         if result.is_err() {
@@ -274,14 +271,14 @@ where
     }
 
     /// What follows when an attempt was overtaken: the runner is this one now.
-    pub(super) fn follow(self) {
+    pub(in crate::task) fn follow(self) {
         let head = self.head();
         let number = head.attempts();
         head.note_return(head.task_type().clock.now());
         if B::PULLED
-            && let Some(gate) = &head.task_type().gate
+            && let Some(limiter) = &head.task_type().limiter
         {
-            gate.leave(head);
+            limiter.leave(head);
         }
         let fault = Fault::new(head.reason(Status::TimedOut));
         if head.is_asked() {
@@ -301,12 +298,12 @@ where
 
     /// The attempt has returned a value. False: the task had ended before.
     #[inline]
-    pub(super) fn complete(self, begun: Begun, value: T) -> bool {
+    pub(in crate::task) fn complete(self, begun: Begun, value: T) -> bool {
         let head = self.head();
         let task_type = head.task_type();
         drop(begun.place);
         head.note_return(task_type.stamp_end(!core::mem::needs_drop::<B>()));
-        leave_gate(head, begun.has_place);
+        leave_limiter(head, begun.has_place);
         let first = self.runner.finish(Status::Completed as u32, Ok(value), None);
         if !first {
             observe::tell_return(task_type);
@@ -316,11 +313,11 @@ where
 
     /// The attempt has failed. What the task is then: None if it had ended before.
     #[cold]
-    pub(super) fn fail(self, begun: Begun, fault: Fault) -> Option<Status> {
+    pub(in crate::task) fn fail(self, begun: Begun, fault: Fault) -> Option<Status> {
         let head = self.head();
         drop(begun.place);
         head.note_return(head.task_type().stamp(u64::MAX));
-        leave_gate(head, begun.has_place);
+        leave_limiter(head, begun.has_place);
         if head.is_asked() {
             return self.end(Status::Cancelled, fault);
         }
@@ -365,11 +362,11 @@ where
 // What follows an attempt is the same for each type of job, and so no part of it.
 
 #[inline]
-fn leave_gate(head: Head, has_place: bool) {
-    if let Some(gate) = &head.task_type().gate {
+fn leave_limiter(head: Head, has_place: bool) {
+    if let Some(limiter) = &head.task_type().limiter {
         match has_place {
-            true => gate.give_back(head.task_type()),
-            false => gate.leave(head),
+            true => limiter.give_back(head.task_type()),
+            false => limiter.leave(head),
         }
     }
 }
@@ -387,7 +384,7 @@ fn delay_after(head: Head, number: u32, fault: &Fault) -> Option<Duration> {
     };
     let now = task_type.clock.now();
     let elapsed = Duration::from_nanos(now.saturating_sub(head.submitted()));
-    let seed = task_type.lobby.draw();
+    let seed = task_type.wait_lists.draw();
     // A function of the user's may choose the delay, and panic.
     let next = || head.with_retry(|retry| retry.next(number, elapsed, after, seed));
     let delay = contain(next)?.ok()?;

@@ -1,11 +1,12 @@
 //! `TaskHandle<T>`: what the submitter holds.
 
-use super::limits;
-use super::record::{Head, Holder};
-use super::report::{Status, TaskReport};
-use super::{attempt::Fault, record};
 use crate::error::{Error, Result};
 use crate::pool::{Deadline, Shared, blocking, stops_around_us};
+use crate::task::attempt::fault::Fault;
+use crate::task::attempt::limits;
+use crate::task::record;
+use crate::task::record::{Head, Holder};
+use crate::task::result::report::{Status, TaskReport};
 use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
@@ -21,12 +22,12 @@ pub struct TaskHandle<T: Send + 'static> {
 
 impl<T: Send + 'static> TaskHandle<T> {
     #[inline]
-    pub(super) fn new(holder: Holder<T>) -> Self {
+    pub(in crate::task) fn new(holder: Holder<T>) -> Self {
         Self { holder }
     }
 
     #[inline]
-    pub(super) fn head(&self) -> Head {
+    pub(in crate::task) fn head(&self) -> Head {
         Head(self.holder.record())
     }
 

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The closure is shared by all attempts, so it is one that several threads may call at once. The right to
-//! go on with the task passes by one change of its word (`pool/record.rs`, *Overtaking*): the attempt that
+//! go on with the task passes by one change of its word (`record/word.rs`, *Overtaking*): the attempt that
 //! returns claims it, or finds that it was overtaken, and then touches the task no more.
 //!
 //! # Invariants
@@ -19,17 +19,19 @@
 //!    out with a host has none once it is overtaken.
 #![allow(unsafe_code, reason = "the runner is made anew, whose type the record does not know")]
 
-use super::attempt::{Attempt, Fault, Outcome};
-use super::execute::{Body, Job};
-use super::handle::TaskHandle;
-use super::pulled::Pulled;
-use super::record::{Extras, Head, Look};
-use super::submit::{self, TaskBuilder};
-use super::task_type::TaskType;
-use super::waiting::Hold;
 use crate::error::Rejected;
 use crate::pool::contain;
 use crate::sync::Mutex;
+use crate::task::admission::submit::{self, TaskBuilder};
+use crate::task::attempt::Attempt;
+use crate::task::attempt::execute::{Body, Job};
+use crate::task::attempt::fault::{Fault, Outcome};
+use crate::task::attempt::pulled::Pulled;
+use crate::task::record::Again;
+use crate::task::record::Hold;
+use crate::task::record::{Extras, Head, Look};
+use crate::task::result::handle::TaskHandle;
+use crate::task::task_type::TaskType;
 use core::fmt;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
@@ -43,7 +45,7 @@ impl<F> fmt::Debug for Concurrent<F> {
 }
 
 /// As [`Body`], for attempts that overlap.
-pub(super) trait SharedBody: Send + Sync + 'static {
+pub(in crate::task) trait SharedBody: Send + Sync + 'static {
     type Output: Outcome;
 
     const PULLED: bool = false;
@@ -100,11 +102,11 @@ impl Drop for Keeps {
 }
 
 /// One attempt's part of the line.
-pub(super) struct Overlapping<W>(Arc<Line<W>>);
+pub(in crate::task) struct Overlapping<W>(Arc<Line<W>>);
 
 impl<W: SharedBody> Overlapping<W> {
     /// `extras` learn of it.
-    pub(super) fn new(work: W, extras: &mut Option<Box<Extras>>) -> Self {
+    pub(in crate::task) fn new(work: W, extras: &mut Option<Box<Extras>>) -> Self {
         let line = Line { work, key: Mutex::new(None), keeps: Keeps::default() };
         let line = Arc::new(line);
         let weak: Weak<dyn Again> = Arc::<Line<W>>::downgrade(&line);
@@ -113,7 +115,7 @@ impl<W: SharedBody> Overlapping<W> {
     }
 
     /// The closure of a task that was not taken in.
-    pub(super) fn into_work(self) -> W {
+    pub(in crate::task) fn into_work(self) -> W {
         let mut line = self.0;
         // Somebody who looked at the record's last tenant may have it for a moment, and leaves it alone.
         loop {
@@ -143,12 +145,6 @@ impl<W: SharedBody> Body for Overlapping<W> {
     fn keep(&mut self, key: Hold) {
         *self.0.key.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
     }
-}
-
-/// What can overtake an attempt of a task.
-pub(super) trait Again: Send + Sync {
-    /// Has the next attempt come though the one that was seen runs still, if it is not over meanwhile.
-    fn overtake(self: Arc<Self>, head: Head, seen: Look);
 }
 
 impl<W: SharedBody> Again for Line<W> {

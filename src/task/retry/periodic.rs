@@ -24,14 +24,15 @@
 //! The closure goes back under its lock before the state leaves BUSY (Release), and is taken after a
 //! change into BUSY (Acquire).
 
-use super::OPEN;
-use super::attempt::{Attempt, Outcome};
-use super::handle::Known;
-use super::submit::{Pattern, TaskBuilder};
 use crate::error::{Error, Result};
 use crate::pool::{Flow, Handle, Shared, contain};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use crate::task::admission::submit::{Pattern, TaskBuilder};
+use crate::task::attempt::Attempt;
+use crate::task::attempt::fault::Outcome;
+use crate::task::common::OPEN;
+use crate::task::result::handle::Known;
 use crate::time::MAX_DELAY;
 use core::fmt;
 use core::time::Duration;

@@ -1,198 +1,14 @@
-//! What is done with a task for which its lane has no room.
-//!
-//! Three of the policies need nothing but the lane. For the fourth, which drops the oldest, tasks must lie
-//! where a submitter can take them from. So tasks that may be dropped lie in a list of their own for each
-//! lane, and a *ticket* for each lies in the lane itself: a thread that comes to a ticket runs the oldest
-//! of its list.
-//!
-//! ```text
-//!   submit ─► list of the lane ──── a ticket is run ───► attempt
-//!       │        │
-//!       │        └── full, and the oldest ─► dropped: REJECTED
-//!       └─ a ticket, unless one is to spare ─► lane
-//! ```
-//!
-//! A list keeps the order of the lane, and who is dropped leaves a ticket to the one who comes in its
-//! place. Nobody is dropped who did not agree to it: what was submitted by another policy lies in the
-//! lane itself.
-//!
-//! # Invariants
-//!
-//! 1. A lane has at least as many tickets as its list has tasks. So none is forgotten; a ticket to spare
-//!    runs nothing.
-//! 2. `count` is the number of tasks in all lists, and never above `most`.
-//! 3. A task is dropped only for one of its own lane or of a higher one.
-//! 4. What is dropped leaves its list under the lock, and its closure is dropped after it.
-//!
-//! # Orderings
-//!
-//! All under one lock. A ticket is pushed under it too: whoever comes to the ticket finds the task.
+//! Tasks that may be dropped to make room for others, the oldest of the least lane first.
 
-use super::attempt::Outcome;
-use super::execute::{Body, Job};
-use super::report::Status;
-use super::waiting::{Lobby, Parked};
 use crate::error::Rejected;
-use crate::pool::{Deadline, Shared, contain};
-use crate::queue::{LANES, Lane, Run};
-use crate::sync::{Mutex, MutexGuard};
-use crate::time::MAX_DELAY;
-use core::time::Duration;
+use crate::queue::LANES;
+use crate::queue::Lane;
+use crate::sync::Mutex;
+use crate::sync::MutexGuard;
 use std::collections::VecDeque;
 use std::sync::PoisonError;
-
-/// What is done with a task for which its lane has no room.
-///
-/// It is about lanes only. A task that may not wait for its key, for its rate or its time, or for those
-/// of its name that run, because too many do ([`max_waiting`](super::WorkerPoolBuilder::max_waiting)), is given back whatever this says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum OverloadPolicy {
-    /// It is given back at once.
-    Reject,
-    /// Its submitter waits for room, for so long at most (`Duration::MAX`: as long as it takes), and
-    /// gets it back then. On threads of the pool it is given back at once: they must make the room.
-    Wait(Duration),
-    /// Its first attempt runs in the submitter's thread, before the submission returns, with all that
-    /// applies to attempts, rates and bounds included; others run in the pool. No thread of the pool keeps its time: a timer does.
-    /// Inside the pool it is given back at once, as a handler that holds a lock would meet itself.
-    RunHere,
-    /// The oldest task that waits in the lowest lane is dropped, and ends as
-    /// [`Rejected`](Status::Rejected). Only tasks with this policy are dropped, and only for those of
-    /// their own lane or of a higher one; if there is none, the new one is given back. They are dropped
-    /// once [`max_droppable`](super::WorkerPoolBuilder::max_droppable) of them wait, or when their lane
-    /// is full. Never waits. Allocates for each task.
-    DropOldest,
-}
-
-impl Default for OverloadPolicy {
-    /// [`OverloadPolicy::Wait`], as long as it takes.
-    fn default() -> Self {
-        Self::Wait(Duration::MAX)
-    }
-}
-
-/// Brings a job to its lane, or does what the policy says.
-#[inline]
-pub(super) fn take_in<B, T>(
-    full: OverloadPolicy,
-    shared: &Shared,
-    lane: Lane,
-    job: Job<B, T>,
-) -> Result<(), Rejected<Job<B, T>>>
-where
-    B: Body<Output: Outcome<Value = T>>,
-    T: Send + 'static,
-{
-    if full == OverloadPolicy::DropOldest {
-        return enlist(shared, lane, job);
-    }
-    shared.post_or(lane, job, |job| match full {
-        OverloadPolicy::Wait(time) => shared.post_within(lane, job, patience(time)),
-        OverloadPolicy::RunHere => {
-            job.run_here();
-            Ok(())
-        }
-        OverloadPolicy::Reject | OverloadPolicy::DropOldest => {
-            Err(shared.counters.count_rejected(Rejected::Full(job)))
-        }
-    })
-}
-
-/// As [`take_in`], for what has no record.
-#[cold]
-pub(super) fn post_when_full<F>(
-    full: OverloadPolicy,
-    shared: &Shared,
-    lane: Lane,
-    work: F,
-) -> Result<(), Rejected<F>>
-where
-    F: FnOnce() + Send + 'static,
-{
-    match full {
-        OverloadPolicy::Wait(time) => shared.post_within(lane, work, patience(time)),
-        OverloadPolicy::RunHere => {
-            let _panicked = contain(work);
-            Ok(())
-        }
-        OverloadPolicy::Reject | OverloadPolicy::DropOldest => {
-            Err(shared.counters.count_rejected(Rejected::Full(work)))
-        }
-    }
-}
-
-pub(super) fn patience(time: Duration) -> Deadline {
-    Deadline::after((time <= MAX_DELAY).then_some(time))
-}
-
-/// Puts a job into the list of its lane.
-#[cold]
-fn enlist<B, T>(shared: &Shared, lane: Lane, job: Job<B, T>) -> Result<(), Rejected<Job<B, T>>>
-where
-    B: Body<Output: Outcome<Value = T>>,
-    T: Send + 'static,
-{
-    let lobby = job.head().task_type().lobby;
-    let post = || {
-        let posted = shared.try_post(lane, Ticket { lobby, lane: Some(lane) });
-        posted.map_err(|rejected| rejected.map(Ticket::forget))
-    };
-    let mut work = Some(job);
-    let park =
-        |work: &mut Option<_>| -> Parked { Box::new(work.take().expect("it is parked once")) };
-    let entered = lobby.lists.enter(lane, || park(&mut work), post);
-    match (entered, work) {
-        (Ok(dropped), _) => {
-            dropped.into_iter().for_each(drop_for_others);
-            Ok(())
-        }
-        (Err(rejected), Some(job)) => Err(rejected.map(|()| job)),
-        (Err(_), None) => unreachable!("what is parked is taken in"),
-    }
-}
-
-fn drop_for_others(oldest: Parked) {
-    // If it was cancelled, it has made room without being dropped.
-    oldest.task().end_if(Status::Rejected, |_| true);
-    let _panicked = contain(|| drop(oldest));
-}
-
-/// Stands in a lane for the oldest of its list.
-struct Ticket {
-    lobby: &'static Lobby,
-    /// None: it is used, or was not taken.
-    lane: Option<Lane>,
-}
-
-impl Ticket {
-    fn take(&mut self) -> Option<Parked> {
-        self.lane.take().and_then(|lane| self.lobby.lists.leave(lane))
-    }
-
-    fn forget(mut self) {
-        self.lane = None;
-    }
-}
-
-impl Run for Ticket {
-    fn run(mut self) {
-        if let Some(job) = self.take() {
-            job.run_now();
-        }
-    }
-}
-
-impl Drop for Ticket {
-    /// The pool stops: as many tasks are dropped as tickets.
-    fn drop(&mut self) {
-        let left = self.take();
-        let _panicked = contain(|| drop(left));
-    }
-}
-
 /// See the head of the file. `W` is what may be dropped.
-pub(super) struct Lists<W> {
+pub(in crate::task) struct Lists<W> {
     most: usize,
     all: Mutex<All<W>>,
 }
@@ -209,7 +25,7 @@ struct List<W> {
 
 impl<W> Lists<W> {
     /// Of which at most so many tasks wait.
-    pub(super) fn new(most: usize) -> Self {
+    pub(in crate::task) fn new(most: usize) -> Self {
         let list = || List { waiting: VecDeque::new(), tickets: 0 };
         let lanes = core::array::from_fn(|_| list());
         Self { most, all: Mutex::new(All { count: 0, lanes }) }
@@ -217,7 +33,7 @@ impl<W> Lists<W> {
 
     /// Takes a task in: `make` yields it, `post` puts a ticket into its lane. Who had to go for it is
     /// the answer. Refused, nothing has changed, and `make` was not called.
-    fn enter(
+    pub(in crate::task) fn enter(
         &self,
         lane: Lane,
         make: impl FnOnce() -> W,
@@ -243,7 +59,7 @@ impl<W> Lists<W> {
     }
 
     /// Somebody has come to a ticket: who goes for it.
-    fn leave(&self, lane: Lane) -> Option<W> {
+    pub(in crate::task) fn leave(&self, lane: Lane) -> Option<W> {
         let mut all = self.lock();
         all.lanes[lane as usize].tickets -= 1;
         all.take(lane)

@@ -32,11 +32,12 @@
 //! |  | accepted too late; ended Relaxed | likewise |
 #![allow(unsafe_code, reason = "an attempt is overtaken, whose type the record does not know")]
 
-use super::explore;
-use crate::pool::record::{
-    ASKED, FIRST_END, Holder, LATE, Magazine, Meta, PENDING, Parks, RETRYING, RUNNING, Record,
-    RecordTable, Runner, Seen, Yield,
+use super::table::{Magazine, RecordTable};
+use super::word::{
+    ASKED, FIRST_END, Holder, LATE, Meta, PENDING, Parks, RETRYING, RUNNING, Record, Runner, Seen,
+    Yield,
 };
+use crate::pool::models::explore;
 use crate::queue::Run;
 use crate::sync::atomic::{AtomicU32, AtomicU64};
 use crate::sync::{StaticRef, UnsafeCell, barrier_after_change, store_load_barrier};
@@ -53,7 +54,7 @@ pub(crate) const TIMED_OUT: u32 = 6;
 
 /// What one exploration counts.
 #[derive(Default)]
-pub(crate) struct Books {
+pub(crate) struct Counters {
     ends: [AtomicUsize; 8],
     told: AtomicUsize,
     notified: AtomicUsize,
@@ -80,7 +81,7 @@ impl Kind {
     }
 }
 
-impl Books {
+impl Counters {
     fn ended(&self) -> usize {
         self.ends.iter().map(|count| count.load(Relaxed)).sum()
     }
@@ -88,7 +89,7 @@ impl Books {
 
 #[derive(Default)]
 pub(crate) struct Noted {
-    books: StaticRef<Books>,
+    counters: StaticRef<Counters>,
 }
 
 thread_local! {
@@ -97,7 +98,7 @@ thread_local! {
 }
 
 impl Meta for Noted {
-    type Owner = &'static Books;
+    type Owner = &'static Counters;
     type Seldom = AtomicU64;
 
     fn table() -> &'static RecordTable<Self> {
@@ -108,16 +109,16 @@ impl Meta for Noted {
         &MAGAZINE
     }
 
-    fn owner(&self) -> &'static Books {
-        self.books.get().expect("a tenant")
+    fn owner(&self) -> &'static Counters {
+        self.counters.get().expect("a tenant")
     }
 
-    fn is_told(owner: &'static Books) -> bool {
+    fn is_told(owner: &'static Counters) -> bool {
         owner.kind.look();
         owner.is_told
     }
 
-    fn count(owner: &'static Books, status: u32) {
+    fn count(owner: &'static Counters, status: u32) {
         owner.kind.look();
         owner.ends[status as usize].fetch_add(1, Relaxed);
     }
@@ -141,7 +142,7 @@ impl Meta for Noted {
         wake_at
     }
 
-    fn is_forked(owner: &'static Books) -> bool {
+    fn is_forked(owner: &'static Counters) -> bool {
         owner.kind.look();
         false
     }
@@ -172,33 +173,33 @@ pub(crate) type Ends = (Runner<Noted, Counted>, Holder<Noted, Counted>);
 
 /// A table of two records, and what happens in it.
 pub(crate) struct Case {
-    books: &'static Books,
+    counters: &'static Counters,
     made: Arc<AtomicUsize>,
     dropped: Arc<AtomicUsize>,
 }
 
 impl Case {
     pub(crate) fn new(is_told: bool) -> Self {
-        Self::of(Books { is_told, ..Books::default() })
+        Self::of(Counters { is_told, ..Counters::default() })
     }
 
-    fn of(books: Books) -> Self {
+    fn of(counters: Counters) -> Self {
         let table: &'static _ = Box::leak(Box::new(RecordTable::new(2)));
-        let books: &'static _ = Box::leak(Box::new(books));
+        let counters: &'static _ = Box::leak(Box::new(counters));
         TABLE.set(Some(table));
-        let case = Self { books, made: Arc::default(), dropped: Arc::default() };
+        let case = Self { counters, made: Arc::default(), dropped: Arc::default() };
         // The table makes its records here, because loom does not see that the `OnceLock` of a chunk
         // orders their making.
         drop([case.open(), case.open()]);
-        case.books.ends[CANCELLED as usize].store(0, Relaxed);
-        case.books.told.store(0, Relaxed);
-        case.books.cleared.store(0, Relaxed);
+        case.counters.ends[CANCELLED as usize].store(0, Relaxed);
+        case.counters.told.store(0, Relaxed);
+        case.counters.cleared.store(0, Relaxed);
         case
     }
 
     pub(crate) fn open(&self) -> Ends {
         let record = RecordTable::<Noted>::take().expect("a free record");
-        record.meta.books.set(self.books);
+        record.meta.counters.set(self.counters);
         record.publish()
     }
 
@@ -224,7 +225,7 @@ impl Case {
     /// both records are free.
     /// How many tasks have ended so.
     pub(crate) fn count(&self, status: u32) -> usize {
-        self.books.ends[status as usize].load(Relaxed)
+        self.counters.ends[status as usize].load(Relaxed)
     }
 
     /// A task that nobody waits for, as it is parked. It completes when it runs.
@@ -234,10 +235,10 @@ impl Case {
     }
 
     pub(crate) fn settle(self, tasks: usize) {
-        assert_eq!(self.books.ended(), tasks);
-        assert_eq!(self.books.told.load(Relaxed), if self.books.is_told { tasks } else { 0 });
+        assert_eq!(self.counters.ended(), tasks);
+        assert_eq!(self.counters.told.load(Relaxed), if self.counters.is_told { tasks } else { 0 });
         assert_eq!(self.made.load(Relaxed), self.dropped.load(Relaxed));
-        assert_eq!(self.books.cleared.load(Relaxed), tasks);
+        assert_eq!(self.counters.cleared.load(Relaxed), tasks);
         let both = [self.open(), self.open()];
         assert!(RecordTable::<Noted>::take().is_none());
         for (runner, holder) in both {
@@ -260,7 +261,7 @@ fn cancel_against_start() {
         let case = Case::new(false);
         let (runner, mut holder) = case.open();
         let worker = case.run(runner);
-        let may = |seen: crate::pool::record::Seen| seen.status() != RUNNING;
+        let may = |seen: crate::task::record::word::Seen| seen.status() != RUNNING;
         let cancelled = holder.record().end_if(CANCELLED, may, |_| {}, "");
         let status = wait(&holder);
         let value = holder.take(holder.record().look());
@@ -285,7 +286,7 @@ fn timeout_against_completion() {
         let worker = case.run(runner);
         let guard = thread::spawn(move || {
             let seen = record.look();
-            let may = move |now: crate::pool::record::Seen| {
+            let may = move |now: crate::task::record::word::Seen| {
                 now.status() == RUNNING && now.is_same_attempt(seen)
             };
             seen.status() == RUNNING && record.end_if(TIMED_OUT, may, |_| {}, "")
@@ -293,7 +294,7 @@ fn timeout_against_completion() {
         drop(holder);
         worker.join().unwrap();
         let timed_out = guard.join().unwrap();
-        let count = |status: u32| case.books.ends[status as usize].load(Relaxed);
+        let count = |status: u32| case.counters.ends[status as usize].load(Relaxed);
         assert_eq!(count(TIMED_OUT), usize::from(timed_out));
         case.settle(1);
     });
@@ -324,7 +325,7 @@ fn retry_against_shutdown() {
             begun
         });
         let seen = record.look();
-        let may = move |now: crate::pool::record::Seen| {
+        let may = move |now: crate::task::record::word::Seen| {
             now.is_same_task(seen) && matches!(now.status(), PENDING | RETRYING)
         };
         let cancelled = record.end_if(CANCELLED, may, |_| {}, "");
@@ -406,14 +407,14 @@ fn release_against_completion() {
     }
 }
 
-/// Goal: a kind is freed behind all ends of its tasks (`task/estate.rs`). Method: a sweep looks at the record once;
+/// Goal: a kind is freed behind all ends of its tasks (`task/arena.rs`). Method: a sweep looks at the record once;
 /// against it a handle that goes, or somebody who ends the task as the pool that would have run it does.
 #[test]
 fn a_kind_is_freed_behind_all_ends() {
     for cancels in [false, true] {
         explore(3, move || {
             let kind = Kind(Some(UnsafeCell::new(())));
-            let case = Case::of(Books { kind, ..Books::default() });
+            let case = Case::of(Counters { kind, ..Counters::default() });
             let (runner, holder) = case.open();
             let record = holder.record();
             let other = if cancels {
@@ -427,7 +428,7 @@ fn a_kind_is_freed_behind_all_ends() {
                 thread::spawn(move || drop(holder))
             };
             if !record.look().is_let() {
-                case.books.kind.free();
+                case.counters.kind.free();
             }
             other.join().unwrap();
             case.settle(1);
@@ -448,7 +449,7 @@ fn a_request_to_be_told_against_the_end() {
         }
         drop(holder);
         worker.join().unwrap();
-        assert_eq!(case.books.notified.load(Relaxed), 1);
+        assert_eq!(case.counters.notified.load(Relaxed), 1);
         case.settle(1);
     });
 }
@@ -560,7 +561,7 @@ fn expiry_against_cancel() {
                 }
             }
         });
-        let may = |seen: crate::pool::record::Seen| seen.status() != RUNNING;
+        let may = |seen: crate::task::record::word::Seen| seen.status() != RUNNING;
         let cancelled = holder.record().end_if(CANCELLED, may, |_| {}, "");
         drop(holder);
         let (next_runner, next) = case.open();
@@ -569,7 +570,7 @@ fn expiry_against_cancel() {
         drop(next);
         wheel.join().unwrap();
         next_worker.join().unwrap();
-        let count = |status: u32| case.books.ends[status as usize].load(Relaxed);
+        let count = |status: u32| case.counters.ends[status as usize].load(Relaxed);
         assert_eq!(count(CANCELLED), usize::from(cancelled));
         case.settle(2);
     });
@@ -660,7 +661,7 @@ fn the_next_tenant_meets_nobody() {
         drop(holder);
         let mut tasks = 1;
         if let Some(free) = RecordTable::<Noted>::take() {
-            free.meta.books.set(case.books);
+            free.meta.counters.set(case.counters);
             let (runner, mut next) = free.publish::<Counted>();
             tasks += 1;
             assert!(runner.begin().is_some());
@@ -672,8 +673,8 @@ fn the_next_tenant_meets_nobody() {
         guard.join().unwrap();
         assert!(other_runner.forget());
         drop(other);
-        // That one has not ended, by the books.
-        case.books.cleared.fetch_sub(1, Relaxed);
+        // That one has not ended, by the counters.
+        case.counters.cleared.fetch_sub(1, Relaxed);
         case.settle(tasks);
     });
 }
@@ -699,7 +700,7 @@ fn a_late_look_does_not_meet_the_next_attempt() {
                 }
             });
             if ends {
-                let same = move |now: crate::pool::record::Seen| {
+                let same = move |now: crate::task::record::word::Seen| {
                     now.status() == RUNNING && now.is_same_attempt(seen)
                 };
                 record.end_if(TIMED_OUT, same, |_| {}, "");

@@ -44,7 +44,7 @@ use std::sync::PoisonError;
 const SHARDS: usize = if cfg!(loom) { 1 } else { 16 };
 
 /// See the head of the file. `W` is what waits for its turn.
-pub(super) struct Keys<W> {
+pub(in crate::task) struct Keys<W> {
     hasher: RandomState,
     shards: [CachePadded<Mutex<Shard<W>>>; SHARDS],
     waiting: AtomicUsize,
@@ -57,7 +57,7 @@ type Shard<W> = HashMap<u64, VecDeque<W>>;
 /// What became of a task that came to its key.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use]
-pub(super) enum Entered<W> {
+pub(in crate::task) enum Entered<W> {
     /// It holds the key: the caller dispatches it, and `leave`s after it.
     Goes(W),
     /// It has its place in the queue.
@@ -68,7 +68,7 @@ pub(super) enum Entered<W> {
 
 impl<W> Keys<W> {
     /// Of which at most so many tasks wait.
-    pub(super) fn new(most: usize) -> Self {
+    pub(in crate::task) fn new(most: usize) -> Self {
         Self {
             hasher: RandomState::new(),
             shards: core::array::from_fn(|_| CachePadded::new(Mutex::new(HashMap::new()))),
@@ -78,12 +78,17 @@ impl<W> Keys<W> {
     }
 
     /// What stands for a key.
-    pub(super) fn hash(&self, key: &(impl Hash + ?Sized)) -> u64 {
+    pub(in crate::task) fn hash(&self, key: &(impl Hash + ?Sized)) -> u64 {
         self.hasher.hash_one(key)
     }
 
     /// Brings `work` to its key; `park` makes of it what can wait.
-    pub(super) fn enter<V>(&self, key: u64, work: V, park: impl FnOnce(V) -> W) -> Entered<V> {
+    pub(in crate::task) fn enter<V>(
+        &self,
+        key: u64,
+        work: V,
+        park: impl FnOnce(V) -> W,
+    ) -> Entered<V> {
         match self.shard(key).entry(key) {
             Entry::Vacant(free) => {
                 free.insert(VecDeque::new());
@@ -98,7 +103,7 @@ impl<W> Keys<W> {
     }
 
     /// Gives the key up. Who is answered holds it now.
-    pub(super) fn leave(&self, key: u64) -> Option<W> {
+    pub(in crate::task) fn leave(&self, key: u64) -> Option<W> {
         let mut shard = self.shard(key);
         let next = shard.get_mut(&key).and_then(VecDeque::pop_front);
         match next {
@@ -114,7 +119,7 @@ impl<W> Keys<W> {
 
     /// How many wait for their turn.
     #[cfg(test)]
-    pub(super) fn waiting(&self) -> usize {
+    pub(in crate::task) fn waiting(&self) -> usize {
         self.waiting.load(Relaxed)
     }
 

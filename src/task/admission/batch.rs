@@ -3,18 +3,20 @@
 //! All of a batch have the same settings, as they enter one lane together. Those with a key or a delay go
 //! elsewhere first, and those that may drop others look at each: they are submitted one after the other.
 
-use super::OPEN;
-use super::attempt::{Attempt, Outcome};
-use super::execute::Job;
-use super::gate::Gate;
-use super::handle::TaskHandle;
-use super::intake::{OverloadPolicy, patience};
-use super::record::{self, Holder};
-use super::stats::Event;
-use super::submit::{Pattern, TaskBuilder, refused};
-use super::task_type::TaskType;
 use crate::error::Rejected;
 use crate::pool::Staged;
+use crate::task::admission::lane::patience;
+use crate::task::admission::limiter::Limiter;
+use crate::task::admission::submit::{Pattern, TaskBuilder, refused};
+use crate::task::attempt::Attempt;
+use crate::task::attempt::execute::Job;
+use crate::task::attempt::fault::Outcome;
+use crate::task::common::OPEN;
+use crate::task::counters::Event;
+use crate::task::record::{self, Holder};
+use crate::task::result::handle::TaskHandle;
+use crate::task::settings::OverloadPolicy;
+use crate::task::task_type::TaskType;
 use core::fmt;
 use std::collections::VecDeque;
 
@@ -45,6 +47,25 @@ type Submitted<I, F> = Result<(), Rejected<Unsubmitted<I, F>>>;
 pub struct Batch(());
 
 impl TaskType {
+    /// Submits everything that `work` yields, up to 32 tasks by one compare-exchange, and appends a
+    /// handle for each that was taken to `tasks`.
+    ///
+    /// # Errors
+    /// As [`TaskBuilder::submit`]; [`Rejected`] holds an iterator over what was not taken, in order. All
+    /// before it was. It counts as one rejected task.
+    pub fn submit_batch<I, F, R>(
+        &self,
+        work: I,
+        tasks: &mut Vec<TaskHandle<R::Value>>,
+    ) -> Result<(), Rejected<Unsubmitted<I::IntoIter, F>>>
+    where
+        I: IntoIterator<Item = F>,
+        F: FnMut(&Attempt<'_>) -> R + Send + 'static,
+        R: Outcome,
+    {
+        self.batch().submit(work, tasks)
+    }
+
     /// Settings for the tasks of a batch, to be submitted together.
     ///
     /// ```
@@ -165,7 +186,7 @@ where
         if task_type.phase() != OPEN {
             return Err(refused(task_type, Rejected::ShutDown(closures)));
         }
-        if task_type.gate.as_ref().is_some_and(Gate::is_full) {
+        if task_type.limiter.as_ref().is_some_and(Limiter::is_full) {
             return Err(refused(task_type, Rejected::Full(closures)));
         }
         self.open(&mut closures);
@@ -241,7 +262,7 @@ where
         let closures = self.staged.by_ref().map(|job| {
             let mut first = false;
             let work = job.into_body(&mut first);
-            // A shutdown may have found it, and cancelled it: then it stays in the books as that.
+            // A shutdown may have found it, and cancelled it: then it stays in the counters as that.
             if first {
                 task_type.stats.take_back_accepted();
             }

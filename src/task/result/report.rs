@@ -1,6 +1,6 @@
 //! How a task stands, and how it ended.
 
-use super::attempt::Fault;
+use crate::task::attempt::fault::Fault;
 use core::fmt;
 use core::time::Duration;
 
@@ -29,7 +29,7 @@ pub enum Status {
 
 impl Status {
     #[inline]
-    pub(super) const fn from_bits(bits: u32) -> Self {
+    pub(in crate::task) const fn from_bits(bits: u32) -> Self {
         match bits & 7 {
             0 => Self::Pending,
             1 => Self::Running,
