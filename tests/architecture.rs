@@ -45,6 +45,24 @@ const LONG_LEFT: &[(&str, usize)] = &[
     ("src/hub/ring.rs", 852),
 ];
 
+/// Words of our own that the field's have replaced.
+const REPLACED: &[(&str, &str)] = &[
+    ("crew", "members"),
+    ("purse", "reference cache"),
+    ("estate", "arena"),
+    ("limbo", "garbage"),
+    ("lobby", "wait lists"),
+    ("teller", "log writer, or signal notifier"),
+    ("house", "fixture"),
+    ("Wrote", "WriteStatus"),
+    ("Inflow", "FilterRead"),
+    ("Patience", "TimeoutAction"),
+    ("Verdict", "Accept"),
+    ("Fate", "OnExhausted"),
+    ("ruling", "failure policy"),
+    ("trial", "failure policy"),
+];
+
 /// What one file of the crate names and defines.
 #[derive(Default)]
 struct Source {
@@ -464,6 +482,20 @@ fn few_lines_ask_for_a_feature() {
     let asks = |line: &&str| line.contains("cfg") && line.contains("feature = ");
     let count: usize = map.0.values().map(|source| source.text.lines().filter(asks).count()).sum();
     assert!(count <= 170, "{count} lines of src have a condition on a feature, 170 may have");
+}
+
+/// In names and in comments. A word that begins with a capital is a type's name.
+#[test]
+fn no_replaced_word_comes_back() {
+    let map = Map::read();
+    let mut found = Vec::new();
+    for source in map.0.values() {
+        let words: BTreeSet<&str> = source.text.split(|c: char| !c.is_alphanumeric()).collect();
+        for (word, by) in REPLACED.iter().filter(|(word, _)| words.contains(word)) {
+            found.push(format!("{} says {word}: {by}", map.path_of(&source.module)));
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 /// The rooms by floor, each with the first sentence of its module, and what it imports.

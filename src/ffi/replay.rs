@@ -16,7 +16,8 @@ use super::sized::{self, Room};
 use super::status::*;
 use super::subscription::{pattern_of, way};
 use super::supervisor::{
-    Care, PACE_ON_EXHAUSTED_DEAD_LETTER, Times, pace_restart_fn, pace_supervisor_t, teller,
+    Care, PACE_ON_EXHAUSTED_DEAD_LETTER, Times, pace_restart_fn, pace_supervisor_t,
+    restart_notifier,
 };
 use crate::hub::history::{Query, Replay, ReplayBuilder, ReplayFrom, ReplayMailbox, ReplayStats};
 use crate::hub::{Intensity, Message, OnFailure, Pulled, Unsubscribed};
@@ -703,7 +704,7 @@ unsafe fn serve(
     let replay = match on_restart {
         None => replay,
         // SAFETY: as the caller promises.
-        Some(on_restart) => replay.on_restart(unsafe { teller(on_restart, &owner) }),
+        Some(on_restart) => replay.on_restart(unsafe { restart_notifier(on_restart, &owner) }),
     };
     let name = pace_subscription_t { id: 0 };
     let run = move |shown: &Message<'_>| message::handle(handler, owner.data(), shown, name);

@@ -20,7 +20,8 @@ use super::retry::{NO_RETRY, pace_retry_t};
 use super::sized::{self, Room};
 use super::status::*;
 use super::supervisor::{
-    Care, PACE_ON_EXHAUSTED_DEAD_LETTER, Times, pace_restart_fn, pace_supervisor_t, teller,
+    Care, PACE_ON_EXHAUSTED_DEAD_LETTER, Times, pace_restart_fn, pace_supervisor_t,
+    restart_notifier,
 };
 use crate::hub::{
     Balance, Execution, Overflow, Subscription, SubscriptionBuilder, SubscriptionStats,
@@ -314,7 +315,7 @@ pub unsafe extern "C" fn pace_hub_subscribe(
         let owner = Arc::new(owner);
         if let Some(on_restart) = options.on_restart {
             // SAFETY: as the header demands, the function takes what came with it.
-            builder = builder.on_restart(unsafe { teller(on_restart, &owner) });
+            builder = builder.on_restart(unsafe { restart_notifier(on_restart, &owner) });
         }
         let run = move |message: &crate::hub::Message<'_>| {
             message::handle(handler, owner.data(), message, name)

@@ -188,7 +188,7 @@ impl<'a> Care<'a> {
 /// # Safety
 ///
 /// As the header demands of the function, which takes what the owner has.
-pub(super) unsafe fn teller(
+pub(super) unsafe fn restart_notifier(
     on_restart: unsafe extern "C" fn(*mut c_void, pace_text_t, u64),
     owner: &Arc<Owner>,
 ) -> impl Fn(&Restart<'_>) + Send + Sync + 'static {

@@ -11,7 +11,9 @@ use super::mailbox::{Entry, Phase, Tried};
 use super::message::Stored;
 use super::notice::{Burst, Severity};
 use super::subscribe::{Subscriber, Subscription, SubscriptionBuilder};
-use super::supervise::{Accept, Intensity, OnFailure, Ruling, Supervisor, Trial};
+use super::supervise::{
+    Decision, FailedAttempt, Intensity, OnFailure, RestartDecision, Supervisor,
+};
 use crate::error::{Error, Result};
 use crate::pool::contain;
 use crate::sync::atomic::AtomicU64;
@@ -238,27 +240,27 @@ impl Care {
         tried: &mut Tried,
         failure: &Failure,
         now: u64,
-    ) -> (Accept, Option<u64>) {
+    ) -> (Decision, Option<u64>) {
         tried.attempts += 1;
-        let trial = Trial {
+        let failed = FailedAttempt {
             attempts: tried.attempts,
             elapsed: now.saturating_sub(tried.first),
             is_panic: failure.is_panic(),
             is_permanent: failure.is_permanent(),
             retry_after: failure.asked_delay(),
         };
-        let verdict = self.terms.policy.judge(&trial, seed);
-        if !trial.is_panic {
-            return (verdict, None);
+        let decision = self.terms.policy.judge(&failed, seed);
+        if !failed.is_panic {
+            return (decision, None);
         }
         let mut seen = self.seen.load(Relaxed);
         match self.supervisor.restart(now, &mut seen) {
-            Ruling::Restart => {
+            RestartDecision::Restart => {
                 self.seen.store(seen, Relaxed);
                 let count = self.restarted(Some(failure));
-                (verdict, Some(count))
+                (decision, Some(count))
             }
-            Ruling::Suspend | Ruling::Suspended => (Accept::Suspend, None),
+            RestartDecision::Suspend | RestartDecision::Suspended => (Decision::Suspend, None),
         }
     }
 }
@@ -285,7 +287,7 @@ impl Care {
         let now = clock::now();
         let tried = tried.get_or_insert_with(|| Box::new(Tried { attempts: 0, first: now }));
         let seed = stored.sequence ^ who.id.rotate_left(32);
-        let (verdict, restarted) = self.judge(seed, tried, failure, now);
+        let (decision, restarted) = self.judge(seed, tried, failure, now);
         let attempts = tried.attempts;
         if let Some(count) = restarted {
             who.tell(core, "subscription.restarted", Severity::Warning, || {
@@ -296,14 +298,14 @@ impl Care {
                 )
             });
         }
-        match verdict {
-            Accept::Retry(delay) => After::Retry(delay),
-            Accept::Discard => After::Discard,
-            Accept::DeadLetter | Accept::Suspend => {
+        match decision {
+            Decision::Retry(delay) => After::Retry(delay),
+            Decision::Discard => After::Discard,
+            Decision::DeadLetter | Decision::Suspend => {
                 let panicked = failure.is_panic();
                 let reason = if panicked { DeadReason::Panicked } else { DeadReason::Failed };
                 core.bury(who, stored, reason, Some(failure.message()), attempts);
-                if verdict == Accept::Suspend { After::Suspend } else { After::Dead }
+                if decision == Decision::Suspend { After::Suspend } else { After::Dead }
             }
         }
     }

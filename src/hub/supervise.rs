@@ -102,23 +102,23 @@ impl OnFailure {
     }
 
     /// What comes after a failed attempt. `seed` fixes the jitter of the delays.
-    pub(super) fn judge(&self, trial: &Trial, seed: u64) -> Accept {
-        let elapsed = Duration::from_nanos(trial.elapsed);
-        let next = match trial.is_permanent {
+    pub(super) fn judge(&self, failed: &FailedAttempt, seed: u64) -> Decision {
+        let elapsed = Duration::from_nanos(failed.elapsed);
+        let next = match failed.is_permanent {
             true => Err(GiveUp::Attempts),
-            false => self.retry.next(trial.attempts, elapsed, trial.retry_after, seed),
+            false => self.retry.next(failed.attempts, elapsed, failed.retry_after, seed),
         };
         match (next, self.fate) {
-            (Ok(delay), _) => Accept::Retry(delay),
-            (Err(_), OnExhausted::DeadLetter) => Accept::DeadLetter,
-            (Err(_), OnExhausted::Discard) => Accept::Discard,
+            (Ok(delay), _) => Decision::Retry(delay),
+            (Err(_), OnExhausted::DeadLetter) => Decision::DeadLetter,
+            (Err(_), OnExhausted::Discard) => Decision::Discard,
         }
     }
 }
 
 /// What is known of a message when an attempt at it has failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Trial {
+pub(super) struct FailedAttempt {
     /// Attempts that have failed, this one included.
     pub(super) attempts: u32,
     /// Nanoseconds since the first of them began.
@@ -134,7 +134,7 @@ pub(super) struct Trial {
 /// What becomes of a message that was failed at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
-pub(super) enum Accept {
+pub(super) enum Decision {
     /// It is delivered once more after this delay.
     Retry(Duration),
     DeadLetter,
@@ -325,7 +325,7 @@ impl State {
 /// What a supervisor says of a failure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]
-pub(super) enum Ruling {
+pub(super) enum RestartDecision {
     /// The handler is restarted and goes on.
     Restart,
     /// There were too many: all subscriptions of the supervisor are suspended by the caller.
@@ -453,21 +453,21 @@ impl Supervisor {
     }
 
     /// A handler has to be restarted at `now`. `seen` is the epoch that it knows, and then the new one.
-    pub(super) fn restart(&self, now: u64, seen: &mut u64) -> Ruling {
+    pub(super) fn restart(&self, now: u64, seen: &mut u64) -> RestartDecision {
         let mut state = self.lock();
         if state.suspended {
-            return Ruling::Suspended;
+            return RestartDecision::Suspended;
         }
         if !state.window.allows(now) {
             state.suspend(now);
-            return Ruling::Suspend;
+            return RestartDecision::Suspend;
         }
         if self.inner.strategy == RestartStrategy::OneForAll {
             // Under the lock. Release: pairs with the Acquire in `epoch`.
             *seen = self.inner.epoch.load(Relaxed) + 1;
             self.inner.epoch.store(*seen, Release);
         }
-        Ruling::Restart
+        RestartDecision::Restart
     }
 
     /// Ends a suspension; with a number only that. False: there was none.
@@ -511,8 +511,14 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn trial(attempts: u32) -> Trial {
-        Trial { attempts, elapsed: 0, is_panic: false, is_permanent: false, retry_after: None }
+    fn failed(attempts: u32) -> FailedAttempt {
+        FailedAttempt {
+            attempts,
+            elapsed: 0,
+            is_panic: false,
+            is_permanent: false,
+            retry_after: None,
+        }
     }
 
     proptest! {
@@ -556,18 +562,18 @@ mod tests {
         ) {
             let fate = if discards { OnFailure::discard() } else { OnFailure::dead_letter() };
             let policy = fate.retry(Retry::fixed(retries, Duration::from_millis(2)));
-            let end = if discards { Accept::Discard } else { Accept::DeadLetter };
+            let end = if discards { Decision::Discard } else { Decision::DeadLetter };
             let attempts = (retries + 1).min(permanent_at.unwrap_or(u32::MAX));
             for attempt in 1..=attempts {
                 let is_panic = panics[attempt as usize];
                 let is_permanent = permanent_at == Some(attempt);
-                let trial = Trial { is_panic, is_permanent, ..trial(attempt) };
-                let verdict = policy.judge(&trial, 7);
+                let failed = FailedAttempt { is_panic, is_permanent, ..failed(attempt) };
+                let decision = policy.judge(&failed, 7);
                 let wanted = match attempt < attempts {
-                    true => Accept::Retry(Duration::from_millis(2)),
+                    true => Decision::Retry(Duration::from_millis(2)),
                     false => end,
                 };
-                prop_assert_eq!(verdict, wanted);
+                prop_assert_eq!(decision, wanted);
             }
         }
     }
@@ -577,17 +583,20 @@ mod tests {
         let supervisor = Supervisor::new(RestartStrategy::OneForOne, Intensity::default()).unwrap();
         let mut seen = 0;
         let mut restart = |seconds: u64| supervisor.restart(seconds * SECOND, &mut seen);
-        assert_eq!([1, 2, 3].map(&mut restart), [Ruling::Restart; 3]);
+        assert_eq!([1, 2, 3].map(&mut restart), [RestartDecision::Restart; 3]);
         // The first is one nanosecond too old.
-        assert_eq!(supervisor.restart(6 * SECOND + 1, &mut 0), Ruling::Restart);
+        assert_eq!(supervisor.restart(6 * SECOND + 1, &mut 0), RestartDecision::Restart);
         assert!(!supervisor.is_suspended());
-        assert_eq!(supervisor.restart(7 * SECOND, &mut 0), Ruling::Suspend);
-        assert_eq!(supervisor.restart(70 * SECOND, &mut 0), Ruling::Suspended);
+        assert_eq!(supervisor.restart(7 * SECOND, &mut 0), RestartDecision::Suspend);
+        assert_eq!(supervisor.restart(70 * SECOND, &mut 0), RestartDecision::Suspended);
         assert!(supervisor.is_suspended());
         let resume = || supervisor.end_suspension(None, 70 * SECOND);
         assert!(resume() && !resume());
-        assert_eq!([71; 3].map(|at| supervisor.restart(at * SECOND, &mut 0)), [Ruling::Restart; 3]);
-        assert_eq!(supervisor.restart(76 * SECOND, &mut 0), Ruling::Suspend);
+        assert_eq!(
+            [71; 3].map(|at| supervisor.restart(at * SECOND, &mut 0)),
+            [RestartDecision::Restart; 3]
+        );
+        assert_eq!(supervisor.restart(76 * SECOND, &mut 0), RestartDecision::Suspend);
         assert_eq!((seen, supervisor.epoch()), (0, 0));
     }
 
@@ -595,7 +604,7 @@ mod tests {
     fn one_for_all_tells_the_others() {
         let supervisor = Supervisor::new(RestartStrategy::OneForAll, Intensity::default()).unwrap();
         let (mut first, second) = (supervisor.epoch(), supervisor.epoch());
-        assert_eq!(supervisor.restart(SECOND, &mut first), Ruling::Restart);
+        assert_eq!(supervisor.restart(SECOND, &mut first), RestartDecision::Restart);
         assert_eq!(first, supervisor.epoch(), "the one that failed has been restarted");
         assert_ne!(second, supervisor.epoch(), "the other has not");
     }
@@ -603,11 +612,11 @@ mod tests {
     #[test]
     fn a_handler_that_asks_to_wait_is_waited_for() {
         let policy = OnFailure::dead_letter().retry(Retry::fixed(1, Duration::from_millis(2)));
-        let asks = Trial { retry_after: Some(Duration::from_secs(3)), ..trial(1) };
-        assert_eq!(policy.judge(&asks, 0), Accept::Retry(Duration::from_secs(3)));
+        let asks = FailedAttempt { retry_after: Some(Duration::from_secs(3)), ..failed(1) };
+        assert_eq!(policy.judge(&asks, 0), Decision::Retry(Duration::from_secs(3)));
         let late = OnFailure::discard().retry(Retry::exponential(9).within(Duration::from_secs(1)));
-        let over = Trial { elapsed: SECOND + 1, ..trial(1) };
-        assert_eq!(late.judge(&over, 0), Accept::Discard);
+        let over = FailedAttempt { elapsed: SECOND + 1, ..failed(1) };
+        assert_eq!(late.judge(&over, 0), Decision::Discard);
     }
 
     /// Goal: suspensions get longer while the handler is not sound, and as short as the first when it was sound for
@@ -620,7 +629,7 @@ mod tests {
         let mut now = 100;
         let mut suspend_after = |sound: u64| {
             now += sound;
-            assert_eq!(supervisor.restart(now * SECOND, &mut 0), Ruling::Suspend);
+            assert_eq!(supervisor.restart(now * SECOND, &mut 0), RestartDecision::Suspend);
             let lasts = supervisor.suspended_for().unwrap();
             now += lasts.as_secs();
             let number = supervisor.lock().suspensions;
@@ -633,7 +642,7 @@ mod tests {
         assert_eq!([8, 2, 4, 5].map(&mut suspend_after), [2, 4, 7, 7]);
         let for_good = Intensity::new(0, seconds(1)).suspend_for_good();
         let supervisor = Supervisor::new(RestartStrategy::OneForOne, for_good).unwrap();
-        assert_eq!(supervisor.restart(SECOND, &mut 0), Ruling::Suspend);
+        assert_eq!(supervisor.restart(SECOND, &mut 0), RestartDecision::Suspend);
         assert_eq!(supervisor.suspended_for(), None);
     }
 

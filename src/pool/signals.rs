@@ -60,9 +60,9 @@ impl Arrived {
 }
 
 /// Dropped with the handler, when the pool ends or the signals are let go.
-struct Teller(Arc<Arrived>);
+struct Notifier(Arc<Arrived>);
 
-impl Drop for Teller {
+impl Drop for Notifier {
     fn drop(&mut self) {
         self.0.change(|state| state.closed = true);
     }
@@ -99,12 +99,12 @@ impl Signals {
         let fd = SignalFd::block(signals)
             .map_err(|error| Error::os("open a descriptor for signals (signalfd)", error))?;
         let arrived = Arc::new(Arrived::default());
-        let teller = Teller(Arc::clone(&arrived));
+        let notifier = Notifier(Arc::clone(&arrived));
         let options = HandleOptions::new().interest(Interest::READABLE);
         let handle = pool.register_with(fd, options, move |fd, _| {
             while let Some(signal) = fd.take() {
                 handler(signal);
-                teller.0.change(|state| state.signals |= 1 << signal);
+                notifier.0.change(|state| state.signals |= 1 << signal);
             }
             Flow::Wait
         })?;

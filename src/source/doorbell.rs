@@ -295,7 +295,7 @@ mod models {
             let ringer = {
                 let shared = shared.clone();
                 thread::spawn(move || {
-                    #[allow(unsafe_code, reason = "the data whose ordering is on trial")]
+                    #[allow(unsafe_code, reason = "the data whose ordering is tested")]
                     // SAFETY: the leader reads only after it has seen the ring.
                     shared.1.with_mut(|data| unsafe { *data = 7 });
                     store_load_barrier();
@@ -306,7 +306,7 @@ mod models {
                 thread::yield_now();
             }
             assert!(shared.0.disarm());
-            #[allow(unsafe_code, reason = "the data whose ordering is on trial")]
+            #[allow(unsafe_code, reason = "the data whose ordering is tested")]
             // SAFETY: the ring was seen, and the ringer wrote before it.
             shared.1.with(|data| assert_eq!(unsafe { *data }, 7));
             ringer.join().unwrap();
