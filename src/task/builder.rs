@@ -69,7 +69,7 @@ impl WorkerPoolBuilder {
         self
     }
 
-    /// How many tasks of [`TaskType::task_pulled`] may wait to be pulled before others are refused as `Full`.
+    /// How many tasks of [`TaskType::task_pulled`](super::TaskType::task_pulled) may wait to be pulled before others are refused as `Full`.
     /// 1 to 2^24; default 2^20.
     pub fn max_pulled(mut self, tasks: usize) -> Self {
         self.max_pulled = tasks;

@@ -7,7 +7,7 @@
 //!                                 └───────────────────────────────────────────┘
 //! ```
 //!
-//! It stands on what users of a [`Pool`] have: lanes for what is ready, timers for what waits. It
+//! It stands on what users of a [`Pool`](crate::Pool) have: lanes for what is ready, timers for what waits. It
 //! creates no thread, and no thread waits for a retry or a time-out.
 //!
 //! From the ground up; a line imports from those above it.

@@ -72,7 +72,7 @@ pub enum OverloadPolicy {
     /// Inside the pool it is given back at once, as a handler that holds a lock would meet itself.
     RunHere,
     /// The oldest task that waits in the lowest lane is dropped, and ends as
-    /// [`Rejected`](Status::Rejected). Only tasks with this policy are dropped, and only for those of
+    /// [`Rejected`](super::Status::Rejected). Only tasks with this policy are dropped, and only for those of
     /// their own lane or of a higher one; if there is none, the new one is given back. They are dropped
     /// once [`max_droppable`](super::WorkerPoolBuilder::max_droppable) of them wait, or when their lane
     /// is full. Never waits. Allocates for each task.

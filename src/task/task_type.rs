@@ -126,7 +126,7 @@ impl<'a> TaskTypeBuilder<'a> {
     }
 
     /// How long each attempt may take before its token says so
-    /// ([`is_cancelled`](Attempt::is_cancelled)): more than zero, up to 100 years. Nothing else follows:
+    /// ([`is_cancelled`](super::Attempt::is_cancelled)): more than zero, up to 100 years. Nothing else follows:
     /// what the function returns then counts as ever. Default: no limit.
     pub fn soft_timeout(mut self, limit: Duration) -> Self {
         self.settings.limits.soft = self.check("soft_timeout", limit);

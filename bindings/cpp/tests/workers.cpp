@@ -328,7 +328,8 @@ TEST_CASE("a worker pool is extended by middleware and has a log of its own") {
     paceline::LogConfig log_config;
     log_config.levels = "off,task=debug";
     log_config.on_record = [&](const paceline::LogRecord &record) {
-        ++told;
+        // Others tell of the worker pool.
+        told += record.event.rfind("task.", 0) == 0 ? 1 : 0;
         if (record.event == "task.failed") {
             throw std::runtime_error(record.message);
         }
@@ -399,7 +400,7 @@ TEST_CASE("a worker pool is extended by middleware and has a log of its own") {
         CHECK(asked.tell(fd).error() == Code::Stale);
         settle(workers);
         // Ends are told by the threads that bring them about.
-        while (log.stats().value().told < 2 + 1 + 1 + 2 + 1 + 1) {
+        while (told < 2 + 1 + 1 + 2 + 1 + 1) {
             std::this_thread::yield();
         }
         CHECK(log.flush(hours(1)));

@@ -234,11 +234,11 @@ where
 }
 
 impl TaskBuilder<'_, Pulled> {
-    /// Submits it. Any thread, never waits. Its attempts are to be taken by [`WorkerPool::pull`](super::WorkerPool::pull), and
-    /// completed by [`WorkerPool::complete`](super::WorkerPool::complete); if it ends as cancelled or timed out, that is pulled too.
+    /// Submits it. Any thread, never waits. Its attempts are to be taken by [`WorkerPool::pull`](crate::task::WorkerPool::pull), and
+    /// completed by [`WorkerPool::complete`](crate::task::WorkerPool::complete); if it ends as cancelled or timed out, that is pulled too.
     ///
     /// # Errors
-    /// [`Rejected::Full`] when [`max_pulled`](super::WorkerPoolBuilder::max_pulled) tasks wait to be
+    /// [`Rejected::Full`] when [`max_pulled`](crate::task::WorkerPoolBuilder::max_pulled) tasks wait to be
     /// pulled (or too many for their keys, their rate or their time), `ShutDown`, `Forked`.
     pub fn submit(mut self) -> Result<TaskHandle<()>, Rejected<Pulled>> {
         if let Err(error) = self.task_type.wait_lists.attempts.open(&self.common.shared) {

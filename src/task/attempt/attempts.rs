@@ -21,17 +21,17 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::OnceLock;
 use std::sync::PoisonError;
-/// The name of an attempt that is out: see [`WorkerPool::pull`].
+/// The name of an attempt that is out: see [`WorkerPool::pull`](crate::task::WorkerPool::pull).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct AttemptId(pub(crate) u64);
 
-/// What [`WorkerPool::pull`] brings.
+/// What [`WorkerPool::pull`](crate::task::WorkerPool::pull) brings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum TaskEvent {
     /// An attempt has begun. It is out until it is completed.
     Attempt {
-        /// Its name, for [`WorkerPool::complete`].
+        /// Its name, for [`WorkerPool::complete`](crate::task::WorkerPool::complete).
         id: AttemptId,
         /// The task's.
         token: u64,

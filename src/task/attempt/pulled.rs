@@ -498,7 +498,7 @@ impl WorkerPool {
     /// Waits for up to `time` for attempts of tasks that were submitted by [`TaskType::task_pulled`], begins up
     /// to `most` of them (at least 1), and appends them to `events`; says how many events there are. They are
     /// taken in the order of lanes. 0: the time ran out. If a host may be gone without a word, give its tasks a
-    /// [`lease`](super::TaskTypeBuilder::lease). An attempt that is out when the worker pool and its pool
+    /// [`lease`](crate::task::TaskTypeBuilder::lease). An attempt that is out when the worker pool and its pool
     /// are gone has failed for good.
     ///
     /// Any thread but the pool's own, unless `time` is zero.
@@ -525,7 +525,7 @@ impl WorkerPool {
     ///
     /// # Errors
     /// [`Error::Stale`] if the attempt was completed already, or its task has ended meanwhile, or a retry has
-    /// overtaken it ([`overlap_retries`](super::TaskTypeBuilder::overlap_retries)); [`Error::Forked`].
+    /// overtaken it ([`overlap_retries`](crate::task::TaskTypeBuilder::overlap_retries)); [`Error::Forked`].
     pub fn complete(
         &self,
         attempt: AttemptId,
@@ -535,7 +535,7 @@ impl WorkerPool {
     }
 
     /// Whether an attempt that is out should be given up: as
-    /// [`Attempt::is_cancelled`](super::Attempt::is_cancelled). Any thread, never waits.
+    /// [`Attempt::is_cancelled`](crate::task::Attempt::is_cancelled). Any thread, never waits.
     ///
     /// # Errors
     /// [`Error::Stale`], [`Error::Forked`].
@@ -543,7 +543,7 @@ impl WorkerPool {
         self.attempts()?.with(attempt, |open| open.is_cancelled())
     }
 
-    /// An attempt that is out still makes progress: as [`Attempt::heartbeat`](super::Attempt::heartbeat), and its
+    /// An attempt that is out still makes progress: as [`Attempt::heartbeat`](crate::task::Attempt::heartbeat), and its
     /// lease begins anew.
     /// Any thread, never waits.
     ///

@@ -15,9 +15,9 @@ pub struct EndRecord<'a> {
     pub status: Status,
     /// What went wrong last, unless it has completed.
     pub message: Option<&'a str>,
-    /// As in [`TaskReport`](super::TaskReport).
+    /// As in [`TaskReport`](crate::task::TaskReport).
     pub queue_time: Duration,
-    /// As in [`TaskReport`](super::TaskReport).
+    /// As in [`TaskReport`](crate::task::TaskReport).
     pub run_time: Duration,
     /// How many attempts were begun.
     pub attempts: u32,

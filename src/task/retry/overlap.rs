@@ -163,7 +163,7 @@ impl<W: SharedBody> Again for Line<W> {
 
 impl TaskType {
     /// A task whose function may be called by several threads at once, to be submitted. It is as one of
-    /// [`task`](Self::task), but if the task type [overlaps its retries](super::TaskTypeBuilder::overlap_retries)
+    /// [`task`](Self::task), but if the task type [overlaps its retries](crate::task::TaskTypeBuilder::overlap_retries)
     /// an attempt whose time is over does not hold up the next one. Allocates.
     pub fn task_concurrent<F, R>(&self, work: F) -> TaskBuilder<'_, Concurrent<F>>
     where
