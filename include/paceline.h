@@ -5967,7 +5967,7 @@ typedef struct pace_message_t {
 /**
  * The handler of a subscription. *outcome is PACE_EFAILED beforehand; set it to 0 when the message has
  * been dealt with. Whatever is not 0 is a failure, for which pace_message_fail() may give the reason. What becomes
- * of the message then is said by `retry` and `fate` of the subscription. PACE_EPANIC says that the handler itself
+ * of the message then is said by `retry` and `on_exhausted` of the subscription. PACE_EPANIC says that the handler itself
  * is broken, as a panic of a handler in Rust does: the handler is restarted, and suspended when that happens too
  * often. No other failure suspends it.
  */
@@ -6797,7 +6797,7 @@ typedef struct pace_subscription_options_t {
      */
     pace_retry_t retry;
     /** What then becomes of it: PACE_ON_EXHAUSTED_. Default: it becomes a dead letter. */
-    uint32_t fate;
+    uint32_t on_exhausted;
     /**
      * With within_ns: more restarts than so many, 0 to 100,000, or PACE_UNLIMITED32, in any such span
      * suspend the subscription: what waits, and what comes, becomes dead letters until the suspension ends. A
@@ -7495,7 +7495,7 @@ typedef struct pace_replay_options_t {
     /** How a message that the handler fails at is tried again; it gets no other until then. Default: not at all. */
     pace_retry_t retry;
     /** What then becomes of it: PACE_ON_EXHAUSTED_. Default: it becomes a dead letter. */
-    uint32_t fate;
+    uint32_t on_exhausted;
     /**
      * With within_ns: more restarts than so many, 0 to 100,000, or PACE_UNLIMITED32, in any such span
      * suspend the replay: what comes stays in the history until the suspension ends. A handler is restarted when it

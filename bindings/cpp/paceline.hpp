@@ -6752,7 +6752,7 @@ struct SubscriptionConfig {
     bool by_priority = false;
     /// How a message that the handler fails at is tried again, and what then becomes of it.
     std::optional<Retry> retry{};
-    OnExhausted fate = OnExhausted::DeadLetter;
+    OnExhausted on_exhausted = OnExhausted::DeadLetter;
     /// More restarts suspend it for a while. Without one: 3 in 5 seconds.
     std::optional<Intensity> intensity{};
     /// Restarts it together with others, in place of an intensity of its own.
@@ -6768,7 +6768,7 @@ struct SubscriptionConfig {
 
     SubscriptionConfig &set_measured(bool value) { return measured = value, *this; }
     SubscriptionConfig &set_on_failure(OnExhausted value, std::optional<Retry> before = {}) {
-        return fate = value, retry = before, *this;
+        return on_exhausted = value, retry = before, *this;
     }
     SubscriptionConfig &set_intensity(Intensity value) { return intensity = value, *this; }
     SubscriptionConfig &set_supervisor(Supervisor value) { return supervisor = std::move(value), *this; }
@@ -6799,7 +6799,7 @@ struct SubscriptionConfig {
         if (retry) {
             raw.retry = retry->native();
         }
-        raw.fate = static_cast<std::uint32_t>(fate);
+        raw.on_exhausted = static_cast<std::uint32_t>(on_exhausted);
         if (intensity) {
             raw.restarts = intensity->restarts;
             raw.within_ns = detail::limit_nanos(intensity->within);
@@ -7025,14 +7025,14 @@ private:
 struct ReplayConfig {
     /// How a message that the handler fails at is tried again, and what then becomes of it.
     std::optional<Retry> retry{};
-    OnExhausted fate = OnExhausted::DeadLetter;
+    OnExhausted on_exhausted = OnExhausted::DeadLetter;
     /// More restarts suspend it for a while. Without one: 3 in 5 seconds.
     std::optional<Intensity> intensity{};
     /// Restarts it together with others, in place of an intensity of its own.
     std::optional<Supervisor> supervisor{};
 
     ReplayConfig &set_on_failure(OnExhausted value, std::optional<Retry> before = {}) {
-        return fate = value, retry = before, *this;
+        return on_exhausted = value, retry = before, *this;
     }
     ReplayConfig &set_intensity(Intensity value) { return intensity = value, *this; }
     ReplayConfig &set_supervisor(Supervisor value) { return supervisor = std::move(value), *this; }
@@ -7043,7 +7043,7 @@ struct ReplayConfig {
         if (retry) {
             raw.retry = retry->native();
         }
-        raw.fate = static_cast<std::uint32_t>(fate);
+        raw.on_exhausted = static_cast<std::uint32_t>(on_exhausted);
         if (intensity) {
             raw.restarts = intensity->restarts;
             raw.within_ns = detail::limit_nanos(intensity->within);

@@ -912,12 +912,12 @@ fn fail(why: &'static str) -> ! {
 
 impl ConnHandler for Handler {
     fn open(&mut self, conn: &Conn) -> Accept {
-        let verdict = self.call(conn, |hooks, data, inside| match hooks.table.open {
+        let accept = self.call(conn, |hooks, data, inside| match hooks.table.open {
             // SAFETY: as the header demands, a hook takes what came with it.
             Some(hook) => unsafe { hook(data, inside) },
             None => PACE_ACCEPT_YES,
         });
-        match verdict.unwrap_or(PACE_ACCEPT_REFUSE) {
+        match accept.unwrap_or(PACE_ACCEPT_REFUSE) {
             PACE_ACCEPT_YES => Accept::Yes,
             PACE_ACCEPT_REFUSE => Accept::Refuse(Vec::new()),
             _ => fail("the answer of a hook is no PACE_ACCEPT_ number"),
@@ -952,12 +952,12 @@ impl ConnHandler for Handler {
     }
 
     fn timeout(&mut self, conn: &Conn, kind: Timeout) -> TimeoutAction {
-        let patience = self.call(conn, |hooks, data, inside| match hooks.table.timeout {
+        let action = self.call(conn, |hooks, data, inside| match hooks.table.timeout {
             // SAFETY: as above.
             Some(hook) => unsafe { hook(data, inside, number_of_timeout(kind)) },
             None => PACE_TIMEOUT_ACTION_CLOSE,
         });
-        match patience.unwrap_or(PACE_TIMEOUT_ACTION_CLOSE) {
+        match action.unwrap_or(PACE_TIMEOUT_ACTION_CLOSE) {
             PACE_TIMEOUT_ACTION_CLOSE => TimeoutAction::Close,
             PACE_TIMEOUT_ACTION_KEEP => TimeoutAction::Keep,
             _ => fail("the answer of a hook is no PACE_TIMEOUT_ACTION_ number"),

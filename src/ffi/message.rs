@@ -60,7 +60,7 @@ pub struct pace_message_t {
 
 /// The handler of a subscription. *outcome is PACE_EFAILED beforehand; set it to 0 when the message has
 /// been dealt with. Whatever is not 0 is a failure, for which pace_message_fail() may give the reason. What becomes
-/// of the message then is said by `retry` and `fate` of the subscription. PACE_EPANIC says that the handler itself
+/// of the message then is said by `retry` and `on_exhausted` of the subscription. PACE_EPANIC says that the handler itself
 /// is broken, as a panic of a handler in Rust does: the handler is restarted, and suspended when that happens too
 /// often. No other failure suspends it.
 pub type pace_message_fn = Option<

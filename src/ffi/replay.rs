@@ -129,7 +129,7 @@ pub struct pace_replay_options_t {
     /// How a message that the handler fails at is tried again; it gets no other until then. Default: not at all.
     pub retry: pace_retry_t,
     /// What then becomes of it: PACE_ON_EXHAUSTED_. Default: it becomes a dead letter.
-    pub fate: u32,
+    pub on_exhausted: u32,
     /// With within_ns: more restarts than so many, 0 to 100,000, or PACE_UNLIMITED32, in any such span
     /// suspend the replay: what comes stays in the history until the suspension ends. A handler is restarted when it
     /// has answered PACE_EPANIC; other failures are no restarts.
@@ -159,7 +159,7 @@ const DEFAULTS: pace_replay_options_t = pace_replay_options_t {
     from: PACE_REPLAY_BEGINNING,
     at: 0,
     retry: NO_RETRY,
-    fate: PACE_ON_EXHAUSTED_DEAD_LETTER,
+    on_exhausted: PACE_ON_EXHAUSTED_DEAD_LETTER,
     restarts: 0,
     within_ns: 0,
     supervisor: ptr::null(),
@@ -405,10 +405,11 @@ pub unsafe extern "C" fn pace_hub_replay_supervised(
             // SAFETY: as the header demands.
             false => unsafe { sized::read(options, "options") }?,
         };
-        let pace_replay_options_t { retry, fate, restarts, within_ns, supervisor, .. } = options;
+        let pace_replay_options_t { retry, on_exhausted, restarts, within_ns, supervisor, .. } =
+            options;
         let pace_replay_options_t { suspension_ns, longest_suspension_ns, .. } = options;
         let times = Times { restarts, within_ns, suspension_ns, longest_suspension_ns };
-        let care = Care { retry: &retry, fate, times, supervisor };
+        let care = Care { retry: &retry, on_exhausted, times, supervisor };
         let from = start(options.from, options.at)?;
         let handler = callback(handler, "handler")?;
         // SAFETY: as the header demands.

@@ -109,7 +109,7 @@ pub struct pace_subscription_options_t {
     /// For serial and concurrent execution. Default: not at all.
     pub retry: pace_retry_t,
     /// What then becomes of it: PACE_ON_EXHAUSTED_. Default: it becomes a dead letter.
-    pub fate: u32,
+    pub on_exhausted: u32,
     /// With within_ns: more restarts than so many, 0 to 100,000, or PACE_UNLIMITED32, in any such span
     /// suspend the subscription: what waits, and what comes, becomes dead letters until the suspension ends. A
     /// handler is restarted when it has answered PACE_EPANIC; other failures are no restarts.
@@ -179,7 +179,7 @@ pub(super) const DEFAULTS: pace_subscription_options_t = pace_subscription_optio
     unique: false,
     reserved: [0; 6],
     retry: NO_RETRY,
-    fate: PACE_ON_EXHAUSTED_DEAD_LETTER,
+    on_exhausted: PACE_ON_EXHAUSTED_DEAD_LETTER,
     restarts: 0,
     within_ns: 0,
     supervisor: ptr::null(),
@@ -545,10 +545,12 @@ pub(super) unsafe fn configure<'a>(
     if options.reserved2 != 0 {
         return Err(Failure::invalid("reserved2", options.reserved2, "zero"));
     }
-    let &pace_subscription_options_t { retry, fate, restarts, within_ns, supervisor, .. } = options;
+    let &pace_subscription_options_t {
+        retry, on_exhausted, restarts, within_ns, supervisor, ..
+    } = options;
     let &pace_subscription_options_t { suspension_ns, longest_suspension_ns, .. } = options;
     let times = Times { restarts, within_ns, suspension_ns, longest_suspension_ns };
-    let care = Care { retry: &retry, fate, times, supervisor };
+    let care = Care { retry: &retry, on_exhausted, times, supervisor };
     let builder = builder.on_failure(care.policy()?);
     let builder = match care.intensity() {
         None => builder,

@@ -109,7 +109,7 @@ pub(super) unsafe fn open<'a>(supervisor: *const pace_supervisor_t) -> Result<&'
 /// What the options of subscriptions and of replays say about failures.
 pub(super) struct Care<'a> {
     pub(super) retry: &'a pace_retry_t,
-    pub(super) fate: u32,
+    pub(super) on_exhausted: u32,
     pub(super) times: Times,
     pub(super) supervisor: *const pace_supervisor_t,
 }
@@ -150,10 +150,12 @@ const SECOND: u64 = 1_000_000_000;
 
 impl<'a> Care<'a> {
     pub(super) fn policy(&self) -> Result<OnFailure> {
-        let policy = match self.fate {
+        let policy = match self.on_exhausted {
             PACE_ON_EXHAUSTED_DEAD_LETTER => OnFailure::dead_letter(),
             PACE_ON_EXHAUSTED_DISCARD => OnFailure::discard(),
-            other => return Err(Failure::invalid("fate", other, "0 or 1 (PACE_ON_EXHAUSTED_)")),
+            other => {
+                return Err(Failure::invalid("on_exhausted", other, "0 or 1 (PACE_ON_EXHAUSTED_)"));
+            }
         };
         Ok(match retry_of(self.retry, None)? {
             Some(retry) => policy.retry(retry),

@@ -71,18 +71,18 @@ pub enum OnExhausted {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct OnFailure {
     retry: Retry,
-    fate: OnExhausted,
+    on_exhausted: OnExhausted,
 }
 
 impl OnFailure {
     /// It becomes a dead letter.
     pub fn dead_letter() -> Self {
-        Self { retry: Retry::none(), fate: OnExhausted::DeadLetter }
+        Self { retry: Retry::none(), on_exhausted: OnExhausted::DeadLetter }
     }
 
     /// It is dropped, and counted as failed.
     pub fn discard() -> Self {
-        Self { retry: Retry::none(), fate: OnExhausted::Discard }
+        Self { retry: Retry::none(), on_exhausted: OnExhausted::Discard }
     }
 
     /// It is tried again before that. A serial handler gets no other message until then, so that the order
@@ -108,7 +108,7 @@ impl OnFailure {
             true => Err(GiveUp::Attempts),
             false => self.retry.next(failed.attempts, elapsed, failed.retry_after, seed),
         };
-        match (next, self.fate) {
+        match (next, self.on_exhausted) {
             (Ok(delay), _) => Decision::Retry(delay),
             (Err(_), OnExhausted::DeadLetter) => Decision::DeadLetter,
             (Err(_), OnExhausted::Discard) => Decision::Discard,
@@ -551,7 +551,7 @@ mod tests {
             }
         }
 
-        /// Goal: a message is tried as often as its policy says, and ends as its fate says, whether its handler
+        /// Goal: a message is tried as often as its policy says, and ends as `on_exhausted` says, whether its handler
         /// panics or returns an error.
         #[test]
         fn messages_end_as_their_policy_says(
@@ -560,8 +560,8 @@ mod tests {
             panics in prop::collection::vec(any::<bool>(), 7),
             permanent_at in prop::option::of(1u32..8),
         ) {
-            let fate = if discards { OnFailure::discard() } else { OnFailure::dead_letter() };
-            let policy = fate.retry(Retry::fixed(retries, Duration::from_millis(2)));
+            let plain = if discards { OnFailure::discard() } else { OnFailure::dead_letter() };
+            let policy = plain.retry(Retry::fixed(retries, Duration::from_millis(2)));
             let end = if discards { Decision::Discard } else { Decision::DeadLetter };
             let attempts = (retries + 1).min(permanent_at.unwrap_or(u32::MAX));
             for attempt in 1..=attempts {

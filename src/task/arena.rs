@@ -23,7 +23,7 @@
 //! # Invariants
 //!
 //! 1. A record of an arena in the garbage was let before it came there: no new task can be, as that takes a
-//!    worker pool or a task_type. So a record that was found free, or another's, does not refer to it again.
+//!    worker pool or a task type. So a record that was found free, or another's, does not refer to it again.
 //! 2. Whoever is an end of a task touches its task type only while the record is let, unless it has the pool.
 //! 3. A sweep frees only while nobody has a `Pin`, and a late reader takes its `Pin` before it looks: what it
 //!    finds let then stays until it lets go, and what was freed before it does not find.

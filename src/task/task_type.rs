@@ -216,7 +216,7 @@ impl<'a> TaskTypeBuilder<'a> {
         nanos(limit)
     }
 
-    /// The task_type.
+    /// The task type.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a setting that is out of its range, or if a task type of this name exists with

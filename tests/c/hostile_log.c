@@ -276,6 +276,14 @@ static void after_a_fork(void) {
         SAYS(PACE_EFORKED, pace_log_flush(log, PACE_FOREVER));
         SAYS(PACE_EFORKED, pace_log_close(log, PACE_FOREVER));
         SAYS(PACE_EFORKED, pace_log_stats(log, &stats));
+        pace_pool_t *pool = pool_with(NULL);
+        pace_workers_config_t workers_config;
+        pace_workers_t *workers = NULL;
+        OK(pace_workers_config_init(&workers_config, sizeof workers_config));
+        workers_config.log = log;
+        SAYS(PACE_EFORKED, pace_workers_new(pool, &workers_config, &workers));
+        CHECK(workers == NULL);
+        finish(pool);
         pace_log_free(log);
         CHECK(atomic_load(&counts.drops) == 0);
         /* One of its own is none of the parent's business. */

@@ -707,7 +707,7 @@ static void supervised_together(pace_pool_t *pool) {
     OK(pace_hub_new(pool, NULL, &hub));
     how.supervisor = supervisor;
     how.on_restart = restarted;
-    how.fate = PACE_ON_EXHAUSTED_DISCARD;
+    how.on_exhausted = PACE_ON_EXHAUSTED_DISCARD;
     how.within_ns = SECOND;
     SAYS(PACE_EINVAL, pace_hub_subscribe(hub, "a", &how, try_to, NULL, NULL, NULL));
     how.within_ns = 0;
@@ -844,9 +844,9 @@ static void grouped(pace_pool_t *pool) {
     how.balance = 0;
     SAYS(PACE_EINVAL, pace_hub_subscribe(hub, "a", &how, take, NULL, NULL, NULL));
     how.group = NULL;
-    how.fate = 2;
+    how.on_exhausted = 2;
     SAYS(PACE_EINVAL, pace_hub_subscribe(hub, "a", &how, take, NULL, NULL, NULL));
-    TELLS("fate is 2");
+    TELLS("on_exhausted is 2");
     pace_hub_free(hub);
 }
 
@@ -1893,7 +1893,7 @@ static void replays_are_supervised(pace_pool_t *pool) {
     CHECK(replay_stats_of(replay).dead_lettered == 3 && !replay_stats_of(replay).suspended);
     pace_replay_free(replay);
     OK(pace_replay_options_init(&options, sizeof options));
-    options.fate = PACE_ON_EXHAUSTED_DISCARD;
+    options.on_exhausted = PACE_ON_EXHAUSTED_DISCARD;
     options.restarts = 1;
     options.within_ns = 3600 * SECOND;
     options.suspension_ns = PACE_FOREVER;
@@ -1910,10 +1910,10 @@ static void replays_are_supervised(pace_pool_t *pool) {
     SAYS(PACE_EINVAL,
          pace_hub_replay_supervised(hub, "a", &options, fail_at_first, &seen, drop_seen, &replay));
     options.restarts = 1;
-    options.fate = 2;
+    options.on_exhausted = 2;
     SAYS(PACE_EINVAL,
          pace_hub_replay_supervised(hub, "a", &options, fail_at_first, &seen, drop_seen, &replay));
-    options.fate = PACE_ON_EXHAUSTED_DISCARD;
+    options.on_exhausted = PACE_ON_EXHAUSTED_DISCARD;
     options.from = 5;
     SAYS(PACE_EINVAL,
          pace_hub_replay_supervised(hub, "a", &options, fail_at_first, &seen, drop_seen, &replay));

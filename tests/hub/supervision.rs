@@ -689,8 +689,8 @@ fn the_books_balance_through_restart_storms() {
         let last = AtomicU64::new(0);
         let is_serial = number < 3;
         let retry = Retry::fixed((number % 3) as u32, number as u32 * MILLI / 10);
-        let fate = [OnFailure::dead_letter(), OnFailure::discard()][number as usize % 2].clone();
-        let builder = hub.subscription("a").capacity(64).on_failure(fate.retry(retry));
+        let policy = [OnFailure::dead_letter(), OnFailure::discard()][number as usize % 2].clone();
+        let builder = hub.subscription("a").capacity(64).on_failure(policy.retry(retry));
         let builder = match number {
             0 | 1 => builder.supervisor(&supervisor),
             2 => builder.intensity(at_most(5)),

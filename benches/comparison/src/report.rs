@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::stats::{self, Accept, Limit};
+use crate::stats::{self, Judgement, Limit};
 
 /// Every value of a run: one series per scenario, peer and metric, one value per round. It keeps what it prints.
 #[derive(Default)]
@@ -185,9 +185,9 @@ impl Bar {
             return "not measured";
         }
         match self.limit.judge(stats::interval(&self.rounds)) {
-            Accept::Pass => "PASS",
-            Accept::Fail => "FAIL",
-            Accept::WithinNoise => "within noise",
+            Judgement::Pass => "PASS",
+            Judgement::Fail => "FAIL",
+            Judgement::WithinNoise => "within noise",
         }
     }
 

@@ -53,7 +53,7 @@ pub enum Limit {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accept {
+pub enum Judgement {
     Pass,
     Fail,
     WithinNoise,
@@ -61,15 +61,15 @@ pub enum Accept {
 
 impl Limit {
     /// Passed or failed only if the whole interval is on one side.
-    pub fn judge(self, (low, high): (f64, f64)) -> Accept {
+    pub fn judge(self, (low, high): (f64, f64)) -> Judgement {
         let (all_good, all_bad) = match self {
             Limit::AtLeast(bar) => (low >= bar, high < bar),
             Limit::AtMost(bar) => (high <= bar, low > bar),
         };
         match (all_good, all_bad) {
-            (true, _) => Accept::Pass,
-            (_, true) => Accept::Fail,
-            _ => Accept::WithinNoise,
+            (true, _) => Judgement::Pass,
+            (_, true) => Judgement::Fail,
+            _ => Judgement::WithinNoise,
         }
     }
 }
@@ -106,11 +106,11 @@ mod tests {
 
     #[test]
     fn a_bar_fails_only_when_the_whole_interval_does() {
-        assert_eq!(Limit::AtLeast(1.1).judge((1.1, 1.3)), Accept::Pass);
-        assert_eq!(Limit::AtLeast(1.1).judge((1.0, 1.2)), Accept::WithinNoise);
-        assert_eq!(Limit::AtLeast(1.1).judge((0.9, 1.09)), Accept::Fail);
-        assert_eq!(Limit::AtMost(0.8).judge((0.81, 0.9)), Accept::Fail);
-        assert_eq!(Limit::AtMost(0.8).judge((0.7, 0.8)), Accept::Pass);
-        assert_eq!(Limit::AtMost(0.8).judge((0.7, 0.9)), Accept::WithinNoise);
+        assert_eq!(Limit::AtLeast(1.1).judge((1.1, 1.3)), Judgement::Pass);
+        assert_eq!(Limit::AtLeast(1.1).judge((1.0, 1.2)), Judgement::WithinNoise);
+        assert_eq!(Limit::AtLeast(1.1).judge((0.9, 1.09)), Judgement::Fail);
+        assert_eq!(Limit::AtMost(0.8).judge((0.81, 0.9)), Judgement::Fail);
+        assert_eq!(Limit::AtMost(0.8).judge((0.7, 0.8)), Judgement::Pass);
+        assert_eq!(Limit::AtMost(0.8).judge((0.7, 0.9)), Judgement::WithinNoise);
     }
 }

@@ -158,11 +158,11 @@ struct What {
     kind: ConnEventKind,
     bytes: Vec<u8>,
     consumed: usize,
-    verdict: Option<Accept>,
+    decision: Option<Decision>,
 }
 
 /// An answer that is more than "done".
-enum Accept {
+enum Decision {
     Keep,
     Refuse(Vec<u8>),
     Fail,
@@ -209,19 +209,19 @@ impl ConnEvent {
 
     /// A connection whose time was over goes on; the time begins anew. For other kinds nothing.
     pub fn keep(&mut self) {
-        self.what.verdict = Some(Accept::Keep);
+        self.what.decision = Some(Decision::Keep);
     }
 
     /// What handles it has failed: the connection is closed at once, with [`Reason::Panicked`]. At its end,
     /// that is counted in [`ServerStats::panics_in_close`](crate::net::ServerStats::panics_in_close).
     pub fn fail(&mut self) {
-        self.what.verdict = Some(Accept::Fail);
+        self.what.decision = Some(Decision::Fail);
     }
 
     /// A connection that was opened is not wanted: it is sent this and closed, with
     /// [`Reason::Refused`]. For other kinds nothing.
     pub fn refuse(&mut self, message: impl Into<Vec<u8>>) {
-        self.what.verdict = Some(Accept::Refuse(message.into()));
+        self.what.decision = Some(Decision::Refuse(message.into()));
     }
 }
 
@@ -570,7 +570,7 @@ impl Peer {
 
     fn hand_out(self: &Arc<Self>, kind: ConnEventKind, bytes: Vec<u8>) {
         let consumed = bytes.len();
-        let what = What { kind, bytes, consumed, verdict: None };
+        let what = What { kind, bytes, consumed, decision: None };
         let event = ConnEvent { peer: Arc::clone(self), what };
         if let Err(unwanted) = self.host.outbox.put(event) {
             // Nobody pulls any more: what else is due would come here, one inside the other.
@@ -608,11 +608,13 @@ impl Peer {
     /// How the connection is to end, if this event ends it.
     fn answer(&self, what: &mut What, left: usize) -> Option<Answer> {
         let most = self.conn().connection.origin.limits.max_unconsumed;
-        match (what.kind, what.verdict.take()) {
-            (_, Some(Accept::Fail)) => Some(Answer::End(Reason::Panicked)),
+        match (what.kind, what.decision.take()) {
+            (_, Some(Decision::Fail)) => Some(Answer::End(Reason::Panicked)),
             (ConnEventKind::Data, _) if left > most => Some(Answer::End(Reason::Unconsumed)),
-            (ConnEventKind::Opened, Some(Accept::Refuse(message))) => Some(Answer::Refuse(message)),
-            (ConnEventKind::TimedOut(_), Some(Accept::Keep)) => None,
+            (ConnEventKind::Opened, Some(Decision::Refuse(message))) => {
+                Some(Answer::Refuse(message))
+            }
+            (ConnEventKind::TimedOut(_), Some(Decision::Keep)) => None,
             (ConnEventKind::TimedOut(kind), _) => Some(Answer::End(Reason::TimedOut(kind))),
             _ => None,
         }
@@ -671,18 +673,18 @@ impl ConnHandler for Pulled {
     }
 
     fn timeout(&mut self, conn: &Conn, kind: Timeout) -> TimeoutAction {
-        let mut patience = TimeoutAction::Close;
+        let mut action = TimeoutAction::Close;
         // A second time that is over before the host has said anything to the first ends it; and for
         // a connection that could not be made there is nothing to be said.
         if kind != Timeout::Connect {
             self.note(conn, Wanted::TIMED_OUT, |ledger| {
                 if !core::mem::replace(&mut ledger.timing, true) {
                     ledger.timeout = Some(kind);
-                    patience = TimeoutAction::Keep;
+                    action = TimeoutAction::Keep;
                 }
             });
         }
-        patience
+        action
     }
 
     fn notified(&mut self, conn: &Conn) {

@@ -350,8 +350,8 @@ impl Driver {
         self.phase = Phase::Open;
         self.active = clock::now();
         // The first edge may have come before the phase: there may be input already.
-        let verdict = self.handler_and_conn(|handler, conn| handler.open(conn));
-        if let Accept::Refuse(message) = verdict {
+        let accept = self.handler_and_conn(|handler, conn| handler.open(conn));
+        if let Accept::Refuse(message) = accept {
             self.refuse(&message);
         }
         if self.draining && !self.closing {
@@ -567,7 +567,7 @@ impl Driver {
     fn receive_filtered(&mut self, bytes: &[u8]) -> Result<(), Reason> {
         let mut plain = Vec::new();
         let turn = |output: &mut OutputBuffer<_>| output.filter_received(bytes, &mut plain);
-        let (inflow, _) = self.connection().output.change(turn);
+        let (read, _) = self.connection().output.change(turn);
         // It may have answered.
         self.conn.touched.set(true);
         if plain.is_empty() {
@@ -576,7 +576,7 @@ impl Driver {
             self.deliver(&plain)?;
             self.show_again()?;
         }
-        match inflow {
+        match read {
             Ok(FilterRead::Open) => Ok(()),
             Ok(FilterRead::Ended) => self.peer_finished(),
             Err(error) => Err(self.failed(error.kind())),
@@ -770,8 +770,8 @@ impl Driver {
             let _ = self.handler_and_conn(|handler, conn| handler.timeout(conn, kind));
             return Err(Reason::TimedOut(kind));
         }
-        let patience = self.handler_and_conn(|handler, conn| handler.timeout(conn, kind));
-        if patience == TimeoutAction::Close {
+        let action = self.handler_and_conn(|handler, conn| handler.timeout(conn, kind));
+        if action == TimeoutAction::Close {
             return Err(Reason::TimedOut(kind));
         }
         let now = clock::now();

@@ -475,12 +475,12 @@ impl<W: Wire> OutputBuffer<W> {
     ) -> io::Result<FilterRead> {
         let Some(filter) = self.filter() else { return Ok(FilterRead::Open) };
         let mut answer = Vec::new();
-        let inflow = filter.received(bytes, plain, &mut answer);
+        let read = filter.received(bytes, plain, &mut answer);
         if self.wire.is_some() && !self.finished {
             self.append(&answer);
             self.note_pressure();
         }
-        inflow
+        read
     }
 
     /// It broke by its filter: there is no end to read up to.

@@ -141,46 +141,46 @@ impl<'a, F> TaskBuilder<'a, F> {
         self.extras.get_or_insert_default().limits.get_or_insert(limits)
     }
 
-    /// Where it queues. Default: as its task_type.
+    /// Where it queues. Default: as its task type.
     #[inline]
     pub fn lane(mut self, lane: Lane) -> Self {
         self.lane = lane;
         self
     }
 
-    /// How failed attempts are followed by others. Default: as its task_type. Allocates.
+    /// How failed attempts are followed by others. Default: as its task type. Allocates.
     pub fn retry(mut self, retry: Retry) -> Self {
         self.extras.get_or_insert_default().retry = Some(retry);
         self
     }
 
-    /// How long each attempt may take. Zero is over at once. Default: as its task_type.
+    /// How long each attempt may take. Zero is over at once. Default: as its task type.
     #[inline]
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.attempt_limit = nanos(limit);
         self
     }
 
-    /// How long it may wait for its first attempt. Default: as its task_type. Allocates.
+    /// How long it may wait for its first attempt. Default: as its task type. Allocates.
     pub fn queue_timeout(mut self, limit: Duration) -> Self {
         self.limits().queue = nanos(limit);
         self
     }
 
-    /// How long it may take in all, from now to its end. Default: as its task_type. Allocates.
+    /// How long it may take in all, from now to its end. Default: as its task type. Allocates.
     pub fn deadline(mut self, limit: Duration) -> Self {
         self.limits().overall = nanos(limit);
         self
     }
 
-    /// How long each attempt may take before its token says so. Default: as its task_type. Allocates.
+    /// How long each attempt may take before its token says so. Default: as its task type. Allocates.
     pub fn soft_timeout(mut self, limit: Duration) -> Self {
         self.limits().soft = nanos(limit);
         self
     }
 
     /// How long an attempt whose time is over, and that another might follow, may take to return before
-    /// the task ends as TIMED_OUT. Default: as its task_type. Allocates.
+    /// the task ends as TIMED_OUT. Default: as its task type. Allocates.
     pub fn grace(mut self, time: Duration) -> Self {
         self.limits().grace = nanos(time);
         self
@@ -206,7 +206,7 @@ impl<'a, F> TaskBuilder<'a, F> {
 }
 
 impl<F> TaskBuilder<'_, F> {
-    /// What is done if its lane has no room; not for those that are pulled. Default: as its task_type.
+    /// What is done if its lane has no room; not for those that are pulled. Default: as its task type.
     #[inline]
     pub fn full(mut self, full: OverloadPolicy) -> Self {
         self.full = full;

@@ -127,7 +127,7 @@ pub(in crate::task) fn tell_middleware(task_type: &'static TaskTypeInner, hook: 
     });
 }
 
-/// By the log, with the name of the task_type. Tasks outlive their worker pool, which is not heard of any more then.
+/// By the log, with the name of the task type. Tasks outlive their worker pool, which is not heard of any more then.
 fn log(
     task_type: &'static TaskTypeInner,
     level: Level,

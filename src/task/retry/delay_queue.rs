@@ -506,7 +506,7 @@ mod models {
     }
 
     /// Goal: when there are timers again there is one alarm, and it is known: another one takes its place. Method:
-    /// two slots come free as a sleeper is left to the keeper, who looks; then another goes to sleep, who is due before.
+    /// two slots come free as a waiting task is left to the keeper, who looks; then another goes to sleep, who is due before.
     #[test]
     fn an_alarm_of_the_keeper_can_be_cancelled() {
         explore(3, || {

@@ -1129,7 +1129,7 @@ class SubscriptionOptions(ctypes.Structure):
         ("unique", ctypes.c_bool),
         ("reserved", ctypes.c_uint8 * 6),
         ("retry", Retry),
-        ("fate", ctypes.c_uint32),
+        ("on_exhausted", ctypes.c_uint32),
         ("restarts", ctypes.c_uint32),
         ("within_ns", ctypes.c_uint64),
         ("supervisor", ctypes.c_void_p),

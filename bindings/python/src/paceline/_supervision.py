@@ -31,7 +31,7 @@ from ._contain import report
 from ._policy import Retry, retry_of
 from ._task import PermanentFailure, RetryAfter
 
-_FATES = {"dead-letter": layout.ON_EXHAUSTED_DEAD_LETTER, "discard": layout.ON_EXHAUSTED_DISCARD}
+_ON_EXHAUSTED = {"dead-letter": layout.ON_EXHAUSTED_DEAD_LETTER, "discard": layout.ON_EXHAUSTED_DISCARD}
 _STRATEGIES = {"one-for-one": 0, "one-for-all": 1}
 
 
@@ -146,7 +146,7 @@ class Supervisor:
 class Terms:
     """What a subscription is given to deal with failures."""
 
-    fate: int
+    on_exhausted: int
     retry: Optional[Retry]
     supervisor: Supervisor
     on_restart: Any
@@ -168,11 +168,11 @@ def terms_of(
     own = Supervisor(restarts=restarts, within=within, **times)
     if supervisor is not None:
         own = instance("supervisor", supervisor, Supervisor)
-    fate, retry = one_of("on_failure", on_failure, _FATES), retry_of(retries)
+    on_exhausted, retry = one_of("on_failure", on_failure, _ON_EXHAUSTED), retry_of(retries)
     if retry is not None:
         # Raises InvalidError for what no retries can be.
         retry.fill(layout.Retry())
-    return Terms(fate, retry, own, on_restart)
+    return Terms(on_exhausted, retry, own, on_restart)
 
 
 #: What is to be done about a failure: tried again after so many seconds, or one of these.
@@ -234,7 +234,7 @@ class Care:
         delay = self._delay(raised)
         if delay is not None:
             return delay
-        return DISCARD if self.terms.fate == layout.ON_EXHAUSTED_DISCARD else DEAD
+        return DISCARD if self.terms.on_exhausted == layout.ON_EXHAUSTED_DISCARD else DEAD
 
     def _delay(self, raised: BaseException) -> Optional[float]:
         retry, kind = self.terms.retry, type(raised)
