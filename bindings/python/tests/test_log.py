@@ -265,7 +265,7 @@ class Logs(Case):
                 raise RuntimeError("a route's fault")
             def failing():
                 raise RuntimeError("a task's fault")
-            with paceline.Pool(2) as pool:
+            with paceline.Pool(1) as pool:  # the lines of one thread do not mix
                 for _ in range(3):
                     pool.post(failing)
                 server = paceline.Http(pool, "127.0.0.1:0")
