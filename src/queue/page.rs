@@ -16,6 +16,12 @@
 //! The pen writes over what a free slot has in it, so a value that is much like the one before need not be made
 //! anew.
 //!
+//! # Lines of the cache
+//!
+//! The lines of a slot that was read before are with its readers' processors. A plain store to them waits until they are
+//! back, and the next locked instruction of the pen's thread waits for that store. So a push asks for the lines of a slot
+//! some places ahead, in a state that can be written. It is worth half of what ten subscribers get, and of what one gets.
+//!
 //! # Invariants
 //!
 //! 1. A page has one [`Pen`], which writes, shows and resets by `&mut`. So one thread at a time touches what is not shown.
@@ -27,6 +33,33 @@
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{Arc, UnsafeCell};
+
+/// So many slots ahead of a push its lines are asked for: a line from another processor takes as long as some pushes.
+const AHEAD: usize = 10;
+/// Bytes of a line of the cache.
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+const LINE: usize = 64;
+
+/// Asks for the lines of a slot, to be written soon. A hint: it changes no memory.
+#[inline(always)] // A part of `Pen::push`.
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+fn prefetch<T>(slot: &UnsafeCell<T>) {
+    for offset in (0..size_of::<T>()).step_by(LINE) {
+        let line = core::ptr::from_ref(slot).cast::<u8>().wrapping_add(offset);
+        // SAFETY: the instruction changes neither memory nor flags, and faults at no address.
+        unsafe {
+            core::arch::asm!(
+                "prefetchw [{}]",
+                in(reg) line,
+                options(nostack, preserves_flags, readonly)
+            );
+        }
+    }
+}
+
+/// Other processors have no such hint in stable Rust.
+#[cfg(not(all(target_arch = "x86_64", not(loom))))]
+fn prefetch<T>(_: &UnsafeCell<T>) {}
 
 /// See the head of the file.
 pub(crate) struct Page<T> {
@@ -113,6 +146,9 @@ impl<T> Pen<T> {
         debug_assert!(self.count <= self.page.slots.len());
         // Release: pairs with the Acquire in `shown`.
         self.page.shown.store(self.count, Release);
+        if let Some(slot) = self.page.slots.get(self.count - 1 + AHEAD) {
+            prefetch(slot);
+        }
     }
 
     /// The next free slot is written, and pushed.
