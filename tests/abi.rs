@@ -1,12 +1,14 @@
 //! Programs that were linked against an older library of the same minor version still fit.
 //!
 //! Goal: functions keep their signatures and structs their layout; what comes is added. Method: the
-//! header as a compiler sees it, with a body for each function, beside the same of the baseline in
+//! headers as a compiler sees them, with a body for each function, beside the same of the baseline in
 //! `bindings/cpp/abi`, by libabigail. Functions may be added; anything else that changes fails.
-//! `PACELINE_BLESS=1 cargo test --test abi` makes today's header the baseline, for a new minor
+//! `PACELINE_BLESS=1 cargo test --test abi` makes today's headers the baseline, for a new minor
 //! version or after a struct has grown at its end.
 #![cfg(all(not(loom), feature = "capi"))]
 
+#[path = "common/header.rs"]
+mod header;
 #[path = "common/skipped.rs"]
 mod skipped;
 
@@ -14,8 +16,6 @@ use skipped::skipped;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{env, fs};
-
-const HEADER: &str = include_str!("../include/paceline.h");
 
 /// Each must be noticed: what it is, what is replaced, and by what.
 const BREAKS: [(&str, &str, &str); 5] = [
@@ -31,7 +31,7 @@ fn nothing_changes_that_programs_rely_on() {
     if is_missing() {
         return;
     }
-    let library = stub("today", HEADER);
+    let library = stub("today", &header::whole());
     if env::var_os("PACELINE_BLESS").is_some() {
         write_baseline(&library);
     }
@@ -45,9 +45,10 @@ fn every_break_is_noticed() {
     if is_missing() {
         return;
     }
+    let header = header::whole();
     for (number, (what, from, to)) in BREAKS.into_iter().enumerate() {
-        assert_eq!(HEADER.matches(from).count(), 1, "{from}");
-        let library = stub(&format!("break-{number}"), &HEADER.replace(from, to));
+        assert_eq!(header.matches(from).count(), 1, "{from}");
+        let library = stub(&format!("break-{number}"), &header.replace(from, to));
         assert!(differs(&library).is_some(), "{what} was not noticed");
     }
 }
@@ -59,7 +60,7 @@ fn a_function_may_be_added() {
     }
     let one = "pace_status_t pace_promote_new_leader(void);";
     let more = format!("{one}\n\npace_status_t pace_pool_paint(pace_pool_t *pool);");
-    let library = stub("addition", &HEADER.replace(one, &more));
+    let library = stub("addition", &header::whole().replace(one, &more));
     assert_eq!(differs(&library), None);
 }
 
@@ -87,7 +88,7 @@ fn write_baseline(library: &Path) {
     succeed(command.arg(baseline()).arg(library));
 }
 
-/// A library that has the header's functions and types, and does nothing.
+/// A library that has the headers' functions and types, and does nothing.
 fn stub(name: &str, header: &str) -> PathBuf {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("abi").join(name);
     fs::create_dir_all(&directory).expect("cargo's scratch directory can be written to");

@@ -2,6 +2,9 @@
 //! of the crate's first page. What was renamed, or never was, is found here.
 #![cfg(all(not(loom), feature = "capi"))]
 
+#[path = "common/header.rs"]
+mod header;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,8 +52,8 @@ const NO_STATUS: &str = "PACE_UNKNOWN";
 /// A name that ends with an underscore stands for all that begin so.
 #[test]
 fn every_name_of_the_header_that_is_said_exists() {
-    let header = include_str!("../include/paceline.h");
-    let known = declared(header);
+    let header = header::whole();
+    let known = declared(&header);
     let exists = |word: &str| match word.ends_with('_') {
         true => known.range(word..).next().is_some_and(|next| next.starts_with(word)),
         false => known.contains(word) || word == NO_STATUS,

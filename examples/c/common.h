@@ -5,7 +5,8 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include <paceline.h>
+#include <paceline/net.h>
+#include <paceline/pool.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

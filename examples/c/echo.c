@@ -10,7 +10,7 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
-#include <paceline.h>
+#include <paceline/pool.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

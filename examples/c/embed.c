@@ -7,7 +7,7 @@
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
-#include <paceline.h>
+#include <paceline/pool.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>

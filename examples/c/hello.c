@@ -2,7 +2,7 @@
  *
  *     cc examples/c/hello.c -I include -L target/release -lpaceline -Wl,-rpath,target/release -o hello
  */
-#include <paceline.h>
+#include <paceline/pool.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

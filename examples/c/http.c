@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <paceline/http.h>
 #include <stdarg.h>
 #include <strings.h>
 #include <sys/stat.h>

@@ -3,7 +3,8 @@
  *
  *     cc examples/c/hub.c -I include -L target/release -lpaceline -Wl,-rpath,target/release -pthread -o hub
  */
-#include <paceline.h>
+#include <paceline/hub.h>
+#include <paceline/pool.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -3,7 +3,8 @@
  *
  *     cc examples/c/hub_history.c -I include -L target/release -lpaceline -Wl,-rpath,target/release -o hub_history
  */
-#include <paceline.h>
+#include <paceline/history.h>
+#include <paceline/pool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include <paceline.h>
+#include <paceline/pool.h>
 #include <stdio.h>
 #include <unistd.h>
 

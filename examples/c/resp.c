@@ -10,7 +10,8 @@
  */
 #define _GNU_SOURCE
 #include <ctype.h>
-#include <paceline.h>
+#include <paceline/net.h>
+#include <paceline/pool.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -7,7 +7,7 @@
  *     cc examples/c/ring.c -I include -L target/release -lpaceline -Wl,-rpath,target/release -lm -o ring
  */
 #include <math.h>
-#include <paceline.h>
+#include <paceline/pool.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

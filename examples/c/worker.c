@@ -3,7 +3,7 @@
  *
  *     cc examples/c/worker.c -I include -L target/release -lpaceline -Wl,-rpath,target/release -o worker
  */
-#include <paceline.h>
+#include <paceline/workers.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>

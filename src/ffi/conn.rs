@@ -16,9 +16,9 @@
 use super::boundary::{self, FORKED, Failure, Out, Result, call, callback, errno, nanos};
 use super::callback::{pace_conn_id_t, pace_drop_fn};
 use super::owner::{Owner, Registration, pair};
-use super::pool::PACE_FOREVER;
 use super::sized;
 use super::status::*;
+use super::values::{PACE_ADDRESS_SIZE, PACE_FOREVER, pace_piece_t};
 use crate::net::{
     Accept, Address, Admission, Conn, ConnHandler, ConnId, Foreign, Reason, Timeout, TimeoutAction,
     WriteStatus,
@@ -87,9 +87,6 @@ pub const PACE_TIMEOUT_ACTION_CLOSE: i32 = 0;
 /// hook that has called pace_conn_close() to send a last message.
 pub const PACE_TIMEOUT_ACTION_KEEP: i32 = 1;
 
-/// As many bytes hold the text of every address, with its NUL.
-pub const PACE_ADDRESS_SIZE: usize = 512;
-
 /// A connection inside one of its hooks: good for that call only, and on that thread. What is written
 /// by it is gathered, and sent when the hook returns, at 64 KiB, or by pace_conn_flush().
 pub struct pace_conn_t {
@@ -111,16 +108,6 @@ impl pace_admission_t {
     pub(super) fn give(admission: Admission, shared: Arc<Shared>) -> *mut Self {
         Box::into_raw(Box::new(Self { admission, shared }))
     }
-}
-
-/// One of several pieces that are written as one.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct pace_piece_t {
-    /// May be NULL if `size` is 0.
-    pub bytes: *const c_void,
-    /// How many.
-    pub size: usize,
 }
 
 /// The hook `open`: the connection is there. Called once, before all others but `close`. Answers with

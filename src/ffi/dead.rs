@@ -7,10 +7,10 @@ use super::mailbox::{open as open_mailbox, pace_mailbox_t};
 use super::message::{
     NOTHING, fields, headers, lend, pace_message_t, pace_subscription_t, priority, show, text_of,
 };
-use super::request::pace_text_t;
 use super::sized::{self, Room};
 use super::status::*;
 use super::subscription::pattern_of;
+use super::values::pace_text_t;
 use crate::hub::{DeadFilter, DeadLetter, DeadReason, Hub, Key, Stored};
 use core::ffi::{c_char, c_void};
 use core::time::Duration;

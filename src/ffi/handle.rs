@@ -2,7 +2,11 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{Failure, Out, Result, call, callback, nanos};
-use super::callback::{pace_drop_fn, pace_handle_t, pace_ready_fn, pace_tick_fn};
+use super::callback::{
+    PACE_FLOW_AGAIN, PACE_FLOW_DONE, PACE_FLOW_PAUSE, PACE_FLOW_WAIT, PACE_READY_ERROR,
+    PACE_READY_HANG_UP, PACE_READY_PRIORITY, PACE_READY_READ_CLOSED, PACE_READY_READABLE,
+    PACE_READY_WRITABLE, pace_drop_fn, pace_handle_t, pace_ready_fn, pace_tick_fn,
+};
 use super::owner::{Owner, Registration, pair};
 use super::pool::{open, pace_pool_t};
 use super::sized;
@@ -13,32 +17,6 @@ use core::any::Any;
 use core::ffi::c_void;
 use core::mem::offset_of;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
-
-/// Call me when something happens. For an edge-triggered descriptor this promises that the last
-/// operation saw EAGAIN: what is left unread now is not reported again.
-pub const PACE_FLOW_WAIT: i32 = 0;
-/// There is more to do: call me again, after others had their turn.
-pub const PACE_FLOW_AGAIN: i32 = 1;
-/// Do not call me before pace_handle_resume(). What arrives meanwhile is kept. See pace_handle_pause() for the one
-/// exception.
-pub const PACE_FLOW_PAUSE: i32 = 2;
-/// I am through: deregister, and run `drop`.
-pub const PACE_FLOW_DONE: i32 = 3;
-
-/// Data, a connection to accept, an expiry or a count can be read.
-pub const PACE_READY_READABLE: u32 = 1;
-/// Out-of-band data of a TCP socket, or a change of a sysfs or cgroup file.
-pub const PACE_READY_PRIORITY: u32 = 2;
-/// There is room to write, or a connection attempt has ended.
-pub const PACE_READY_WRITABLE: u32 = 4;
-/// An error is pending (SO_ERROR), or nobody reads the other end of a pipe. Always reported.
-pub const PACE_READY_ERROR: u32 = 8;
-/// Both directions are closed, or nobody writes the other end of a pipe. Data may be left to read.
-/// Always reported.
-pub const PACE_READY_HANG_UP: u32 = 16;
-/// The peer will send no more; writing to it may still work. Data may be left to read. Reported to
-/// whoever is interested in reading.
-pub const PACE_READY_READ_CLOSED: u32 = 32;
 
 /// Reading, and the end of what the peer sends.
 pub const PACE_INTEREST_READABLE: u32 = 1;

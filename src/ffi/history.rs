@@ -2,9 +2,9 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, Failure, Result, call, nanos};
-use super::pool::{PACE_FOREVER, PACE_UNLIMITED};
 use super::sized;
 use super::status::*;
+use super::values::{PACE_FOREVER, PACE_UNLIMITED};
 use crate::hub::history::{History, Limits, LinesOptions, WhenFull};
 use core::ffi::c_char;
 use core::mem::offset_of;

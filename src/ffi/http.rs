@@ -9,14 +9,15 @@ use super::callback::{pace_conn_id_t, pace_drop_fn};
 use super::filter::Filters;
 use super::listener::{all_listeners, pace_listener_options_t};
 use super::owner::{Owner, pair};
-use super::pool::{PACE_UNLIMITED, PACE_UNLIMITED32, open as open_pool, pace_pool_t};
+use super::pool::{open as open_pool, pace_pool_t};
 use super::remote::lookup;
-use super::request::{self, pace_request_t, pace_text_t, text_of};
+use super::request::{self, pace_request_t, text_of};
 use super::requests::{open as open_requests, pace_requests_t};
 use super::response::{self, pace_response_t};
 use super::server::{call_exhausted, pace_exhausted_fn, pace_server_t};
 use super::sized::{self, Room};
 use super::status::*;
+use super::values::{PACE_UNLIMITED, PACE_UNLIMITED32, pace_text_t};
 use crate::http::{
     Http, HttpBuilder, HttpStats, Next, Request, RequestBody, RequestEnd, Requests, Response,
 };

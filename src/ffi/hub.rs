@@ -2,15 +2,14 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, FORKED, Out, Result, call, call_void, nanos};
-use super::conn::pace_piece_t;
 use super::history::{history_of, pace_history_options_t};
 use super::message::{lend, pace_publication_t, payload, payload_of, slice, terms};
 use super::pool::{open as open_pool, pace_pool_t};
 use super::registry::Registry;
-use super::request::pace_text_t;
 use super::sized::{self, Room};
 use super::status::*;
 use super::subscription::Named;
+use super::values::{pace_piece_t, pace_text_t};
 use crate::hub::{Hub, HubBuilder, Key, Mode, Payload, Receipt};
 use core::ffi::{c_char, c_void};
 use core::ptr;

@@ -3,9 +3,9 @@
 
 use super::boundary::{self, Failure, Result, call, nanos};
 use super::filter::{self, Filters, pace_filter_hooks_t};
-use super::pool::{PACE_DEFAULT, PACE_FOREVER, PACE_UNLIMITED};
 use super::sized;
 use super::status::*;
+use super::values::{PACE_DEFAULT, PACE_FOREVER, PACE_UNLIMITED};
 use crate::net::{Listen, Outgoing};
 use crate::pool::Shared;
 use core::ffi::{c_char, c_void};

@@ -7,13 +7,13 @@
 use super::boundary::{self, FORKED, Out, Result, TIMED_OUT, call, call_void, nanos};
 use super::hub::{open as open_hub, pace_hub_t};
 use super::message::{list, pace_message_t, pace_subscription_t, show};
-use super::request::pace_field_t;
 use super::sized::Room;
 use super::status::*;
 use super::subscription::{
     configure, counts, pace_subscription_options_t, pace_subscription_stats_t, pattern_of, read,
     way,
 };
+use super::values::pace_field_t;
 use crate::hub::{Mailbox, Pulled, Received, Unsubscribed};
 use crate::pool::Shared;
 use core::cell::RefCell;

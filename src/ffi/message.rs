@@ -5,9 +5,8 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, Failure, Result};
-use super::conn::pace_piece_t;
-use super::request::{pace_field_t, pace_text_t};
 use super::sized;
+use super::values::{pace_field_t, pace_piece_t, pace_text_t};
 use crate::hub::{Headers, MAX_HEADERS, MAX_PAYLOAD, Message, Payload, Priority, Stored};
 use core::ffi::{c_char, c_void};
 use core::ptr;

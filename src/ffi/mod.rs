@@ -1,5 +1,5 @@
-//! The C interface. Each file is a section of `include/paceline.h`, which is generated from here:
-//! `build.rs` hands the files to cbindgen in the order of the header.
+//! The C interface. Each file is a section of a header in `include/paceline`, which is generated from here:
+//! `build.rs` hands the files to cbindgen, and says which belong to a header.
 //!
 //! Functions are translations: check, borrow, call, map. Ownership can be read from the signature.
 //!
@@ -12,7 +12,7 @@
 //! | `work.rs` | a task of C's |
 //! | `settings.rs` | what a file and the environment say |
 //! | `cells.rs` | events and items whose size is known at run time only |
-//! | the others | a section of the header each |
+//! | the others | a section of a header each |
 //!
 //! A library with the feature `capi` alone has pools, queues, rings, servers and datagrams; the hub, settings
 //! and worker pools come with their features, which are on by default. The header always declares all.
@@ -79,6 +79,7 @@ mod timer;
 mod together;
 mod udp;
 mod udp_pull;
+mod values;
 mod webhook;
 mod work;
 mod work_pull;

@@ -4,9 +4,9 @@
 use super::boundary::{self, Failure, Out, Result, call};
 use super::hub::{open, pace_hub_t};
 use super::message::lend;
-use super::request::pace_text_t;
 use super::sized;
 use super::status::*;
+use super::values::pace_text_t;
 use crate::hub::{ErrorFilter, Severity};
 use core::ffi::{c_char, c_void};
 use core::time::Duration;

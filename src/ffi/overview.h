@@ -1,11 +1,12 @@
 /* paceline.h: an embeddable event engine. A fixed pool of threads takes turns at the front, as riders
  * do in a paceline: the thread that sees an event handles it, and whoever is free next waits for more.
  *
- * This file is generated from src/ffi, where each section is a file. Change it there.
+ * This file is generated from src/ffi/overview.h. It includes a header for each topic, of which each may be
+ * included alone: paceline/pool.h is enough for the program below.
  *
  * A whole program, which prints "the task says 42", "hello" and "the books balance":
  *
- *     #include <paceline.h>
+ *     #include <paceline/pool.h>
  *     #include <stdio.h>
  *     #include <unistd.h>
  *
@@ -85,13 +86,3 @@
  * for results. A library that knows more than your header treats the rest as defaults, one that knows
  * less says PACE_EVERSION if you use what it does not know.
  */
-#ifndef PACELINE_H
-#define PACELINE_H
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif

@@ -9,20 +9,12 @@ use super::registry::Registry;
 use super::settings::layers;
 use super::sized::{self, Room};
 use super::status::*;
+use super::values::{PACE_DEFAULT, PACE_FOREVER};
 use crate::{Builder, Lane, Pool, Promotion, SourceKind, Strand, Task};
 use core::ffi::{c_char, c_void};
 use core::mem::offset_of;
 use core::ptr;
 use std::sync::Arc;
-
-/// In a configuration: let the library choose.
-pub const PACE_DEFAULT: u32 = u32::MAX;
-/// As a time: no limit.
-pub const PACE_FOREVER: u64 = u64::MAX;
-/// As a count or a size: no limit.
-pub const PACE_UNLIMITED: u64 = u64::MAX;
-/// As a count of 32 bits: no limit.
-pub const PACE_UNLIMITED32: u32 = u32::MAX;
 
 /// Wait at Linux epoll: descriptors, timers, tasks, rings. The default.
 pub const PACE_SOURCE_EPOLL: u32 = 0;

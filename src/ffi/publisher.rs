@@ -2,15 +2,14 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, FORKED, Out, Result, call, call_void, nanos};
-use super::conn::pace_piece_t;
 use super::hub::{
     ANY_FLAG, NO_TRY, answer, asked, open as open_hub, open_key, pace_hub_t, pace_key_t,
     pace_receipt_t, payloads,
 };
 use super::message::{PLAIN, pace_publication_t, payload, slice, terms};
-use super::pool::PACE_UNLIMITED32;
 use super::sized::{self, Room};
 use super::status::*;
+use super::values::{PACE_UNLIMITED32, pace_piece_t};
 use crate::hub::{Publisher, Rate};
 use crate::pool::Shared;
 use core::ffi::{c_char, c_void};

@@ -2,11 +2,10 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, Failure, Out, Result, TIMED_OUT, call, nanos};
-use super::callback::{pace_handle_t, pace_timer_t};
-use super::handle::{
-    Borrowed, PACE_FLOW_AGAIN, PACE_FLOW_DONE, PACE_FLOW_PAUSE, PACE_FLOW_WAIT, key, name,
-    options_of, pace_handle_options_t,
+use super::callback::{
+    PACE_FLOW_AGAIN, PACE_FLOW_DONE, PACE_FLOW_PAUSE, PACE_FLOW_WAIT, pace_handle_t, pace_timer_t,
 };
+use super::handle::{Borrowed, key, name, options_of, pace_handle_options_t};
 use super::pool::{open, pace_pool_t};
 use super::status::*;
 use super::timer;

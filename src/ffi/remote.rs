@@ -3,9 +3,10 @@
 
 use super::boundary::{self, Failure, Out, Result, call};
 use super::callback::{pace_conn_id_t, pace_drop_fn};
-use super::conn::{CLOSED, number_of, pace_piece_t, put_address, with_pieces, write_owned};
+use super::conn::{CLOSED, number_of, put_address, with_pieces, write_owned};
 use super::server::{open, pace_server_t};
 use super::status::*;
+use super::values::pace_piece_t;
 use crate::net::{ConnId, ConnRef};
 use core::ffi::{c_char, c_void};
 

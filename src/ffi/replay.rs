@@ -10,7 +10,6 @@ use super::hub::{open as open_hub, pace_hub_t};
 use super::mailbox::lend_pulled;
 use super::message::{self, lend, lend_to, pace_message_fn, pace_message_t, pace_subscription_t};
 use super::owner::pair;
-use super::request::pace_text_t;
 use super::retry::{NO_RETRY, pace_retry_t};
 use super::sized::{self, Room};
 use super::status::*;
@@ -19,6 +18,7 @@ use super::supervisor::{
     Care, PACE_ON_EXHAUSTED_DEAD_LETTER, Times, pace_restart_fn, pace_supervisor_t,
     restart_notifier,
 };
+use super::values::pace_text_t;
 use crate::hub::history::{Query, Replay, ReplayBuilder, ReplayFrom, ReplayMailbox, ReplayStats};
 use crate::hub::{Intensity, Message, OnFailure, Pulled, Unsubscribed};
 use crate::pool::Shared;

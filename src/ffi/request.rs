@@ -5,8 +5,9 @@
 
 use super::boundary::{self, Out, Result, call};
 use super::callback::pace_conn_id_t;
-use super::conn::{name as name_of, pace_piece_t, put_address};
+use super::conn::{name as name_of, put_address};
 use super::status::*;
+use super::values::{pace_field_t, pace_piece_t, pace_text_t};
 use crate::http::{Request, decode, split};
 use core::ffi::{c_char, c_void};
 use core::ptr;
@@ -14,26 +15,6 @@ use core::ptr;
 /// A request, for as long as its handler runs: good for that call only, and on that thread.
 pub struct pace_request_t {
     _opaque: (),
-}
-
-/// Text that is lent, without a NUL behind it: `printf("%.*s", (int)text.size, text.text)`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct pace_text_t {
-    /// NULL if there is none.
-    pub text: *const c_char,
-    /// In bytes.
-    pub size: usize,
-}
-
-/// A header, or a parameter of a request's path.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct pace_field_t {
-    /// As it was sent, or as the route's pattern has it.
-    pub name: pace_text_t,
-    /// Bytes; UTF-8 as a rule.
-    pub value: pace_text_t,
 }
 
 /// As it was sent: GET. Methods distinguish upper and lower case.

@@ -2,9 +2,8 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, callback};
-use super::callback::pace_drop_fn;
+use super::callback::{PACE_FLOW_AGAIN, PACE_FLOW_DONE, pace_drop_fn};
 use super::conn::{Handler, Hooks, number_of, pace_conn_hooks_t};
-use super::handle::{PACE_FLOW_AGAIN, PACE_FLOW_DONE};
 use super::owner::{Owner, pair};
 use super::status::*;
 use crate::http::{Body, Response, is_inside_any};

@@ -2,7 +2,7 @@
 #![allow(non_camel_case_types, reason = "the symbols of the C interface")]
 
 use super::boundary::{Failure, Result, nanos};
-use super::pool::PACE_FOREVER;
+use super::values::PACE_FOREVER;
 use crate::time::{Backoff, Jitter, Retry};
 
 /// For a task type: no retries. For a task: as its task type.

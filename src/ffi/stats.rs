@@ -5,10 +5,8 @@ use super::boundary::{Failure, call};
 use super::pool::{open, pace_pool_t};
 use super::sized::{Room, Sized};
 use super::status::*;
+use super::values::PACE_NONE;
 use crate::{SetStats, ThreadRole, ThreadStats};
-
-/// In statistics: no thread, no CPU.
-pub const PACE_NONE: u32 = u32::MAX;
 
 /// A seat that no thread has taken, or a thread that has ended.
 pub const PACE_ROLE_AWAY: u32 = 0;

@@ -15,7 +15,6 @@ use super::hub::{open, pace_hub_t};
 use super::message::{self, pace_message_fn, pace_subscription_t};
 use super::message_filter::{open as open_filter, pace_message_filter_t};
 use super::owner::pair;
-use super::pool::PACE_FOREVER;
 use super::retry::{NO_RETRY, pace_retry_t};
 use super::sized::{self, Room};
 use super::status::*;
@@ -23,6 +22,7 @@ use super::supervisor::{
     Care, PACE_ON_EXHAUSTED_DEAD_LETTER, Times, pace_restart_fn, pace_supervisor_t,
     restart_notifier,
 };
+use super::values::PACE_FOREVER;
 use crate::hub::{
     Balance, Execution, Overflow, Subscription, SubscriptionBuilder, SubscriptionStats,
     Unsubscribe, Unsubscribed,

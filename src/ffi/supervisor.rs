@@ -4,10 +4,9 @@
 use super::boundary::{self, Failure, Out, Result, call, call_void, nanos};
 use super::message::{NOTHING, lend};
 use super::owner::Owner;
-use super::pool::{PACE_FOREVER, PACE_UNLIMITED32};
-use super::request::pace_text_t;
 use super::retry::{pace_retry_t, retry_of};
 use super::status::*;
+use super::values::{PACE_FOREVER, PACE_UNLIMITED32, pace_text_t};
 use crate::hub::{Intensity, OnFailure, Restart, RestartStrategy, Supervisor};
 use core::ffi::c_void;
 use std::sync::Arc;

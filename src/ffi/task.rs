@@ -3,8 +3,9 @@
 
 use super::boundary::{self, Failure, Out, Result, TIMED_OUT, call, callback, nanos};
 use super::callback::{pace_bytes_fn, pace_drop_fn, pace_task_fn, pace_task_t};
-use super::pool::{PACE_FOREVER, open, pace_pool_t};
+use super::pool::{open, pace_pool_t};
 use super::status::*;
+use super::values::PACE_FOREVER;
 use super::work::{Work, judge, lane as priority};
 use crate::{Rejected, Task};
 use core::ffi::c_void;

@@ -4,11 +4,11 @@
 use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, nanos};
 use super::callback::{pace_drop_fn, pace_task_fn};
 use super::owner::{Registration, pair};
-use super::pool::{PACE_FOREVER, PACE_UNLIMITED32};
 use super::retry::{NO_RETRY, PACE_RETRY_CUSTOM, pace_retry_t, retry_of};
 use super::sized;
 use super::status::*;
 use super::task::{PACE_LANE_NORMAL, ignore, refuse};
+use super::values::{PACE_FOREVER, PACE_UNLIMITED32};
 use super::work::{Work, lane as priority};
 use super::workers::{open as open_workers, pace_workers_t};
 use crate::task::{Backoff, OverloadPolicy, Rate, RetryBudget, TaskType};

@@ -4,11 +4,11 @@
 
 use super::boundary::{self, Failure, Out, Result, call, call_void};
 use super::hub::{open as open_hub, pace_hub_t};
-use super::request::pace_field_t;
 use super::retry::{NO_RETRY, pace_retry_t};
 use super::sized::{self, Room};
 use super::status::*;
 use super::subscription::Named;
+use super::values::pace_field_t;
 use core::ffi::{c_char, c_void};
 use core::ptr;
 

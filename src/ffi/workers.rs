@@ -6,16 +6,16 @@ use super::callback::pace_drop_fn;
 use super::log::{log_of, pace_log_t};
 use super::middleware::{self, pace_middleware_t};
 use super::owner::{Registration, pair};
-use super::pool::{PACE_FOREVER, open as open_pool, pace_pool_t};
+use super::pool::{open as open_pool, pace_pool_t};
 use super::registry::Registry;
 use super::settings::layers;
 use super::sized::{self, Room};
-use super::stats::PACE_NONE;
 use super::status::*;
 use super::task_type::{
     PACE_OVERLOAD_DEFAULT, PACE_OVERLOAD_DROP_OLDEST, PACE_OVERLOAD_REJECT, PACE_OVERLOAD_RUN_HERE,
     PACE_OVERLOAD_WAIT, full_of,
 };
+use super::values::{PACE_FOREVER, PACE_NONE};
 use crate::metrics::{Registry as MetricsRegistry, SystemFigures};
 use crate::task::{OverloadPolicy, Phases, Scaling, TaskHandle, WorkerPool, WorkerPoolBuilder};
 use core::ffi::{c_char, c_void};

@@ -50,7 +50,7 @@ const HABITS: &[Habit] = &[
     Habit {
         word: "header",
         takes: "",
-        does: "renews include/paceline.h from src/ffi, and the listing of the public interface in Rust",
+        does: "renews the headers in include from src/ffi, and the listing of the public interface in Rust",
         commands: &[
             "PACELINE_BLESS=1 cargo test --test header",
             "PACELINE_BLESS=1 cargo test --test public_api",

@@ -1,6 +1,6 @@
 /* A program that finds paceline where it was installed. */
 
-#include <paceline.h>
+#include <paceline/pool.h>
 #include <stdio.h>
 
 static void answer(void *user_data, int32_t *outcome) {

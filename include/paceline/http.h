@@ -1,0 +1,1075 @@
+/* paceline/http.h: HTTP/1.1 servers.
+ *
+ * This file is generated from src/ffi, where each section is a file. Change it there. What holds for all
+ * functions (threads, ownership, errors, times, versions) stands in paceline.h.
+ */
+#ifndef PACELINE_HTTP_H
+#define PACELINE_HTTP_H
+
+#include "net.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------- HTTP: what is asked */
+
+/** A request, for as long as its handler runs: good for that call only, and on that thread. */
+typedef struct pace_request_t pace_request_t;
+
+/**
+ * As it was sent: GET. Methods distinguish upper and lower case.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_method(const pace_request_t *request, pace_text_t *method);
+
+/**
+ * As it was sent: /hello/you?loud=1, or http://host/hello/you.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_target(const pace_request_t *request, pace_text_t *target);
+
+/**
+ * The target's path, which routes are matched with, as it was sent: percent-encoded, and with
+ * whatever dots it has.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_path(const pace_request_t *request, pace_text_t *path);
+
+/**
+ * What follows the first question mark of the target. query->text is NULL if there is none.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_query(const pace_request_t *request, pace_text_t *query);
+
+/**
+ * 0 or 1, of HTTP/1. A later minor version is served as 1 (RFC 9110, 2.5), and told as that.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_version(const pace_request_t *request, uint32_t *version);
+
+/**
+ * The value of the first header of this name, upper or lower case. value->text is NULL if there is
+ * none, or it is not UTF-8.
+ *
+ * PACE_EINVAL for a name that is not UTF-8.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_header(const pace_request_t *request,
+                                  const char *name,
+                                  pace_text_t *value);
+
+/**
+ * Copies up to `capacity` headers, in order, with the white space around their values removed. *count
+ * is how many there are, which may be more. `headers` may be NULL if `capacity` is 0.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_headers(const pace_request_t *request,
+                                   pace_field_t *headers,
+                                   size_t capacity,
+                                   size_t *count);
+
+/**
+ * The part of the path that stands for this name in the route's pattern, percent-decoded. A slash that
+ * was encoded stays in its part, since routes are matched with the path as it was sent, which is
+ * pace_request_path(). A request with a part that cannot be decoded (to UTF-8 without NUL) has no
+ * handler: it is answered with 400. value->text is NULL if there is none.
+ *
+ * PACE_EINVAL for a name that is not UTF-8.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_param(const pace_request_t *request,
+                                 const char *name,
+                                 pace_text_t *value);
+
+/**
+ * All such parts, in order. Otherwise as pace_request_headers().
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_params(const pace_request_t *request,
+                                  pace_field_t *params,
+                                  size_t capacity,
+                                  size_t *count);
+
+/**
+ * The pattern of the route that it came by, as pace_http_route() was told: "/hello/{name}". pattern->text is NULL if
+ * no route has taken it.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_pattern(const pace_request_t *request,
+                                   pace_text_t *pattern);
+
+/**
+ * The names and values of a query (pace_request_query()), or of a form's body, decoded as
+ * application/x-www-form-urlencoded: "+" is a space, and what is percent-encoded is decoded. A pair without "="
+ * has an empty value. Values are bytes; UTF-8 as a rule, and there may be NUL in them.
+ *
+ * `room` has `size` bytes, as the query has: the decoded texts lie there. Copies up to `capacity` pairs, in order;
+ * *count is how many there are, which may be more. `pairs` may be NULL if `capacity` is 0, and then `room`, too.
+ *
+ * PACE_EINVAL if `query` is NULL and `size` is not 0.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_query_pairs(const char *query,
+                               size_t size,
+                               char *room,
+                               pace_field_t *pairs,
+                               size_t capacity,
+                               size_t *count);
+
+/**
+ * The whole body. Empty where it is streamed.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_body(const pace_request_t *request, pace_piece_t *body);
+
+/**
+ * The protocol that it asks to upgrade to. protocol->text is NULL if it asks for none.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_upgrade(const pace_request_t *request, pace_text_t *protocol);
+
+/**
+ * The name of its connection.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_conn(const pace_request_t *request, pace_conn_id_t *conn);
+
+/**
+ * The other end, as pace_conn_peer().
+ *
+ * PACE_EINVAL as there.
+ *
+ * Threads: the handler's. In handlers: in this request's; it never waits.
+ */
+pace_status_t pace_request_peer(const pace_request_t *request, char *text, size_t size);
+
+/* ---------------------------------------------------------------------- HTTP: what is answered */
+
+/** As the length of a body that is streamed: it is not known. */
+#define PACE_LENGTH_UNKNOWN UINT64_MAX
+
+/**
+ * The body of an answer, written piece by piece by whoever holds it. It belongs to one thread at a
+ * time.
+ */
+typedef struct pace_body_t pace_body_t;
+
+/**
+ * The answer to a request. It belongs to whoever holds it: the handler, or any thread later; until it
+ * is completed the connection's next request waits. pace_response_send(), pace_response_send_as(),
+ * pace_response_text(), pace_response_error(), pace_next_run(), pace_response_stream(), pace_response_upgrade(), pace_response_fail() and pace_response_free() complete it:
+ * it is gone then, whatever they answer, unless that is PACE_EFORKED or PACE_EINVAL for an argument.
+ */
+typedef struct pace_response_t pace_response_t;
+
+/** Called, in a run of the connection, each time that a body's output has fallen to its low mark. */
+typedef void (*pace_body_writable_fn)(void *user_data);
+
+/**
+ * Writes the next part of a body. Answers PACE_FLOW_AGAIN to be called again, or PACE_FLOW_DONE when
+ * the body is finished; anything else resets the connection. The body is only lent.
+ */
+typedef int32_t (*pace_body_produce_fn)(void *user_data, pace_body_t *body);
+
+/**
+ * The status, 200 to 599; without this it is 200. Another one is an error of what completes the
+ * response.
+ *
+ * Threads: any, one at a time. In handlers: yes, it never waits.
+ */
+pace_status_t pace_response_status(pace_response_t *response, uint32_t status);
+
+/**
+ * Adds a header. Content-Length, Transfer-Encoding, Connection, Upgrade and Date are the library's
+ * own. One that is not allowed is an error of what completes the response.
+ *
+ * PACE_EINVAL if a text is NULL, or the name is not UTF-8.
+ *
+ * Threads: any, one at a time. In handlers: yes, it never waits.
+ */
+pace_status_t pace_response_header(pace_response_t *response,
+                                   const char *name,
+                                   const char *value);
+
+/**
+ * No more requests follow on this connection.
+ *
+ * Threads: any, one at a time. In handlers: yes, it never waits.
+ */
+pace_status_t pace_response_close(pace_response_t *response);
+
+/**
+ * Completes the response with this body.
+ *
+ * PACE_EINVAL names the status or header that was not allowed, and PACE_EFULL tells of a body that is
+ * larger than a connection's output may be (stream it): then the peer gets a 500. PACE_ESTALE: the
+ * connection has ended, or the library has answered already, as it does when a body does not come.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_response_send(pace_response_t *response,
+                                 const void *bytes,
+                                 size_t size);
+
+/**
+ * As pace_response_send(), of a text with Content-Type: text/plain; charset=utf-8 unless it has
+ * another.
+ *
+ * PACE_EINVAL (also for what is not UTF-8), PACE_EFULL, PACE_ESTALE as there.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_response_text(pace_response_t *response, const char *text);
+
+/**
+ * As pace_response_send(), with this Content-Type unless it has another: a media type, as "application/json".
+ *
+ * PACE_EINVAL (also if the type is NULL or not UTF-8), PACE_EFULL, PACE_ESTALE as there.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_response_send_as(pace_response_t *response,
+                                    const char *content_type,
+                                    const void *bytes,
+                                    size_t size);
+
+/**
+ * Completes the response with a short page about its status, as the server's own errors have it, in the form that
+ * the request's Accept wants most: text ("404 Not Found"), JSON ({"title":"Not Found","status":404}, as RFC 9457
+ * has it) or HTML. Content-Type is set accordingly.
+ *
+ * PACE_EINVAL, PACE_EFULL, PACE_ESTALE as for pace_response_send().
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_response_error(pace_response_t *response);
+
+/**
+ * Sends the head, and gives what the body is written to: exactly `length` bytes, or chunks with
+ * PACE_LENGTH_UNKNOWN. (To a peer that speaks HTTP/1.0 the end of the connection is the end of such a
+ * body.) A peer that waits for "100 Continue" before it sends its body is told so first; to answer
+ * without that body there is pace_response_send().
+ *
+ * PACE_EINVAL, PACE_ESTALE as for pace_response_send().
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_response_stream(pace_response_t *response,
+                                   uint64_t length,
+                                   pace_body_t **body);
+
+/**
+ * Answers with 101, and gives the connection to `hooks`, for a protocol that the request has asked for
+ * (pace_request_upgrade()). Its `open` comes next. The server's limits for connections stay in force;
+ * the time between requests is now its idle time. If it fails, nothing of `hooks` has moved.
+ *
+ * PACE_EINVAL (also if the request has asked for no other protocol), PACE_ESTALE as for
+ * pace_response_send(); PACE_EVERSION for hooks.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_response_upgrade(pace_response_t *response,
+                                    const char *protocol,
+                                    const pace_conn_hooks_t *hooks);
+
+/**
+ * Frees a response that nobody will complete: the peer gets a 500. NULL is a no-op. In a forked child
+ * it does nothing.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+void pace_response_free(pace_response_t *response);
+
+/**
+ * What was to answer has failed: the peer gets a 500, the connection closes, and the failure is counted in
+ * pace_http_stats_t.panics. The response is gone, as by pace_response_free().
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+void pace_response_fail(pace_response_t *response);
+
+/**
+ * Says that the handler, the hook of a body or the producer that runs on this thread has failed. When it
+ * returns, the connection is closed, after a 500 if it has not begun to answer, and the failure is
+ * counted in pace_http_stats_t.panics. `reason` is for the log; what is not UTF-8 in it is replaced by U+FFFD.
+ * For languages whose exceptions must not leave a handler.
+ *
+ * PACE_EINVAL for a reason that is NULL; PACE_ESTALE elsewhere.
+ *
+ * Threads: the handler's. In handlers: in a request's own only; it never waits.
+ */
+pace_status_t pace_request_fail(const char *reason);
+
+/**
+ * Writes, in order, without waiting. What the peer does not take is queued; with
+ * PACE_WRITE_STATUS_ABOVE_HIGH_MARK whoever can should write no more until the output has fallen
+ * (pace_body_on_writable()). PACE_WRITE_STATUS_UNWANTED: the peer gets no body (an answer to HEAD, or with the
+ * status 204, 205 or 304), and the bytes were dropped. No mark paces such a body: finish it. To write no
+ * bytes tells this before the first ones are produced. *wrote is a PACE_WRITE_STATUS_ number; `wrote` may be
+ * NULL.
+ *
+ * PACE_EINVAL for more bytes than were announced, PACE_EFULL if the queue would exceed its maximum:
+ * none of it was taken. PACE_ESTALE if the connection has ended.
+ *
+ * Threads: any, one at a time. In handlers: yes, it never waits.
+ */
+pace_status_t pace_body_write(pace_body_t *body,
+                              const void *bytes,
+                              size_t size,
+                              uint32_t *wrote);
+
+/**
+ * Ends a body, and frees it. The connection's next request may come.
+ *
+ * PACE_EINVAL if fewer bytes were written than were announced: then the connection is reset.
+ * Otherwise as pace_body_write().
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_body_finish(pace_body_t *body);
+
+/**
+ * Frees a body before its end: it can never be whole, and the connection is reset, so that the peer
+ * can tell. NULL is a no-op.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+void pace_body_free(pace_body_t *body);
+
+/**
+ * What writes a body has failed: the connection is reset, as by pace_body_free(), and the failure is counted
+ * in pace_http_stats_t.panics. NULL is a no-op.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+void pace_body_fail(pace_body_t *body);
+
+/**
+ * Whether the output is above its high mark, or has not fallen to the low one yet.
+ *
+ * Threads: any, one at a time. In handlers: yes, it never waits.
+ */
+pace_status_t pace_body_is_pressed(pace_body_t *body, bool *is_pressed);
+
+/**
+ * Has `writable` called, in a run of the connection, each time that the output has fallen to its low
+ * mark. If the output is not above its high mark now, it is called once without delay. It replaces the one before. `drop` runs when the body
+ * is finished or freed, or the connection has ended.
+ *
+ * Threads: any, one at a time. In handlers: yes, it never waits.
+ */
+pace_status_t pace_body_on_writable(pace_body_t *body,
+                                    pace_body_writable_fn writable,
+                                    void *user_data,
+                                    pace_drop_fn drop);
+
+/**
+ * Has `produce` write the body, in runs of the connection, as fast as the peer takes it and no faster.
+ * It is called again as long as it says PACE_FLOW_AGAIN and there is something left to be sent; with
+ * PACE_FLOW_DONE the body is finished. So it is not called at all for a body that is not sent (an answer
+ * to HEAD, or with the status 204, 205 or 304), and not again when as many bytes are written as were
+ * announced. One that says PACE_FLOW_AGAIN without having written anything is called again at once. The
+ * body is gone; `drop` runs after the last call.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_body_pump(pace_body_t *body,
+                             pace_body_produce_fn produce,
+                             void *user_data,
+                             pace_drop_fn drop);
+
+/* ------------------------------------------------------ HTTP: requests that are pulled as data */
+
+/** A request of a route. */
+#define PACE_REQUEST_EVENT_REQUEST 0
+
+/**
+ * The output of a body that goes on pressed (PACE_WRITE_STATUS_ABOVE_HIGH_MARK), and has fallen to the low
+ * mark: its next piece may be written.
+ */
+#define PACE_REQUEST_EVENT_WRITABLE 1
+
+/** A part of the body of a streamed request, after pace_requests_read(). */
+#define PACE_REQUEST_EVENT_PART 2
+
+/** The end of such a body, which is whole. So is that of a request without a body. */
+#define PACE_REQUEST_EVENT_END 3
+
+/** The end of such a body, which will never be whole: the peer is gone, or broke the protocol. */
+#define PACE_REQUEST_EVENT_BROKEN 4
+
+/** A request of a server has ended: see pace_http_on_end_pulled(). */
+#define PACE_REQUEST_EVENT_ENDED 5
+
+/**
+ * The body goes on: other answers to the same request write its next pieces, and the last one is
+ * without this.
+ */
+#define PACE_ANSWER_MORE 1
+
+/** No more requests follow on this connection. */
+#define PACE_ANSWER_CLOSE 2
+
+/**
+ * In an answer's flags: its body is a short page about its status in the form that the request wants most, as
+ * pace_response_error() has it. `bytes` do not matter.
+ */
+#define PACE_ANSWER_ERROR 4
+
+/** The length of a body that is not known: it is sent in chunks. */
+#define PACE_LENGTH_UNKNOWN UINT64_MAX
+
+/** Where the requests of routes wait for host threads; see pace_http_route_pulled(). */
+typedef struct pace_requests_t pace_requests_t;
+
+/** One event. A request's bytes stay where they are until it is answered. */
+typedef struct pace_request_event_t {
+    /** Names the request until it is answered. Not 0. */
+    uint64_t request;
+    /** The connection that it came from; 0 for others than PACE_REQUEST_EVENT_REQUEST. */
+    pace_conn_id_t conn;
+    /** PACE_REQUEST_EVENT_. */
+    uint32_t kind;
+    /** The number of its route; 0 for others than PACE_REQUEST_EVENT_REQUEST. */
+    uint32_t route;
+    /**
+     * PACE_REQUEST_EVENT_PART: the part, which stays where it is until the thread that has pulled it
+     * pulls requests again, or ends. Otherwise the request as one block, in which `head` numbers of 32 bits come first: the lengths of method,
+     * target, path and query (UINT32_MAX: there is none), the minor version of HTTP/1 in its lower 16 bits,
+     * with the status of a request that no route has taken in its upper ones, how many parameters and headers there are, and where the body begins, which is the rest. Then the
+     * lengths of name and value of each parameter and of each header; then all these texts, in the
+     * same order, and the body.
+     */
+    const void *bytes;
+    /** The block's size. */
+    size_t size;
+} pace_request_event_t;
+
+/** What a request is answered with, or the next piece of an answer's body. */
+typedef struct pace_answer_t {
+    /** Which. */
+    uint64_t request;
+    /**
+     * With PACE_ANSWER_MORE, the whole body's length, or PACE_LENGTH_UNKNOWN. Otherwise, and for later
+     * pieces, it does not matter.
+     */
+    uint64_t length;
+    /**
+     * Lines of headers, each ended by CR LF: "Name: value". May be NULL if `headers_size` is 0. Later
+     * pieces have none.
+     */
+    const void *headers;
+    /** Their size. */
+    size_t headers_size;
+    /** The body, or its next piece. May be NULL if `size` is 0. */
+    const void *bytes;
+    /** Its size. */
+    size_t size;
+    /** 200 to 599. Later pieces have none. */
+    uint32_t status;
+    /** PACE_ANSWER_ bits. */
+    uint32_t flags;
+    /**
+     * Out: a PACE_WRITE_STATUS_ number, for pieces with PACE_ANSWER_MORE. PACE_WRITE_STATUS_UNWANTED: the peer gets no
+     * body; end it with an answer without PACE_ANSWER_MORE.
+     */
+    uint32_t wrote;
+    /**
+     * Out: what has become of it. PACE_ESTALE: no such request is out, or its connection has ended.
+     * PACE_EINVAL: the status or a header cannot be; then the peer gets a 500. Or there are flags that
+     * stand for nothing; then the request is still out. PACE_EFULL: there was no room for it. The peer
+     * gets a 500; of a body that has begun nothing was taken, and it may be tried again.
+     */
+    int32_t outcome;
+} pace_answer_t;
+
+/**
+ * Makes a place for requests to wait in. Give it to routes by pace_http_route_pulled().
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_requests_new(pace_pool_t *pool, pace_requests_t **requests);
+
+/**
+ * Waits for up to `timeout_ns` for events, and takes up to `capacity` of them. PACE_OK: *count is 1 or
+ * more. A request is out until it was answered, by any thread: nothing else ends it but
+ * pace_requests_free(). What a client sends meanwhile waits.
+ *
+ * PACE_ETIMEDOUT: nothing came; PACE_ESHUTDOWN: the server has ended, and nothing is left; PACE_EINVAL
+ * for a capacity of 0; PACE_EDEADLOCK on a thread of the pool, unless the time is 0.
+ *
+ * Threads: any but the pool's own. In handlers: no.
+ */
+pace_status_t pace_requests_pull(pace_requests_t *requests,
+                                 pace_request_event_t *events,
+                                 size_t capacity,
+                                 uint64_t timeout_ns,
+                                 size_t *count);
+
+/**
+ * Gives `count` answers, in order. Each says in `outcome` what has become of it; the status is the
+ * first of them that is not PACE_OK.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_requests_answer(pace_requests_t *requests,
+                                   pace_answer_t *answers,
+                                   size_t count);
+
+/**
+ * A request is not answered: the peer gets a 500, or, if its answer has begun, sees it break off.
+ *
+ * PACE_ESTALE: no such request is out.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_requests_drop(pace_requests_t *requests, uint64_t request);
+
+/**
+ * What was to answer a request has failed: the peer gets a 500, or, if its answer has begun, sees it
+ * break off; the connection closes, and the failure is counted in pace_http_stats_t.panics. For one that
+ * was answered to the end there is pace_http_fail().
+ *
+ * PACE_ESTALE: no such request is out.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_requests_fail(pace_requests_t *requests,
+                                 uint64_t request);
+
+/**
+ * Asks for the next part of a streamed request's body (pace_http_route_pulled_streaming()): a
+ * PACE_REQUEST_EVENT_PART, or its end, is pulled when it is there. Nothing is read from the
+ * connection beyond what was asked for, so a peer is never faster than its host; one that waits for
+ * "100 Continue" is told so by the first call. When
+ * the request was answered to the end, or dropped, no part comes any more.
+ *
+ * PACE_ESTALE: no streamed request of this name is out, its answer is complete, or the end was told.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_requests_read(pace_requests_t *requests,
+                                 uint64_t request);
+
+/**
+ * Answers with 101, and gives the connection to a pulled server, for a protocol that the request has
+ * asked for: what happens to it is pulled there, with `wanted` as for pace_pulled_connect(), beginning
+ * with PACE_CONN_EVENT_OPENED. `headers` are lines as those of an answer; NULL if `headers_size` is 0.
+ *
+ * The connection stays the HTTP server's: pace_http_server() is the server of the functions that take
+ * *conn, its limits stay in force, and it is drained with that one. The request is gone, whatever this
+ * answers, unless that is PACE_EINVAL for an argument that is NULL or `wanted`. `conn` may be NULL.
+ *
+ * PACE_EINVAL also if the request has asked for no other protocol, or for a header: then the peer gets
+ * a 500. PACE_ESTALE: no such request is out, or its connection has ended.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_requests_upgrade(pace_requests_t *requests,
+                                    uint64_t request,
+                                    const char *protocol,
+                                    const void *headers,
+                                    size_t headers_size,
+                                    pace_pulled_t *pulled,
+                                    uint32_t wanted,
+                                    pace_conn_id_t *conn);
+
+/**
+ * *fd is readable while a pull would not wait. It belongs to this: never read or close it.
+ *
+ * PACE_EOS if there are no descriptors left.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_requests_pollable(pace_requests_t *requests, int32_t *fd);
+
+/**
+ * Ends it at once: pulls say PACE_ESHUTDOWN, and requests that nobody has pulled, and those that come
+ * later, are dropped as by pace_requests_drop(). It waits for nothing.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_requests_close(pace_requests_t *requests);
+
+/**
+ * Frees it. Requests that are out, and those that come later, are dropped as by
+ * pace_requests_drop(). No thread may be in a call that uses it. NULL: nothing.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+void pace_requests_free(pace_requests_t *requests);
+
+/* -------------------------------------------------------------------- HTTP: servers and routes */
+
+/**
+ * An HTTP/1.1 server on a pool: its routes, and when it was started, its listeners and connections.
+ *
+ * One request of a connection is in work at a time; what a client sends ahead waits, so answers come
+ * in the order of the requests.
+ */
+typedef struct pace_http_t pace_http_t;
+
+/** The rest of a request's way, in a middleware: pace_next_run(). Good while the middleware runs, on that thread. */
+typedef struct pace_next_t pace_next_t;
+
+/**
+ * The head of a request whose body is streamed is there. The request is lent; the response is given.
+ * *body, NULL beforehand, is what the other two hooks are called with. If it stays NULL they are not
+ * called, and what comes of the body is dropped, up to max_body.
+ *
+ * A peer that waits for "100 Continue" is told so when this has returned and *body is not NULL, or before
+ * the head of an answer that is begun by pace_response_stream(). It is not told if this has answered by
+ * pace_response_send(), or *body is NULL: then the answer, whenever it comes, is the final one, and the
+ * connection closes behind it.
+ */
+typedef void (*pace_request_begin_fn)(void *user_data,
+                                      const pace_request_t *request,
+                                      pace_response_t *response,
+                                      void **body);
+
+/**
+ * A part of the body has come. Answers how many of its bytes were taken, from the front. The rest is
+ * shown again after pace_server_conn_resume(); until then nothing is read from the connection. More
+ * than `size` counts as a failure, and closes the connection.
+ */
+typedef size_t (*pace_request_data_fn)(void *body, const void *bytes, size_t size);
+
+/** The last call for a body, exactly once: it was whole, or it never will be. */
+typedef void (*pace_request_end_fn)(void *body, bool is_whole);
+
+/**
+ * What takes the body of a request as it comes. Call pace_request_body_hooks_init() first. No hook may be
+ * NULL.
+ */
+typedef struct pace_request_body_hooks_t {
+    /** Set by pace_request_body_hooks_init(). */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** The head is there. */
+    pace_request_begin_fn begin;
+    /** A part of the body has come. */
+    pace_request_data_fn data;
+    /** The end. */
+    pace_request_end_fn end;
+} pace_request_body_hooks_t;
+
+/** Settings of an HTTP server. Call pace_http_options_init() first. */
+typedef struct pace_http_options_t {
+    /** Set by pace_http_options_init(). */
+    uint32_t struct_size;
+    /** Headers of a request, 1 to 256; beyond: 431. Default 100. */
+    uint32_t max_headers;
+    /**
+     * Where to listen: an array of structs of one size. Where idle_timeout_ns and read_timeout_ns have
+     * their defaults, they are keep_alive_timeout_ns and head_timeout_ns; a refusal of NULL is a 503.
+     * max_requests bounds requests in work on the listener's connections, beyond the max_requests of
+     * all; what other protocols admit on them after an upgrade counts, too. max_unconsumed is max_head +
+     * 128 KiB where it has its default, which is also the least that it may be. busy must be NULL, since
+     * a request beyond the maximum is answered with 503.
+     */
+    const pace_listener_options_t *listeners;
+    /** How many. */
+    size_t listener_count;
+    /** Bytes of a request's head, 64 to 2^20; beyond: 431. Default 2^14. */
+    uint64_t max_head;
+    /** Bytes of a request's target, 1 to 2^20; beyond: 414. Default 2^13. */
+    uint64_t max_target;
+    /** Bytes of a body that is not streamed, up to 2^40; beyond: 413. Default 2^20. */
+    uint64_t max_body;
+    /**
+     * A body must come at so many bytes per second, taken over each body_timeout_ns, while it is
+     * waited for; below: 408. Default 500, 0: any.
+     */
+    uint64_t body_rate;
+    /**
+     * Requests in work at once over all connections, at least 1; beyond: 503. Default PACE_UNLIMITED:
+     * no limit. A listener may have a lower one for its own.
+     */
+    uint64_t max_requests;
+    /** A head must be whole within this from its first byte, at least 1 ms; beyond: 408. Default 10 s. */
+    uint64_t head_timeout_ns;
+    /** How often the rate of a body is looked at, at least 1 ms. Default 10 s. */
+    uint64_t body_timeout_ns;
+    /**
+     * A connection with no request in work on which nothing came for so long, at least 1 ms, is
+     * closed. Default 60 s.
+     */
+    uint64_t keep_alive_timeout_ns;
+    /**
+     * Requests on one connection, at least 1; the last is answered with Connection: close. Default
+     * PACE_UNLIMITED32: no limit.
+     */
+    uint32_t keep_alive_requests;
+    /** Zero. */
+    uint32_t reserved;
+    /** Called when accepting pauses, with exhausted_data. NULL: nothing. */
+    pace_exhausted_fn on_exhausted;
+    /** What on_exhausted is given, good until the server was freed. */
+    void *exhausted_data;
+} pace_http_options_t;
+
+/**
+ * The handler of a route. It runs on a thread of the pool, for many connections at once. The request
+ * is lent, with its whole body; the response is given.
+ */
+typedef void (*pace_request_fn)(void *user_data,
+                                const pace_request_t *request,
+                                pace_response_t *response);
+
+/**
+ * A middleware: code around the handlers of requests. It runs on a thread of the pool, for many connections at once. The
+ * request is lent; the response is given. It goes on by pace_next_run(), with the response, to which it may have added
+ * headers: they are sent with every answer, errors of the server included. Or it answers by itself, and the handler
+ * is not called; a body that is streamed is dropped then. pace_request_pattern() says which route it is.
+ */
+typedef void (*pace_around_fn)(void *user_data,
+                               const pace_request_t *request,
+                               pace_response_t *response,
+                               pace_next_t *next);
+
+/** What has become of a request. It is lent for the call. */
+typedef struct pace_http_end_t {
+    /**
+     * The status of the answer. 0: no whole answer has left, as the connection has ended before, or its body
+     * broke off.
+     */
+    uint32_t status;
+    /** Zero. */
+    uint32_t reserved;
+    /** As it was sent: GET. Empty if it is not known, as of a malformed request. */
+    pace_text_t method;
+    /** As it was sent: /hello/you?loud=1. Empty if it is not known; one that was refused for its length is cut. */
+    pace_text_t target;
+    /**
+     * How long it took, in nanoseconds, from the head, or from the first bytes of a head that came in parts, until the
+     * answer was complete. What the peer has not taken yet may still be queued.
+     */
+    uint64_t duration_ns;
+    /** The other end, as pace_conn_peer() tells it. */
+    pace_text_t peer;
+} pace_http_end_t;
+
+/** Told of the end of a request. It runs on a thread of the pool. */
+typedef void (*pace_http_end_fn)(void *user_data, const pace_http_end_t *end);
+
+/**
+ * The books of an HTTP server: begun = answered + refused + aborted + in work. The counts add up
+ * exactly while no request is being handled. Set struct_size to sizeof the struct before the call.
+ */
+typedef struct pace_http_stats_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Whether everything that began has ended or is in work, connections included. */
+    bool balances;
+    /** Zero. */
+    uint8_t reserved[3];
+    /** Requests whose head was judged, or that were given up. */
+    uint64_t begun;
+    /** Begun and not ended: their bodies are coming, or their answers. */
+    uint64_t in_work;
+    /** Answered by handlers, with 101. */
+    uint64_t answered_upgraded;
+    /** 200 to 299. */
+    uint64_t answered_successful;
+    /** 300 to 399. */
+    uint64_t answered_redirected;
+    /** 400 to 499. */
+    uint64_t answered_client_errors;
+    /** 500 to 599. */
+    uint64_t answered_server_errors;
+    /** Answered by the library with 400: it was malformed. */
+    uint64_t refused_bad_request;
+    /** 404: no route has this path. */
+    uint64_t refused_not_found;
+    /** 405: no route with this path has this method. */
+    uint64_t refused_method_not_allowed;
+    /** 408: its head or its body did not come in time. */
+    uint64_t refused_timed_out;
+    /** 413. */
+    uint64_t refused_body_too_large;
+    /** 414. */
+    uint64_t refused_target_too_long;
+    /** 417: it expected something else than 100-continue. */
+    uint64_t refused_expectation;
+    /** 431: too many headers, or too long. */
+    uint64_t refused_head_too_large;
+    /** 500: its handler failed. */
+    uint64_t refused_panicked;
+    /** 500: its response was freed, or could not be sent. */
+    uint64_t refused_unanswered;
+    /** 501: nothing knows its method, or its transfer coding. */
+    uint64_t refused_not_implemented;
+    /** 503: as many were in work as may be. */
+    uint64_t refused_busy;
+    /** 505: another major version of HTTP. */
+    uint64_t refused_version;
+    /** Not answered, or not to the end: the peer went, or the socket failed. */
+    uint64_t aborted_disconnected;
+    /** The peer took nothing of what was queued for it. */
+    uint64_t aborted_timed_out;
+    /** The answer's body was freed before its end. */
+    uint64_t aborted_unfinished;
+    /** The host closed the connection. */
+    uint64_t aborted_closed;
+    /** The drain's time was over, or the pool ended. */
+    uint64_t aborted_cut_off;
+    /** Handlers, bodies and hooks that have failed. */
+    uint64_t panics;
+} pace_http_stats_t;
+
+/**
+ * Fills hooks with NULL: pace_request_body_hooks_init(&hooks, sizeof hooks).
+ *
+ * PACE_EVERSION if `size` is no size of this struct.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_request_body_hooks_init(pace_request_body_hooks_t *hooks, size_t size);
+
+/**
+ * Fills options with the defaults: pace_http_options_init(&options, sizeof options).
+ *
+ * PACE_EVERSION if `size` is no size of this struct.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_options_init(pace_http_options_t *options, size_t size);
+
+/**
+ * Makes a server without routes, to be given some and started.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_new(pace_pool_t *pool, pace_http_t **http);
+
+/**
+ * Requests of this method whose path matches this pattern go to this handler, with their whole body.
+ * A pattern is a path with parameters: "/hello/{name}" for one segment, "/files/{*path}" for all that
+ * follows. It is matched with the path as it was sent; pace_request_param() gives parameters decoded.
+ *
+ * Each method is routed by itself: of the patterns of a method the closest one is taken, whatever other
+ * methods have there. GET serves HEAD too, where HEAD has no route of its own. Without a route the
+ * answer is 405 if other methods have one for the path, and else 404. OPTIONS without a route is
+ * answered with 204 and the methods that the path has routes for (Allow), "OPTIONS *" with all methods,
+ * unless the pattern "*" has a route. What is wrong with a route is told by pace_http_start().
+ *
+ * `drop` runs when the server was freed, and the last connection and the last response are gone.
+ *
+ * PACE_EINVAL also when the server has been started.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_route(pace_http_t *http,
+                              const char *method,
+                              const char *pattern,
+                              pace_request_fn handler,
+                              void *user_data,
+                              pace_drop_fn drop);
+
+/**
+ * The same for requests whose body is taken as it comes.
+ *
+ * PACE_EINVAL as there, PACE_EVERSION for hooks.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_route_streaming(pace_http_t *http,
+                                        const char *method,
+                                        const char *pattern,
+                                        const pace_request_body_hooks_t *hooks,
+                                        void *user_data,
+                                        pace_drop_fn drop);
+
+/**
+ * The same for requests that are pulled: they wait in `requests`, as events with the number `route`.
+ * Several routes may have the same number, and several servers the same place. When the server has
+ * ended, pulls of all its places say so.
+ *
+ * PACE_EINVAL as for pace_http_route().
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_route_pulled(pace_http_t *http,
+                                     const char *method,
+                                     const char *pattern,
+                                     pace_requests_t *requests,
+                                     uint32_t route);
+
+/**
+ * The same for requests whose body is taken as it comes: the event has none, and each part comes after
+ * pace_requests_read().
+ *
+ * PACE_EINVAL as for pace_http_route().
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_route_pulled_streaming(pace_http_t *http,
+                                               const char *method,
+                                               const char *pattern,
+                                               pace_requests_t *requests,
+                                               uint32_t route);
+
+/**
+ * Calls this function around the handler of every request that has a whole head: of all routes, of requests that no
+ * route takes (404, 405), and of what the library answers to OPTIONS. Several are called in the order in which they
+ * were told, each around all that follow. See pace_around_fn.
+ *
+ * A request that is refused for its head, its body's length or for want of room (400, 408, 413, 414, 417, 431, 501,
+ * 503, 505) is not seen here, but by pace_http_on_end().
+ *
+ * PACE_EINVAL also when the server has been started.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_around(pace_http_t *http,
+                               pace_around_fn around,
+                               void *user_data,
+                               pace_drop_fn drop);
+
+/**
+ * Goes on with a request in a middleware, on this thread, and returns when the handler has returned. The response is
+ * gone then, whatever this answers, unless that is PACE_EINVAL.
+ *
+ * *status is the status with which the request was answered by then: 500 if the handler has failed without an
+ * answer. 0: it will be answered later, or its answer was lost with the connection; pace_http_on_end() tells.
+ * `status` may be NULL.
+ *
+ * PACE_EINVAL also if `next` has been run already.
+ *
+ * Threads: the middleware's. In handlers: in a middleware only; it takes what the handler takes.
+ */
+pace_status_t pace_next_run(pace_next_t *next,
+                            const pace_request_t *request,
+                            pace_response_t *response,
+                            uint32_t *status);
+
+/**
+ * Requests that no route takes go to this handler, without their body, which is dropped. The response has the status
+ * that they would get otherwise: 404, 405 (with Allow), 501, or 400 for a parameter that cannot be decoded.
+ * pace_response_error() answers as the server does, and pace_response_status() sets another status. The last
+ * fallback that was told is the one.
+ *
+ * PACE_EINVAL also when the server has been started.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_fallback(pace_http_t *http,
+                                 pace_request_fn handler,
+                                 void *user_data,
+                                 pace_drop_fn drop);
+
+/**
+ * The same for requests that are pulled: they wait in `requests`, as events with the number `route`. Their block says
+ * which status they would get (pace_request_event_t); PACE_ANSWER_ERROR answers as the server does.
+ *
+ * PACE_EINVAL as there.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_fallback_pulled(pace_http_t *http,
+                                        pace_requests_t *requests,
+                                        uint32_t route);
+
+/**
+ * Calls this function at the end of each request, once: answered by a handler or refused by the server (400, 404, 408,
+ * 413, 431 and others), or lost with its connection. It is what an access log needs. Connections that are turned
+ * away without having sent a request are none. With it, all requests are counted as in work from their beginning.
+ * The last function that was told is the one. It must not block: the connection waits for it.
+ *
+ * PACE_EINVAL also when the server has been started.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_on_end(pace_http_t *http,
+                               pace_http_end_fn hook,
+                               void *user_data,
+                               pace_drop_fn drop);
+
+/**
+ * The same for ends that are pulled: they wait in `requests`, as events of the kind PACE_REQUEST_EVENT_ENDED. Such an
+ * event has a block, which is good until the thread pulls again: two numbers of 64 bits, the time in nanoseconds and
+ * how many ends were lost before this one, as 65536 waited already; four numbers of 32 bits, the status (0: no whole
+ * answer has left) and the lengths of method, target and peer; then these texts.
+ *
+ * PACE_EINVAL as there.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_on_end_pulled(pace_http_t *http,
+                                      pace_requests_t *requests);
+
+/**
+ * Starts. `options` and all that they point to are copied. If it fails, it may be tried again.
+ *
+ * PACE_EINVAL names the setting, its value and its bounds, or the route that cannot be, also when the
+ * server has been started already; PACE_EOS names the address that could not be listened on, and the
+ * reason; PACE_EFULL when all max_handles are in use; PACE_ESHUTDOWN; PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes.
+ */
+pace_status_t pace_http_start(pace_http_t *http,
+                              const pace_http_options_t *options);
+
+/**
+ * The stream server beneath, for what is done with connections and listeners: pace_server_address(),
+ * pace_server_drain(), pace_server_wait(), pace_server_stats(), and pace_server_conn_ functions. It
+ * belongs to the HTTP server: do not free it.
+ *
+ * PACE_EINVAL before the start.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_server(pace_http_t *http,
+                               pace_server_t **server);
+
+/**
+ * The books.
+ *
+ * PACE_EINVAL before the start; PACE_EVERSION: struct_size was not set.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_stats(pace_http_t *http, pace_http_stats_t *stats);
+
+/**
+ * What has answered a request of this connection has failed after that: the connection closes when all that
+ * is queued was sent, and the failure is counted in pace_http_stats_t.panics. Before that it is for
+ * pace_response_fail(), pace_body_fail() or pace_requests_fail(); in a handler, for pace_request_fail().
+ *
+ * PACE_EINVAL before the start. PACE_ESTALE if the connection has ended: then nothing is counted.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_fail(pace_http_t *http,
+                             pace_conn_id_t conn);
+
+/**
+ * Frees a server: its listeners end, and its connections are cut off, as by pace_server_free(), which says what it
+ * waits for; drain it first for an orderly end. NULL is a no-op. In a forked child it does nothing.
+ *
+ * Threads: any, as long as no other uses the server any more. In handlers, and on threads of the pool: yes, it never
+ * waits there.
+ */
+void pace_http_free(pace_http_t *http);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* PACELINE_HTTP_H */

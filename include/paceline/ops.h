@@ -1,0 +1,488 @@
+/* paceline/ops.h: operation: figures, thresholds, webhooks, systemd.
+ *
+ * This file is generated from src/ffi, where each section is a file. Change it there. What holds for all
+ * functions (threads, ownership, errors, times, versions) stands in paceline.h.
+ */
+#ifndef PACELINE_OPS_H
+#define PACELINE_OPS_H
+
+#include "workers.h"
+#include "hub.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---------------------------------------------------- Worker pools: figures of a program's own */
+
+/** A number that only grows. */
+#define PACE_METRIC_COUNTER 0
+
+/** A number that goes up and down. */
+#define PACE_METRIC_GAUGE 1
+
+/** How times are distributed: recorded in nanoseconds, and read in seconds. */
+#define PACE_METRIC_TIMES 2
+
+/** How amounts of memory or data are, in bytes. */
+#define PACE_METRIC_BYTES 3
+
+/** How other numbers are. */
+#define PACE_METRIC_NUMBERS 4
+
+/** A figure of a program's own. */
+typedef struct pace_metric_t pace_metric_t;
+
+/** A label of a figure: UTF-8, both. */
+typedef struct pace_label_t {
+    /** Letters, digits and underscores. */
+    const char *name;
+    /** Anything. */
+    const char *value;
+} pace_label_t;
+
+/**
+ * A figure in the registry of a worker pool that was made with `metrics`: pace_workers_metrics() tells it
+ * from then on. `kind` is PACE_METRIC_. A name has letters, digits and underscores, and does not end as
+ * text formats end theirs (_total, _sum, ...): the counter "hits" is hits_total there. With the same name and labels it is the same figure. Names,
+ * help and labels are UTF-8, and are copied; `labels` are up to 16.
+ *
+ * PACE_EINVAL if it was made without, a name is not one, or belongs to figures of another kind; PACE_EFULL
+ * for more than 16384 figures.
+ *
+ * Threads: any. In handlers: yes, it never waits; allocates.
+ */
+pace_status_t pace_workers_metric(pace_workers_t *workers,
+                                  uint32_t kind,
+                                  const char *name,
+                                  const char *help,
+                                  const pace_label_t *labels,
+                                  size_t label_count,
+                                  pace_metric_t **metric);
+
+/**
+ * Counts so many more.
+ *
+ * PACE_EINVAL if it is no counter.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_metric_count(const pace_metric_t *metric, uint64_t count);
+
+/**
+ * Says what it is now.
+ *
+ * PACE_EINVAL if it is no gauge.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_metric_set(const pace_metric_t *metric, double value);
+
+/**
+ * Says that it is so much more; less, if that is negative.
+ *
+ * PACE_EINVAL if it is no gauge.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_metric_change(const pace_metric_t *metric, double difference);
+
+/**
+ * Records one value of a distribution.
+ *
+ * PACE_EINVAL if it is none.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_metric_record(const pace_metric_t *metric, uint64_t value);
+
+/**
+ * Frees what names a figure, which stays in the registry. NULL: nothing.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+ */
+void pace_metric_free(pace_metric_t *metric);
+
+/* ------------------------------------------------------------------------ The hub: its figures */
+
+/**
+ * Of a hub: an object of JSON with its books, each subscription, each publisher, the keys that are counted,
+ * dead letters, notices and histories. Times are in seconds.
+ */
+#define PACE_METRICS_HUB 2
+
+/** What a hub has and has told, beside its books. Set struct_size to sizeof the struct before the call. */
+typedef struct pace_hub_stats_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Keys that are known. */
+    uint64_t keys;
+    /** Subscriptions that have not ended. */
+    uint64_t subscriptions;
+    /** Of these, those that are suspended. */
+    uint64_t suspended;
+    /** Publishers that somebody has. */
+    uint64_t publishers;
+    /** Dead letters that are kept. */
+    uint64_t dead_letters;
+    /** Notices that were published under $SYS. */
+    uint64_t told;
+    /** Notices that were not, because too many waited. */
+    uint64_t lost;
+    /** Warnings and errors that were recorded. */
+    uint64_t errors;
+    /** Of these, those that were forgotten for newer ones. */
+    uint64_t forgotten;
+} pace_hub_stats_t;
+
+/**
+ * What a hub has and has told; its books are pace_hub_audit()'s. It takes time with the number of keys and
+ * subscriptions.
+ *
+ * PACE_EVERSION: struct_size was not set.
+ *
+ * Threads: any. In handlers: yes, it never waits; allocates.
+ */
+pace_status_t pace_hub_stats(pace_hub_t *hub,
+                             pace_hub_stats_t *stats);
+
+/**
+ * The figures of a hub as text that ends with NUL: PACE_METRICS_HUB, or its metrics with the label `hub`, as
+ * PACE_METRICS_JSON, PACE_METRICS_PROMETHEUS or PACE_METRICS_OPENMETRICS (pace_metrics_format()). *needed says how many bytes it takes, with the NUL, also for
+ * PACE_EFULL: `size` is less. `text` may be NULL if `size` is 0. They change from call to call, so ask for
+ * some more. It takes time with the number of keys and subscriptions.
+ *
+ * PACE_EFULL; PACE_EINVAL if `format` is none of PACE_METRICS_.
+ *
+ * Threads: any. In handlers: yes, it never waits; allocates.
+ */
+pace_status_t pace_hub_metrics(pace_hub_t *hub,
+                               uint32_t format,
+                               char *text,
+                               size_t size,
+                               size_t *needed);
+
+/**
+ * Tells the figures of a hub with those of a worker pool that was made with `metrics`: pace_workers_metrics()
+ * has them from then on, for as long as the hub lives.
+ *
+ * PACE_EINVAL if it was made without.
+ *
+ * Threads: any. In handlers: yes, it never waits; allocates.
+ */
+pace_status_t pace_hub_share_metrics(pace_hub_t *hub,
+                                     pace_workers_t *workers);
+
+/* -------------------------------------------------------------- The hub: thresholds of figures */
+
+/** The number of a counter or gauge; of a distribution, how many values it has. */
+#define PACE_THRESHOLD_NUMBER 0
+
+/** How much that grows in a second, from one look to the next. */
+#define PACE_THRESHOLD_RATE 1
+
+/** A quantile of a distribution. */
+#define PACE_THRESHOLD_QUANTILE 2
+
+/** Thresholds that are watched. */
+typedef struct pace_watch_t pace_watch_t;
+
+/** A limit for a figure. Call pace_threshold_init() first. */
+typedef struct pace_threshold_t {
+    /** Set by pace_threshold_init(). */
+    uint32_t struct_size;
+    /** What of the figure: PACE_THRESHOLD_. Default: its number. */
+    uint32_t part;
+    /** How bad it is: PACE_SEVERITY_. Default: a warning. */
+    uint32_t severity;
+    /** Crossed when the figure is below the limit. Default: above it. */
+    bool below;
+    /** Zero. */
+    uint8_t reserved[3];
+    /**
+     * The name of the figure, as pace_hub_metrics() with PACE_METRICS_JSON has it: "paceline_hub_waiting",
+     * say. It must be set.
+     */
+    const char *metric;
+    /** Of the first that has all of these. Default: of the first. */
+    const pace_label_t *labels;
+    /** How many, up to 16. */
+    size_t label_count;
+    /** A number. */
+    double limit;
+    /** Back when the figure is not beyond this, which lies before the limit. NaN (default): the limit itself. */
+    double back_at;
+    /** For PACE_THRESHOLD_QUANTILE: 0 to 1. Otherwise not looked at. */
+    double quantile;
+} pace_threshold_t;
+
+/** A threshold was crossed, or the figure came back. The text is lent to the function that gets it. */
+typedef struct pace_crossing_t {
+    /** As people read it: "crossed at 1203: paceline_hub_waiting above 1000". */
+    pace_text_t message;
+    /** The figure. */
+    double figure;
+    /** Which of the thresholds: 0 for the first. */
+    size_t threshold;
+    /** As bad as the threshold says; coming back is PACE_SEVERITY_INFO. */
+    uint32_t severity;
+    /** True: crossed; false: back. */
+    bool crossed;
+    /** Zero. */
+    uint8_t reserved[3];
+} pace_crossing_t;
+
+/** Called when a threshold is crossed and when its figure is back, on a thread of the pool, by one at a time. */
+typedef void (*pace_crossing_fn)(void *user_data, const pace_crossing_t *crossing);
+
+/** What a watch has done. Set struct_size to sizeof the struct before the call. */
+typedef struct pace_watch_stats_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** How many thresholds are crossed now. */
+    uint32_t crossed;
+    /** How often it has looked. */
+    uint64_t looks;
+} pace_watch_stats_t;
+
+/**
+ * Fills in the defaults; `size` is sizeof *threshold.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_threshold_init(pace_threshold_t *threshold, size_t size);
+
+/**
+ * Watches figures from now on, until the watch is freed: looks at them each `every_ns` (1 ms to 1 day), and
+ * tells of each of up to 1024 thresholds that is crossed, and when its figure is back: to subscriptions under
+ * "$SYS.threshold.", and by `on_crossing`, which may be NULL. They are figures of the hub, or, if `workers` is
+ * not NULL, what pace_workers_metrics() tells of that worker pool. A figure that is not there crosses nothing.
+ * `drop` runs when the watch was freed, and no call runs any more.
+ *
+ * PACE_EINVAL, also if the worker pool was made without `metrics`; PACE_EVERSION; PACE_EFULL when all
+ * max_handles are in use, PACE_ESHUTDOWN.
+ *
+ * Threads: any. In handlers: yes, it never waits; allocates.
+ */
+pace_status_t pace_hub_watch(pace_hub_t *hub,
+                             pace_workers_t *workers,
+                             uint64_t every_ns,
+                             const pace_threshold_t *thresholds,
+                             size_t count,
+                             pace_crossing_fn on_crossing,
+                             void *user_data,
+                             pace_drop_fn drop,
+                             pace_watch_t **watch);
+
+/**
+ * What a watch has done.
+ *
+ * PACE_EVERSION: struct_size was not set.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_watch_stats(const pace_watch_t *watch, pace_watch_stats_t *stats);
+
+/**
+ * Ends a watch, and frees it: it waits until no call runs and `drop` has run. NULL is a no-op, and in a forked child
+ * nothing is freed.
+ *
+ * Threads: any, as long as no other uses the watch any more. In handlers, and on threads of the pool: yes, it never
+ * waits there.
+ */
+void pace_watch_free(pace_watch_t *watch);
+
+/* ------------------------------------------- Webhooks: notices, or anything else, by HTTP POST */
+
+/** Posts JSON to a URL, from a thread of its own. */
+typedef struct pace_webhook_t pace_webhook_t;
+
+/** Settings of a webhook. Call pace_webhook_options_init() first. */
+typedef struct pace_webhook_options_t {
+    /** Set by pace_webhook_options_init(). */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** How many bodies may wait, 1 to 65536; what comes while so many wait is dropped. Default 1024. */
+    uint64_t capacity;
+    /**
+     * How long one attempt may take, from looking the host up to the end of the answer: 1 ms to 5 minutes.
+     * Default 10 s.
+     */
+    uint64_t timeout_ns;
+    /**
+     * How an attempt that failed is followed by others; others wait behind it meanwhile. Default: 5 of them,
+     * after 1 s, and twice as long after each other.
+     */
+    pace_retry_t retry;
+    /** More headers of each request: a token, say. They are copied. Default none. */
+    const pace_field_t *headers;
+    /** How many. */
+    size_t header_count;
+    /** Goes by this proxy: "http://proxy.example:3128". NULL (default): none; the environment is not asked. */
+    const char *proxy;
+} pace_webhook_options_t;
+
+/**
+ * What a webhook has done. Set struct_size to sizeof the struct before the call. At rest posted = delivered +
+ * failed + dropped.
+ */
+typedef struct pace_webhook_stats_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Zero. */
+    uint32_t reserved;
+    /** Bodies that it was given. */
+    uint64_t posted;
+    /** Those that were answered with success (2xx). */
+    uint64_t delivered;
+    /** Attempts that failed and were followed by another. */
+    uint64_t retried;
+    /** Those that were given up: every attempt failed, or the answer was that no other would help. */
+    uint64_t failed;
+    /** Those that found no room. */
+    uint64_t dropped;
+} pace_webhook_stats_t;
+
+/**
+ * Fills in the defaults; `size` is sizeof *options.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_webhook_options_init(pace_webhook_options_t *options, size_t size);
+
+/**
+ * Makes a webhook that posts to this URL, http:// or https://, and the one thread that does it. Bodies go out
+ * one after the other, in order. That nobody listens there is no error: it is tried for each body. `options`
+ * may be NULL.
+ *
+ * PACE_EUNSUPPORTED: the library was built without the feature `webhook`. PACE_EINVAL names the setting;
+ * PACE_EOS if the thread cannot be created; PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_webhook_new(const char *url,
+                               const pace_webhook_options_t *options,
+                               pace_webhook_t **webhook);
+
+/**
+ * Posts these bytes, which are copied and should be JSON.
+ *
+ * PACE_EFULL: there was no room, and it was dropped.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_webhook_post(const pace_webhook_t *webhook,
+                                const void *json,
+                                size_t size);
+
+/**
+ * Posts the payloads of all messages of a hub that the pattern matches, "$SYS.>" say, until it is unsubscribed,
+ * or the hub is freed. `subscription` may be NULL. The subscription keeps what it needs of the webhook.
+ *
+ * PACE_EINVAL for a bad pattern; PACE_EFULL when 2^20 subscriptions have names; PACE_ESHUTDOWN.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_webhook_forward(const pace_webhook_t *webhook,
+                                   pace_hub_t *hub,
+                                   const char *pattern,
+                                   pace_subscription_t *subscription);
+
+/**
+ * Waits for up to `timeout_ns` until everything that was posted before has been delivered or given up.
+ *
+ * PACE_ETIMEDOUT.
+ *
+ * Threads: any. In handlers: no. It blocks.
+ */
+pace_status_t pace_webhook_flush(const pace_webhook_t *webhook,
+                                 uint64_t timeout_ns);
+
+/**
+ * What a webhook has done so far.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_webhook_stats(const pace_webhook_t *webhook,
+                                 pace_webhook_stats_t *stats);
+
+/**
+ * What the last attempt that failed has failed of, as text that ends with NUL; without one, nothing but that.
+ * *needed says how many bytes it takes, with the NUL, also for PACE_EFULL: `size` is less. `text` may be NULL if
+ * `size` is 0.
+ *
+ * PACE_EFULL.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_webhook_last_error(const pace_webhook_t *webhook,
+                                      char *text,
+                                      size_t size,
+                                      size_t *needed);
+
+/**
+ * Frees a webhook. When no subscription has it any more, its thread ends after the attempt that is under way,
+ * and what waits is dropped: pace_webhook_flush() before. NULL is a no-op, and in a forked child nothing is freed.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+ */
+void pace_webhook_free(pace_webhook_t *webhook);
+
+/* ------------------------------------------------------------------------- Services of systemd */
+
+/** This process as a service of systemd: ready from its beginning on, stopping when it is freed. */
+typedef struct pace_service_t pace_service_t;
+
+/** Whether the process is well: 0 for no. Called on a thread of the pool, by one at a time. */
+typedef int32_t (*pace_well_fn)(void *user_data);
+
+/**
+ * Tells systemd that the process is ready (READY=1). If its unit has a watchdog (WatchdogSec=), a timer of the
+ * pool asks `is_well` twice in its time from then on, and feeds it (WATCHDOG=1) when the answer is not 0; NULL:
+ * it is well as long as the pool comes round to that, which a pool that is stuck as a whole does not.
+ * pace_workers_health() is a good answer. Where no systemd has started the process nothing is told, and nobody
+ * is asked. The unit needs Type=notify; examples/systemd/paceline.service is one.
+ *
+ * PACE_EUNSUPPORTED: the library was built without the feature `systemd`. PACE_EOS: systemd cannot be told.
+ * PACE_EFULL when all max_handles of the pool are in use, PACE_ESHUTDOWN. Nobody is asked then.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_service_start(pace_pool_t *pool,
+                                 pace_well_fn is_well,
+                                 void *user_data,
+                                 pace_drop_fn drop,
+                                 pace_service_t **service);
+
+/**
+ * What `systemctl status` shows (STATUS=): one line, UTF-8.
+ *
+ * PACE_EINVAL for several lines; PACE_EOS: systemd cannot be told.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_service_status(const pace_service_t *service, const char *text);
+
+/**
+ * Tells systemd that the process stops (STOPPING=1), and frees it; nobody asks any more. It belongs before the
+ * drain: a unit has TimeoutStopSec= for that. NULL is a no-op, and in a forked child nothing is told or freed.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: yes. It waits outside for an `is_well` that
+ * runs.
+ */
+void pace_service_free(pace_service_t *service);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* PACELINE_OPS_H */
