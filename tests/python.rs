@@ -114,7 +114,7 @@ fn the_executor_is_a_standard_one() {
 
 #[test]
 fn pools_queues_and_rings() {
-    unittest("test_pool.py");
+    unittest("test_pool*.py");
     unittest("test_queue.py");
     unittest("test_log.py");
 }

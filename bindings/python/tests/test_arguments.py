@@ -74,7 +74,7 @@ MADE = (
     "Admission Attempt Audit Calls Conn Counter Datagram DeadLetter DeadLetterStats DrainReport Frame Future Gauge Handle Headers"
     " Histogram HistoryStats HttpStats HubAudit HubError Inherited Key TaskTypeStats LaneRef Latency LogRecord LogStats Mailbox Message MessageFilter"
     " Periodic RequestEnd Publisher PublisherStats Receipt Redelivered Replay ReplayMailbox ReplayStats Report Request Retry"
-    " ServerStats SetStats ShutdownReport Stats Strand Subscription SubscriptionStats Task TaskFunction TaskReport ThreadStats"
+    " SeatStats ServerStats SetStats ShutdownReport Stats Strand Subscription SubscriptionStats Task TaskFunction TaskReport ThreadStats"
     " Timer Topic UdpRef UdpStats Watch WebhookStats WorkersAudit WorkersHealth WriteStatus Rate"
 ).split()
 #: What paceline's own files, and the standard executors, call.
@@ -166,6 +166,10 @@ class Table(Case):
         settings: dict[str, Any] = {"threads": 0}
         yield row("Pool", Pool, settings, threads="none number", name="text", max_handles="none number")
         yield row("Pool", Pool, settings, max_joined="number", on_unhandled="none function", log="none")
+        yield row("Pool", Pool, settings, pin="text list", source="text", promotion="text", spin=TIME)
+        hooks = {"on_thread_start": "none function", "on_thread_end": "none function"}
+        yield row("Pool", Pool, settings, watch_period=MAYBE_TIME, **hooks)
+        yield row("Pool.set_active", pool.set_active, {}, threads="number")
         names = {"fn": abs}
         for where, way in (("Pool", pool), ("LaneRef", pool.lane(1)), ("Strand", pool.strand())):
             for what in ("submit", "post", "submit_batch", "post_batch"):

@@ -814,6 +814,8 @@ class Registered(Contained):
             "Pool.after": lambda function: pool.after(0, function),
             "Pool.every": lambda function: pool.every(1, function),
             "Pool": lambda function: Pool(0, on_unhandled=function),
+            "start": lambda function: Pool(0, on_thread_start=function),
+            "end": lambda function: Pool(0, on_thread_end=function),
             "Executor": lambda function: Executor(1, initializer=function),
             "Service": lambda function: paceline.Service(pool, function),
         }

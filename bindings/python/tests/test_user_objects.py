@@ -546,6 +546,29 @@ def unhandled(stage: Stage, _: str) -> Call:
     return call
 
 
+@drives("Pool.__init__:on_thread_start", "Pool.__init__:on_thread_end")
+def begins_and_ends(stage: Stage, place: str) -> Call:
+    hook = place.partition(":")[2]
+
+    def call(act: Act) -> None:
+        settings: dict[str, Any] = {hook: code(lambda _: act()), "on_unhandled": nothing}
+        with Pool(1, **settings) as pool:
+            assert pool.submit(lambda: 1).result(LIMIT) == 1
+        called(act)
+
+    return call
+
+
+@drives("Pool.__init__:pin")
+def pinned(stage: Stage, _: str) -> Call:
+    def call(act: Act) -> None:
+        pool = comes_out(act, lambda: Pool(1, pin=Items(act, min(os.sched_getaffinity(0)))))
+        if pool is not None:
+            pool.shutdown()
+
+    return call
+
+
 @drives("Pool.__init__:on_unhandled")
 def unhandled_by_default(stage: Stage, _: str) -> Call:
     """Without a hook: ``threading.excepthook``, which is the user's, too, has what is raised."""

@@ -178,7 +178,7 @@ class Crew:
         self.unhandled = 0
         self.books: list[list[int]] = []
         self._on_unhandled = report_unhandled if unhandled is None else unhandled
-        self._most = most
+        self.most = most
         self._name = name
         self._native = native
         self._initializer = initializer
@@ -235,7 +235,7 @@ class Crew:
         if self.closed is not None:
             raise self.refusal()
         self.accepted.several(items)
-        self.tasks.extend([job] * min(hands, self._most))
+        self.tasks.extend([job] * min(hands, self.most))
         if self.closed is not None:
             self.sweep()
             raise self.refusal()
@@ -333,15 +333,17 @@ class Crew:
                 return False
             if self._native is None:
                 # One more than the threads: a host that joins for a while.
-                native = NativePool(self._most + 1, self._name, events=False)
+                native = NativePool(self.most + 1, self._name, events=False)
                 self._native = self._native or native
-            thread = threading.Thread(target=self._serve, args=())
+            number: list[int] = []
+            thread = threading.Thread(target=self._serve, args=(number,))
             # A finalizer or a signal handler may have come here in the midst of that, and made the last one.
             if not self._may_spawn():
                 return False
             self.missing = missing = self.missing - 1
             try:
-                thread.name = f"{self._name}_{self._most - 1 - missing}"
+                number.append(self.most - 1 - missing)
+                thread.name = f"{self._name}_{number[0]}"
                 thread.start()
             except BaseException:
                 self.missing += 1
@@ -443,9 +445,9 @@ class Crew:
 
     # --- the threads -----------------------------------------------------------------------------
 
-    def _serve(self) -> None:
-        """What a thread does from its start to its end."""
-        _here.crew = self
+    def _serve(self, number: list[int]) -> None:
+        """What a thread does from its start to its end. ``number`` has the thread's, from 0."""
+        self.enter()
         if self._initializer is not None:
             try:
                 self._initializer(*self._initargs)
@@ -467,6 +469,10 @@ class Crew:
                     # The native pool has refused to be pulled from.
                     return
                 time.sleep(_PAUSE)
+
+    def enter(self) -> None:
+        """From now on the current thread is one of the crew's."""
+        _here.crew = self
 
     def puller(self) -> Puller:
         """A thread's own way to the native pool."""

@@ -27,13 +27,14 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
 from typing import Any, Optional, Protocol
 
 from . import _layout as layout
 from ._contain import interrupts, report, shown
 from ._crew import TASKS_PER_POLL, Crew, Unhandled
-from ._errors import DeadlockError, ForkedError, Full, ShutDownError
+from ._errors import DeadlockError, ForkedError, Full, OsError, ShutDownError
 from ._library import error, lib, quick
 from ._native import WAKE, NativePool, Pulled, Puller
 
@@ -46,6 +47,9 @@ BATCH = 16
 #: As ``Flow`` has them.
 WAIT, AGAIN, PAUSE, DONE = range(4)
 
+#: What is called at a thread's start or end, with its number.
+Hook = Callable[[int], object]
+
 _here = threading.local()
 
 
@@ -54,13 +58,65 @@ def current() -> Member | None:
     return getattr(_here, "member", None)
 
 
+class OwnThread:
+    """One of a pool's own threads, for its statistics; also while it is set aside, and after its end."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.name = threading.current_thread().name
+        self.native_id = threading.get_native_id()
+        #: "running", "waiting", "set aside" or "ended".
+        self.state = "running"
+        #: Where it is pinned.
+        self.cpu: int | None = None
+        self.pin_failed = False
+        self.books = [0, 0, 0, 0]
+        #: Events that it has handled; what it has in hand is with its member.
+        self.handled = 0
+        self.member: Member | None = None
+        self._began = time.monotonic()
+        #: For how long it has waited for something to do, in seconds, and since when it does now.
+        self._waited = 0.0
+        self._waits_since: float | None = None
+
+    def begins_to_wait(self, state: str) -> None:
+        self._waits_since = time.monotonic()
+        self.state = state
+
+    def has_waited(self) -> None:
+        since, self._waits_since = self._waits_since, None
+        self.state = "running"
+        if since is not None:
+            self._waited += time.monotonic() - since
+
+    def utilisation(self) -> float:
+        """Which part of its time it has not waited."""
+        now, since = time.monotonic(), self._waits_since
+        waited = self._waited + (0.0 if since is None else now - since)
+        return max(0.0, min(1.0, 1.0 - waited / max(now - self._began, 1e-9)))
+
+
 class Member:
     """What one thread has in its hands. Others may only take from ``surplus``."""
 
-    __slots__ = ("crew", "puller", "surplus", "began", "books", "handled", "running", "interrupt")
+    __slots__ = (
+        "crew",
+        "own",
+        "puller",
+        "surplus",
+        "began",
+        "books",
+        "handled",
+        "running",
+        "interrupt",
+    )
 
-    def __init__(self, crew: Members, puller: Puller, books: list[int]) -> None:
+    def __init__(
+        self, crew: Members, puller: Puller, books: list[int], own: OwnThread | None = None
+    ) -> None:
         self.crew = crew
+        #: None: a thread of the user's.
+        self.own = own
         self.puller = puller
         self.surplus: deque[Pulled] = deque()
         self.began = 0.0
@@ -177,8 +233,39 @@ class Members(Crew):
         max_handles: int | None,
         guests: int,
         log: ctypes.c_void_p | None = None,
+        *,
+        source: int = layout.SOURCE_EPOLL,
+        eager: bool = False,
+        spin: int = 0,
+        watch_period: int | None = None,
+        cpus: Sequence[int] = (),
+        on_start: Hook | None = None,
+        on_end: Hook | None = None,
     ) -> None:
-        native = NativePool(threads + guests, name, max_handles=max_handles, log=log)
+        native = NativePool(
+            threads + guests,
+            name,
+            events=source == layout.SOURCE_EPOLL,
+            max_handles=max_handles,
+            log=log,
+            eager=eager,
+            spin=spin,
+            watch_period=watch_period,
+        )
+        #: Others take over what waits behind each handler before it is called.
+        self.eager = eager
+        #: How long a handler may run before others take over what waits behind it. Nanoseconds.
+        self.patience = _PATIENCE_NS if watch_period is None else watch_period
+        self._cpus = cpus
+        self._on_start, self._on_end = on_start, on_end
+        #: What has become of each thread's pinning: None, or why it has failed.
+        self._pinned: SimpleQueue[OSError | None] = SimpleQueue()
+        #: The pool's own threads.
+        self.own: dict[int, OwnThread] = {}
+        #: How many of them work: the first ones.
+        self.active = threads
+        #: What wakes those that are set aside.
+        self._aside: list[SimpleQueue[None]] = []
         self.entries: dict[int, Entry] = {}
         self.members: list[Member] = []
         self.watching = False
@@ -300,16 +387,107 @@ class Members(Crew):
     def puller(self) -> Puller:
         return Puller(self.native, BATCH)
 
-    def work(self, books: list[int], puller: Puller) -> None:
-        member = Member(self, puller, books)
-        # From its first pull on a drain waits for this thread.
-        first = puller.pull(0)
-        self._join(member)
+    def _serve(self, number: list[int]) -> None:
+        own = _here.own = self.own[number[0]] = OwnThread(number[0])
+        self.enter()
+        self._pin(own)
         try:
-            if first:
-                self.sort(member, first, 0)
-                self.run_events(member)
+            self._call_hook(self._on_start, own)
+            super()._serve(number)
+        finally:
+            self._call_hook(self._on_end, own)
+            own.begins_to_wait("ended")
+            # Which refers to this.
+            own.member = None
+
+    def _pin(self, own: OwnThread) -> None:
+        """Pins this thread, if that was asked for."""
+        if not self._cpus:
+            return
+        cpu = self._cpus[own.number % len(self._cpus)]
+        try:
+            os.sched_setaffinity(0, {cpu})
+        except OSError as refused:
+            own.pin_failed = True
+            self._pinned.put(refused)
+        else:
+            own.cpu = cpu
+            self._pinned.put(None)
+
+    def check_pinned(self) -> None:
+        """Waits until all threads have been pinned. Raises OsError if one could not be."""
+        for _ in range(self.most if self._cpus else 0):
+            refused = self._pinned.get()
+            if refused is not None:
+                raise OsError(
+                    refused.errno, f"a thread could not be pinned (pin_strict): {refused.strerror}"
+                )
+
+    def _call_hook(self, hook: Hook | None, own: OwnThread) -> None:
+        """Calls a hook inside of the pool. What it raises goes where that of a posted task goes."""
+        if hook is None:
+            return
+        _here.member = Member(self, Puller(self.native, 1), [0, 0, 0, 0], own)
+        try:
+            hook(own.number)
+        except BaseException as raised:
+            self.unhandled_in(raised)
+        finally:
+            _here.member = None
+
+    def set_active(self, threads: int) -> None:
+        """Lets only the first ``threads`` of the pool's own threads work. The others finish what they are at."""
+        self.active = threads
+        # Whoever sleeps looks at the number; whoever sets itself aside has looked after it was listed here.
+        self.call_all()
+        self.call_back()
+
+    def call_back(self) -> None:
+        """Has those that are set aside look whether they still are."""
+        for wake in self._aside:
+            wake.put(None)
+
+    def close(self, why: str) -> None:
+        super().close(why)
+        self.call_back()
+
+    def _is_too_many(self, own: OwnThread | None) -> bool:
+        return own is not None and own.number >= self.active and self.closed is None
+
+    def _set_aside(self, member: Member, own: OwnThread) -> None:
+        """Waits outside of everything until more threads are to work, or the pool is closed."""
+        self._leave(member)
+        # What this thread was called for is others' now.
+        if self.tasks and self.asleep and not self.calling:
+            self.call()
+        wake: SimpleQueue[None] = SimpleQueue()
+        with self._lock:
+            self._aside = [*self._aside, wake]
+        own.begins_to_wait("set aside")
+        while self._is_too_many(own):
+            wake.get()
+        own.has_waited()
+        with self._lock:
+            self._aside = [each for each in self._aside if each is not wake]
+        self._begin(member)
+
+    def _begin(self, member: Member) -> None:
+        # From its first pull on a drain waits for this thread.
+        first = member.puller.pull(0)
+        self._join(member)
+        if first:
+            self.sort(member, first, 0)
+            self.run_events(member)
+
+    def work(self, books: list[int], puller: Puller) -> None:
+        own: OwnThread = _here.own
+        own.books = books
+        member = own.member = Member(self, puller, books, own)
+        try:
+            self._begin(member)
             while True:
+                if self._is_too_many(own):
+                    self._set_aside(member, own)
                 polls = self.run_tasks(books, TASKS_PER_POLL) >= TASKS_PER_POLL
                 if not (self.poll(member) if polls else self.rest_as(member)):
                     return
@@ -329,6 +507,9 @@ class Members(Crew):
         with self._lock:
             self.members = [each for each in self.members if each is not member]
             self.handled_before += member.handled
+            if member.own is not None:
+                member.own.handled += member.handled
+            member.handled = 0
 
     def poll(self, member: Member) -> bool:
         """Looks for events while there are tasks."""
@@ -344,14 +525,19 @@ class Members(Crew):
         if over and not self.tasks:
             return False
         self.asleep.append(None)
-        if self.tasks or over:
+        if self.tasks or over or self._is_too_many(member.own):
             try:
                 self.asleep.pop()
                 return True
             except IndexError:
                 pass
         watches = self._takes_watch(member)
-        events = member.puller.pull(min(longest, _PATIENCE_NS) if watches else longest)
+        own = member.own
+        if own is not None:
+            own.begins_to_wait("waiting")
+        events = member.puller.pull(min(longest, self.patience) if watches else longest)
+        if own is not None:
+            own.has_waited()
         if watches:
             self.watching = False
             self._relieve(member)
@@ -386,13 +572,17 @@ class Members(Crew):
                 self.unclaimed.pop()
             except IndexError:
                 self.asleep.append(None)
-                if self.closed is not None and not self.draining:
+                if self.closed is not None and not self.draining or self._has_too_many():
                     self.call_all()
         for _ in range(-surplus):
             try:
                 self.asleep.pop()
             except IndexError:
                 self.unclaimed.append(None)
+
+    def _has_too_many(self) -> bool:
+        """Whether threads that are to be set aside may sleep."""
+        return any(self._is_too_many(each.own) for each in self.members)
 
     def _takes_watch(self, member: Member) -> bool:
         """Becomes the watch if somebody has a surplus and there is no watch (invariant 2)."""
@@ -405,7 +595,7 @@ class Members(Crew):
         """Takes over from whoever is held up."""
         now = time.monotonic()
         for each in self.members:
-            if each is not member and each.surplus and now - each.began > PATIENCE:
+            if each is not member and each.surplus and now - each.began > self.patience / 1e9:
                 each.give_back()
 
     def run_events(self, member: Member) -> None:
@@ -428,6 +618,8 @@ class Members(Crew):
         # It may come before the registering call has returned.
         entry.native = entry.native or handle
         member.handled += 1
+        if self.eager:
+            member.give_back()
         flow = entry.run(ready, member)
         if flow == WAIT and entry.lasts:
             return
@@ -507,7 +699,7 @@ class Members(Crew):
 
     def announce_host(self) -> None:
         """In a pool without threads an announcement stands for the host, so that tasks call it."""
-        if self._most == 0:
+        if self.most == 0:
             if not self.asleep:
                 self.asleep.append(None)
             if self.tasks and not self.calling:

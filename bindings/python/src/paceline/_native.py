@@ -62,6 +62,9 @@ class NativePool:
         events: bool = True,
         max_handles: int | None = None,
         log: ctypes.c_void_p | None = None,
+        eager: bool = False,
+        spin: int = 0,
+        watch_period: int | None = None,
     ) -> None:
         config = layout.PoolConfig()
         check(quick.pace_pool_config_init(ctypes.byref(config), ctypes.sizeof(config)))
@@ -77,6 +80,10 @@ class NativePool:
             config.max_handles = max_handles
         if log is not None:
             config.log = log
+        config.promotion = layout.PROMOTION_EAGER if eager else layout.PROMOTION_DEFERRED
+        config.spin_ns = spin
+        if watch_period is not None:
+            config.watch_period_ns = watch_period
         pointer = ctypes.c_void_p()
         check(lib.pace_pool_new(ctypes.byref(config), ctypes.byref(pointer)))
         self.pointer = pointer

@@ -15,15 +15,28 @@ from types import TracebackType
 from typing import Any, Optional, Protocol, TypeVar, Union
 
 from . import _layout as layout
-from ._arguments import function, instance, nanos, number, patience, plain, some_plain, within, wrong
+from ._arguments import (
+    function,
+    instance,
+    nanos,
+    number,
+    one_of,
+    patience,
+    plain,
+    seconds,
+    some_plain,
+    within,
+    wrong,
+)
 from ._counters import Audit, audit_of, waiting
-from ._crew import Posted, Task, Unhandled
-from ._errors import ForkedError, InvalidError
+from ._crew import STARTED, Posted, Task, Unhandled
+from ._errors import ForkedError, InvalidError, OsError
 from ._future import Future, new_batch
 from ._library import check, nanoseconds, quick
 from ._lifetime import usable_cpus
 from ._log import Log
-from ._members import Entry, Members, current
+from ._members import Entry, Hook, Members, OwnThread, current
+from ._placement import Pin, planned
 from ._sources import Lane, Lanes
 from ._tasks import LaneRef, Strand
 
@@ -76,7 +89,27 @@ Answer = Union[Flow, int, None]
 
 @dataclass(frozen=True)
 class ThreadStats:
-    """A thread's part. Counts since the pool was made."""
+    """One of the pool's own threads. Counts since the pool was made."""
+
+    #: Its name in Python, and its number in the system, as ``top -H`` and ``/proc`` have it.
+    name: str
+    native_id: int
+    #: "running" (a task or handler), "waiting", "set aside" (by ``set_active``) or "ended".
+    state: str
+    #: Which part of its time it has been running, 0.0 to 1.0. It is the time that has passed, not the time of a CPU.
+    utilisation: float
+    #: Tasks that it has begun, and events, timers' among them, that it has handled.
+    tasks: int
+    events: int
+    #: The CPU that it is pinned to, and whether pinning has failed.
+    cpu: int | None
+    pin_failed: bool
+
+
+@dataclass(frozen=True)
+class SeatStats:
+    """A seat in the native pool: a thread takes a free one for as long as it waits for events, and not always the
+    same. Counts since the pool was made."""
 
     #: "away", "follower", "watch", "leader", "processing" or "task".
     role: str
@@ -90,7 +123,7 @@ class ThreadStats:
 
 @dataclass(frozen=True)
 class SetStats:
-    """A handle set. ``leader`` is the row of the thread that leads, if one does."""
+    """A handle set. ``leader`` is the seat of the thread that leads, if one does."""
 
     leader: int | None
     harvests: int
@@ -101,7 +134,9 @@ class SetStats:
 class Stats:
     """A pool at one moment. Each number is right; together they may be of different moments."""
 
+    #: The pool's own threads, by their numbers.
     threads: tuple[ThreadStats, ...]
+    seats: tuple[SeatStats, ...]
     sets: tuple[SetStats, ...]
     #: How many threads sleep.
     parked: int
@@ -139,6 +174,9 @@ class Report:
     #: Of its servers: connections that were cut off, as they were not through.
     connections: int = 0
 
+
+_SOURCES = {"epoll": layout.SOURCE_EPOLL, "ring": layout.SOURCE_RING}
+_PROMOTIONS = {"deferred": layout.PROMOTION_DEFERRED, "eager": layout.PROMOTION_EAGER}
 
 _ROLES = ("away", "follower", "watch", "leader", "processing", "task")
 
@@ -229,6 +267,24 @@ class Pool:
     all that stands on it. All methods may be called by any
     thread, also inside handlers, except where noted.
 
+    ``pin`` says on which CPU each thread runs: "none" (the system decides; the default), "compact" (one cache of level 3
+    is filled after the other), "spread" (packages, caches and cores in turn), or CPUs, as "0,2,4-7" or numbers, which
+    the threads get in turn. ``pin_strict``: a thread that cannot be pinned makes this raise OsError; otherwise only
+    ``stats`` tells. Of other pools' CPUs it does not know.
+
+    ``on_thread_start(number)`` is called on each of the pool's threads first of all, ``on_thread_end(number)`` last of
+    all; numbers begin with 0. What they raise goes to ``on_unhandled``, and the thread goes on.
+
+    ``source``: "epoll" (the default), or "ring", which has no descriptors, only tasks, timers and rings, and waits
+    without one. ``promotion``: "deferred" (the default), or "eager" for handlers that always block: before each event is
+    handled another thread is woken to lead, and others take over what waits behind it. ``spin``: for so many
+    seconds, 0 (the default) to 0.1, a thread that waits for events asks for them again and again before it sleeps.
+    ``watch_period``: how long a handler may run, in seconds, 0.00001 to 1, before others take over what waits behind
+    it; by default 0.002.
+
+    Unlike in the other languages there is one handle set, which one thread at a time waits at; and tasks wait in
+    Python, in lanes that have no bound, no reserved threads and no ageing. Turns keep lanes from starving.
+
     A pool left open at the interpreter's end is shut down: what runs is waited for, what has not
     begun is cancelled. One that is lost, so that no name, handle, ring, lane or strand refers to it,
     runs what was accepted and ends. In a child made by fork it raises ForkedError.
@@ -243,6 +299,14 @@ class Pool:
         max_joined: int = 4,
         on_unhandled: Unhandled | None = None,
         log: Log | None = None,
+        pin: Pin = "none",
+        pin_strict: bool = False,
+        source: str = "epoll",
+        promotion: str = "deferred",
+        spin: float = 0.0,
+        watch_period: float | None = None,
+        on_thread_start: Hook | None = None,
+        on_thread_end: Hook | None = None,
     ) -> None:
         if threads is None:
             threads = min(4, usable_cpus())
@@ -250,13 +314,34 @@ class Pool:
         max_joined = within("max_joined", max_joined, 1, 16)
         if max_handles is not None:
             max_handles = number("max_handles", max_handles)
-        some_plain("on_unhandled", on_unhandled)
+        for hook, function_of_it in (
+            ("on_unhandled", on_unhandled),
+            ("on_thread_start", on_thread_start),
+            ("on_thread_end", on_thread_end),
+        ):
+            some_plain(hook, function_of_it)
+        if watch_period is not None:
+            watch_period = seconds("watch_period", watch_period, 1e-5, 1)
         if log is not None:
             instance("log", log, Log)
         #: It tells as long as there are pools that have it.
         self._log = log
         native_log = None if log is None else log.native.pointer
-        self._crew = crew = Members(threads, name, on_unhandled, max_handles, max_joined, native_log)
+        self._crew = crew = Members(
+            threads,
+            name,
+            on_unhandled,
+            max_handles,
+            max_joined,
+            native_log,
+            source=one_of("source", source, _SOURCES),
+            eager=bool(one_of("promotion", promotion, _PROMOTIONS)),
+            spin=int(seconds("spin", spin, 0, 0.1) * 1e9),
+            watch_period=None if watch_period is None else int(watch_period * 1e9),
+            cpus=planned(pin),
+            on_start=on_thread_start,
+            on_end=on_thread_end,
+        )
         if crew.closed is not None:
             raise crew.refusal()
         self._lanes = Lanes(crew)
@@ -265,6 +350,12 @@ class Pool:
         crew.announce_host()
         while crew.missing:
             crew.spawn()
+        if pin_strict:
+            try:
+                crew.check_pinned()
+            except OsError:
+                crew.exit()
+                raise
 
     # --- tasks -----------------------------------------------------------------------------------
 
@@ -367,6 +458,16 @@ class Pool:
         returns DONE or raises. Runs that were missed are skipped. Raises as ``after``."""
         plain("fn", fn)
         return Handle(self._crew.every(nanos("seconds", seconds), lambda _: fn(*args)), self)
+
+    def set_active(self, threads: int) -> None:
+        """Lets only the first ``threads`` of the pool's own threads work: 1 to as many as there are. The others finish
+        what they are at, and wait outside until more are wanted, or the pool is shut down. Raises InvalidError,
+        ShutDownError, ForkedError. Any thread, also in handlers; it does not wait."""
+        crew = self._crew
+        crew.check_open()
+        if crew.most == 0:
+            raise InvalidError("set_active is for pools that have threads")
+        crew.set_active(within("threads", threads, 1, crew.most))
 
     # --- hosts -----------------------------------------------------------------------------------
 
@@ -476,11 +577,12 @@ class Pool:
         crew = self._crew
         native = crew.native
         pool = native.stats()
-        threads = [native.thread_stats(row) for row in range(pool.threads)]
+        seats = [native.thread_stats(row) for row in range(pool.threads)]
         sets = [native.set_stats(row) for row in range(pool.sets)]
         return Stats(
-            threads=tuple(
-                ThreadStats(
+            threads=tuple(_thread_stats(own) for _, own in sorted(crew.own.copy().items())),
+            seats=tuple(
+                SeatStats(
                     role=_ROLES[row.role] if row.role < len(_ROLES) else str(row.role),
                     terms=row.terms,
                     handovers=row.handovers,
@@ -488,7 +590,7 @@ class Pool:
                     events=row.events,
                     parked=row.parked,
                 )
-                for row in threads
+                for row in seats
             ),
             sets=tuple(
                 SetStats(
@@ -552,6 +654,20 @@ def _report(
         left=left,
         worker_tasks=ended.worker_tasks,
         connections=connections,
+    )
+
+
+def _thread_stats(own: OwnThread) -> ThreadStats:
+    member = own.member
+    return ThreadStats(
+        name=own.name,
+        native_id=own.native_id,
+        state=own.state,
+        utilisation=own.utilisation(),
+        tasks=own.books[STARTED],
+        events=own.handled + (0 if member is None else member.handled),
+        cpu=own.cpu,
+        pin_failed=own.pin_failed,
     )
 
 
