@@ -117,7 +117,7 @@ mod header {
                 ("message", "The hub: messages"),
                 ("history", "The hub: what it keeps"),
                 ("hub", "The hub: keys and publishing"),
-                ("together", "The hub: messages that everybody takes, or nobody"),
+                ("publish_all", "The hub: messages that all take, or none"),
                 ("publisher", "The hub: publishers with limits"),
                 ("message_filter", "The hub: filters of messages"),
                 ("supervisor", "The hub: supervision"),

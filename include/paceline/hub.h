@@ -478,7 +478,7 @@ pace_status_t pace_hub_subscriber_count(pace_hub_t *hub, const char *key, size_t
  */
 pace_status_t pace_hub_patterns(pace_hub_t *hub, pace_pattern_fn each, void *user_data);
 
-/* ------------------------------------------- The hub: messages that everybody takes, or nobody */
+/* ---------------------------------------------------- The hub: messages that all take, or none */
 
 /** One of the messages that are published together. */
 typedef struct pace_publish_item_t {

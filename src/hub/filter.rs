@@ -3,8 +3,8 @@
 //! A filter is a tree of tests. It is asked by the publisher, from left to right, no further than needed to
 //! know the answer: so a rate, which uses up a token whenever it is asked, belongs behind the others.
 
-use super::message::Stored;
 use crate::error::Result;
+use crate::hub::message::Stored;
 use crate::pool::contain;
 use crate::time::{Rate, Tokens};
 use core::fmt;
@@ -153,9 +153,9 @@ fn unix_nanos(time: SystemTime) -> u64 {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use super::super::key::Key;
-    use super::super::message::{Headers, Payload, Priority};
     use super::*;
+    use crate::hub::keys::key::Key;
+    use crate::hub::message::{Headers, Payload, Priority};
     use core::time::Duration;
     use proptest::prelude::*;
 

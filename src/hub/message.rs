@@ -10,8 +10,8 @@
 //! A payload of up to [`INLINE`] bytes lies in the stored message itself; a larger one is allocated once,
 //! and every mailbox that has it shares it.
 
-use super::key::Key;
 use crate::error::{Error, Result};
+use crate::hub::keys::key::Key;
 use core::fmt;
 use core::ops::Deref;
 use std::sync::Arc;
@@ -467,7 +467,7 @@ mod tests {
             assert_eq!(clone, payload);
             assert_eq!(clone.as_ptr() == payload.as_ptr(), len > INLINE);
         }
-        assert_eq!(size_of::<Option<Stored>>(), 88);
+        assert_eq!(size_of::<Option<Stored>>(), 96);
     }
 
     #[test]

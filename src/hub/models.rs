@@ -22,15 +22,17 @@
 //! | an offer beside the end of the pool | mailboxes are not shut, or left to another thread that ends the pool; what is left is counted before they are | a message is accepted, and is not left |
 //! | a request with a function: reply, end of time, giving up | the end looks whether it is open, and calls before it takes | it is called twice |
 
-use super::key::Key;
-use super::mailbox::{Close, Entry, Mail, Offer, Overflow, Phase, Room, Rules, Settled};
-use super::message::{Headers, Payload, Priority, Stored};
-use super::notice::Burst;
-use super::pull::Puller;
-use super::ready::Ready;
-use super::request::{Reached, Requests};
-use super::ring::Cursor;
-use super::subscribe::Execution;
+use crate::hub::channel::cursor::RingCursor;
+use crate::hub::keys::key::Key;
+use crate::hub::mailbox::counters::Settled;
+use crate::hub::mailbox::entry::Entry;
+use crate::hub::mailbox::mail::{Close, Mail, Offer, Phase, Room};
+use crate::hub::mailbox::puller::Puller;
+use crate::hub::mailbox::rules::{Execution, Overflow, Rules};
+use crate::hub::message::{Headers, Payload, Priority, Stored};
+use crate::hub::request::requests::{Reached, Requests};
+use crate::hub::run::ready::Ready;
+use crate::hub::system::notice::Burst;
 use crate::pool::Remains;
 use crate::queue::{Page, Pen};
 use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -197,10 +199,10 @@ fn serve(torn: bool) {
     place.publish(2, torn);
     publisher.join().unwrap();
     let mail = place.mail.lock().unwrap();
-    let books = mail.books();
+    let counters = mail.counters();
     assert!(mail.is_empty(), "a message waits, and nobody serves it");
-    assert_eq!(books.offered, 2);
-    assert_eq!(books.delivered + books.rejected, 2);
+    assert_eq!(counters.offered, 2);
+    assert_eq!(counters.delivered + counters.rejected, 2);
 }
 
 #[test]
@@ -224,7 +226,7 @@ fn unsubscribe(hasty: bool) {
     publisher.join().unwrap();
     let mail = place.mail.lock().unwrap();
     assert_eq!(mail.phase(), Phase::Ended);
-    assert_eq!(mail.books().offered, mail.books().delivered);
+    assert_eq!(mail.counters().offered, mail.counters().delivered);
 }
 
 #[test]
@@ -249,9 +251,9 @@ fn a_run_beside_its_end_is_waited_for() {
         place.unsubscribe(false);
         publisher.join().unwrap();
         let mail = place.mail.lock().unwrap();
-        let books = mail.books();
+        let counters = mail.counters();
         assert_eq!(mail.phase(), Phase::Ended);
-        assert_eq!(books.offered, books.delivered + books.discarded);
+        assert_eq!(counters.offered, counters.delivered + counters.discarded);
     });
 }
 
@@ -264,9 +266,9 @@ fn overflow(policy: Overflow) {
     place.publish(3, false);
     publisher.join().unwrap();
     place.publish(4, false);
-    let books = place.mail.lock().unwrap().books();
-    let lost = books.dropped + books.rejected;
-    assert_eq!((books.offered, books.delivered), (4, 4 - lost));
+    let counters = place.mail.lock().unwrap().counters();
+    let lost = counters.dropped + counters.rejected;
+    assert_eq!((counters.offered, counters.delivered), (4, 4 - lost));
     assert_eq!(place.told.load(SeqCst), lost);
 }
 
@@ -409,7 +411,7 @@ fn a_burst_that_ends_without_a_look_is_found() {
 /// What a run streams from: a segment with one message that the run has taken, and where its subscription is.
 struct Stream {
     mail: Mutex<Mail<u32>>,
-    cursor: Cursor,
+    cursor: RingCursor,
     page: Arc<Page<u64>>,
 }
 
@@ -417,7 +419,7 @@ impl Stream {
     fn new() -> (Arc<Self>, Pen<u64>) {
         let mut pen = Pen::new(3);
         pen.push_with(|slot| *slot = 1);
-        let cursor = Cursor::new();
+        let cursor = RingCursor::new();
         cursor.join(0);
         cursor.advance(1);
         let mut mail = Mail::new(Some(7));
@@ -630,10 +632,10 @@ fn resume(deaf: bool) {
     place.publish(2, false);
     publisher.join().unwrap();
     let mail = place.mail.lock().unwrap();
-    let books = mail.books();
+    let counters = mail.counters();
     assert!(mail.is_empty(), "a message waits, and nobody serves it");
-    assert_eq!((mail.phase(), books.offered), (Phase::Open, 2));
-    assert_eq!(books.delivered + books.dead + books.rejected, 2);
+    assert_eq!((mail.phase(), counters.offered), (Phase::Open, 2));
+    assert_eq!(counters.delivered + counters.dead + counters.rejected, 2);
 }
 
 #[test]
@@ -655,16 +657,19 @@ fn bury(hasty: bool) {
     let (one, two) = (Arc::clone(&place), Arc::clone(&place));
     let suspender = thread::spawn(move || one.suspend(hasty));
     let publisher = thread::spawn(move || two.publish(2, false));
-    let dead = place.mail.lock().unwrap().books().dead;
+    let dead = place.mail.lock().unwrap().counters().dead;
     assert!(place.buried.load(SeqCst) >= dead, "counted and not buried");
     place.unsubscribe(false);
     suspender.join().unwrap();
     publisher.join().unwrap();
     let mail = place.mail.lock().unwrap();
-    let books = mail.books();
+    let counters = mail.counters();
     assert_eq!(mail.phase(), Phase::Ended);
-    assert_eq!(books.offered, books.delivered + books.dead + books.rejected + books.discarded);
-    assert_eq!(place.buried.load(SeqCst), books.dead);
+    assert_eq!(
+        counters.offered,
+        counters.delivered + counters.dead + counters.rejected + counters.discarded
+    );
+    assert_eq!(place.buried.load(SeqCst), counters.dead);
 }
 
 #[test]

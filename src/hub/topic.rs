@@ -4,13 +4,15 @@
 //! like any other, which no other attempt would mend: by default it becomes a dead letter, and the handler is
 //! not called.
 
-use super::handler::{Answer, Failure};
-use super::key::{self, Key, Pattern};
-use super::message::{Message, Payload};
-use super::subscribe::{Subscription, SubscriptionBuilder};
-use super::{Hub, ToKey};
 use crate::error::receipt::Receipt;
 use crate::error::{Error, Result};
+use crate::hub::handle::Hub;
+use crate::hub::keys::key::{self, Key, Pattern};
+use crate::hub::mailbox::failure::{Answer, Failure};
+use crate::hub::mailbox::subscribe::SubscriptionBuilder;
+use crate::hub::mailbox::subscription::Subscription;
+use crate::hub::message::{Message, Payload};
+use crate::hub::publish::publishing::ToKey;
 use core::cell::Cell;
 use core::fmt;
 use core::marker::PhantomData;

@@ -20,12 +20,12 @@
 //!
 //! A second writer of the same file meets positions that are taken: its commit fails, and says so.
 
-use super::limits::Limits;
-use super::lines::{LinesRead, read_lines, write_lines};
-use super::log::{Gaps, Page, Shelf, Sink};
-use super::query::{Query, literal_part};
 use crate::error::{Error, Result};
-use crate::hub::key::Key;
+use crate::hub::history::limits::Limits;
+use crate::hub::history::lines::{LinesRead, read_lines, write_lines};
+use crate::hub::history::log::{Gaps, Page, Shelf, Sink};
+use crate::hub::history::query::{Query, literal_part};
+use crate::hub::keys::key::Key;
 use crate::hub::message::{Headers, Payload, Priority, Stored};
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior,

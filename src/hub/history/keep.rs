@@ -1,11 +1,11 @@
 //! The histories of a hub.
 
-use super::query::{Query, covers};
-use super::settings::{History, HistoryStats, Kept};
 use crate::error::{Error, Result};
-use crate::hub::key::Key;
+use crate::hub::history::query::covers;
+use crate::hub::history::settings::{History, HistoryStats, Kept};
+use crate::hub::keys::key::Key;
 use crate::hub::message::Stored;
-use crate::hub::{Core, Hub};
+use crate::hub::system::notice::Listener;
 use crate::pool::Shared;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -16,9 +16,9 @@ const KNOWN: u32 = 1 << MOST;
 
 /// All histories of a hub; they are there from the beginning.
 pub(in crate::hub) struct Histories {
-    kept: Box<[Kept]>,
+    pub(in crate::hub) kept: Box<[Kept]>,
     shared: Arc<Shared>,
-    hub: Arc<OnceLock<Weak<Core>>>,
+    hub: Arc<OnceLock<Weak<dyn Listener>>>,
 }
 
 /// The histories that take a key: a bit for each.
@@ -44,8 +44,8 @@ impl Histories {
     }
 
     /// The hub that is told when an archive cannot be written.
-    pub(in crate::hub) fn belong_to(&self, hub: &Weak<Core>) {
-        let _there_is_one = self.hub.set(Weak::clone(hub));
+    pub(in crate::hub) fn belong_to(&self, hub: Weak<dyn Listener>) {
+        let _there_is_one = self.hub.set(hub);
     }
 
     /// What a hub's sequences begin with, so that none comes twice in an archive.
@@ -59,7 +59,7 @@ impl Histories {
         if self.kept.is_empty() {
             return Takers(0);
         }
-        let known = key.channel().takers();
+        let known = key.record().takers();
         Takers(if known & KNOWN != 0 { known & !KNOWN } else { self.find_takers(key) })
     }
 
@@ -69,7 +69,7 @@ impl Histories {
             u32::from(kept.pattern.matches(key.as_str())) << number
         };
         let takers = self.kept.iter().enumerate().map(bit).sum();
-        key.channel().set_takers(takers | KNOWN);
+        key.record().set_takers(takers | KNOWN);
         takers
     }
 
@@ -120,7 +120,7 @@ impl Histories {
     }
 
     /// All of them, whatever becomes of each.
-    fn flush(&self) -> Result<()> {
+    pub(in crate::hub) fn flush(&self) -> Result<()> {
         let flushed = self.kept.iter().map(|kept| kept.log.flush()).fold(Ok(()), Result::and);
         flushed.and(match self.given_up() {
             0 => Ok(()),
@@ -128,11 +128,11 @@ impl Histories {
         })
     }
 
-    fn given_up(&self) -> u64 {
+    pub(in crate::hub) fn given_up(&self) -> u64 {
         self.kept.iter().map(|kept| kept.log.given_up()).sum()
     }
 
-    fn stats(&self) -> Vec<HistoryStats> {
+    pub(in crate::hub) fn stats(&self) -> Vec<HistoryStats> {
         self.kept.iter().map(Kept::stats).collect()
     }
 }
@@ -151,65 +151,5 @@ impl Drop for Histories {
                 }
             }
         }
-    }
-}
-
-impl Core {
-    /// Makes the key of a message from an archive one of this hub.
-    pub(super) fn own_key(&self, stored: &mut Stored) {
-        if !self.keys.owns(&stored.key) {
-            stored.key = self.keys.intern(stored.key.as_str());
-        }
-    }
-}
-
-impl Hub {
-    /// What a [history](History) has kept that the query asks for, in order. The history's pattern must match
-    /// all that the query's does. It reads the disk in the calling thread.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] if no history keeps all that the pattern matches; [`Error::Os`] names the archive and
-    /// what is wrong with it; [`Error::Forked`].
-    pub fn query(&self, query: &Query) -> Result<Vec<Stored>> {
-        if self.core.shared.is_forked() {
-            return Err(Error::Forked);
-        }
-        let kept = self.core.histories.covering(query.pattern.as_str())?;
-        let mut found = kept.log.query(query)?;
-        found.iter_mut().for_each(|stored| self.core.own_key(stored));
-        Ok(found)
-    }
-
-    /// Commits everything that was published before the call to all archives. If it returns `Ok`, every message that
-    /// the hub's histories have taken before the call is on disk. It writes in the calling thread, beside commits of
-    /// the pool's.
-    ///
-    /// # Errors
-    /// [`Error::Os`] names the archive and what is wrong; what could not be written is tried again later.
-    /// [`Error::GivenUp`] says how many messages were given up since the hub was built
-    /// ([`WhenFull::GiveUp`](super::WhenFull::GiveUp)), or lost with lines that could not be written where there is
-    /// no archive; all others are on disk then. Since these stay lost, so does each later flush: if the number has not
-    /// grown, whatever was published between the two is on disk. Lines that could not be written beside an archive are
-    /// no error ([`HistoryStats::lines_lost`]). [`Error::Forked`].
-    pub fn flush_histories(&self) -> Result<()> {
-        match self.core.shared.is_forked() {
-            true => Err(Error::Forked),
-            false => {
-                let flushed = self.core.histories.flush();
-                self.core.histories.kept.iter().for_each(Kept::tell_health);
-                flushed
-            }
-        }
-    }
-
-    /// How many messages all histories have given up.
-    #[cfg(feature = "capi")]
-    pub(crate) fn messages_given_up(&self) -> u64 {
-        self.core.histories.given_up()
-    }
-
-    /// What each history has done, in the order in which they were given to the builder.
-    pub fn history_stats(&self) -> Vec<HistoryStats> {
-        self.core.histories.stats()
     }
 }

@@ -4,11 +4,11 @@
 //! of name and value, in order) if there are any, and the payload: `payload` if it is text, else
 //! `payload_base64`.
 
-use super::log::Sink;
-use super::query::Query;
-use super::record::nanos;
 use crate::error::{Error, Result};
-use crate::hub::key::{Key, check_any_key};
+use crate::hub::history::log::Sink;
+use crate::hub::history::query::Query;
+use crate::hub::history::record::nanos;
+use crate::hub::keys::key::{Key, check_any_key};
 use crate::hub::message::{Headers, Payload, Priority, Stored};
 use crate::rotate::RotatingFile;
 #[cfg(feature = "archive")]

@@ -61,20 +61,22 @@
 //! handler that records: then a message whose publisher has its receipt may not be recorded yet, and nobody
 //! can say of any sequence that it is durable.
 
-use super::limits::Limits;
-use super::memory::Memory;
-use super::query::Query;
-use super::record::bytes;
 use crate::error::{Error, Result};
+use crate::hub::history::limits::Limits;
+use crate::hub::history::memory::Memory;
+use crate::hub::history::query::Query;
+use crate::hub::history::record::bytes;
 use crate::hub::message::Stored;
 use crate::pool::{contain, promote_new_leader};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use core::time::Duration;
+#[cfg(not(loom))]
+use std::sync::TryLockError;
 use std::sync::{Arc, PoisonError};
 #[cfg(not(loom))]
-use std::{sync::TryLockError, time::Instant};
+use std::time::Instant;
 
 /// One look into memory sees no more records than this. In tests several are needed.
 const LOOK: u64 = if cfg!(any(loom, test)) { 2 } else { 1024 };
@@ -830,7 +832,7 @@ impl Inner {
     }
 
     /// Once, though it may have gone away and come back unwoken.
-    fn add(&mut self, sleeper: &Arc<dyn Sleeper>) {
+    pub(in crate::hub) fn add(&mut self, sleeper: &Arc<dyn Sleeper>) {
         if !self.sleepers.iter().any(|other| is_same(other, sleeper)) {
             self.sleepers.push(Arc::clone(sleeper));
         }
@@ -1053,7 +1055,7 @@ mod tests {
     }
 
     proptest! {
-        /// Goal: invariants 1 and 2; the books balance; what is durable is on disk or given up; who reads
+        /// Goal: invariants 1 and 2; the counters balance; what is durable is on disk or given up; who reads
         /// everything gets each record once, in order, or knows how many it has lost. Method: a list of
         /// everything, and a disk that is full at times.
         #[test]

@@ -15,8 +15,8 @@
 //! 3. After a trim, what may go is within the limits, unless there was more to let go of than one trim
 //!    does: the next one goes on. `bytes` is the sum of what is held.
 
-use super::limits::Limits;
-use super::record::bytes;
+use crate::hub::history::limits::Limits;
+use crate::hub::history::record::bytes;
 use crate::hub::message::Stored;
 use std::collections::VecDeque;
 

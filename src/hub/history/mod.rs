@@ -24,17 +24,21 @@
 
 #[cfg(feature = "archive")]
 mod archive;
-mod keep;
+pub(in crate::hub) mod asking;
+pub(in crate::hub) mod keep;
 mod limits;
 mod lines;
 mod log;
 mod memory;
 mod query;
 mod record;
-mod replay;
-mod settings;
+pub(in crate::hub) mod replay;
+mod replay_mailbox;
+pub(in crate::hub) mod replay_stats;
+pub(in crate::hub) mod settings;
 #[cfg(test)]
 mod testing;
+mod turn;
 
 #[cfg(feature = "archive")]
 pub use archive::{Archive, ArchiveOptions, Durability};
@@ -42,8 +46,7 @@ pub use limits::Limits;
 pub use lines::{LinesOptions, LinesRead, read_lines};
 pub use log::WhenFull;
 pub use query::Query;
-pub use replay::{Replay, ReplayBuilder, ReplayFigures, ReplayFrom, ReplayMailbox, ReplayStats};
+pub use replay::{Replay, ReplayBuilder, ReplayFrom};
+pub use replay_mailbox::ReplayMailbox;
+pub use replay_stats::{ReplayFigures, ReplayStats};
 pub use settings::{History, HistoryStats};
-
-pub(super) use keep::Histories;
-pub(super) use replay::Replaying;

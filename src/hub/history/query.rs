@@ -1,8 +1,8 @@
 //! Which records are asked for.
 
-use super::record::nanos;
 use crate::error::Result;
-use crate::hub::key::{Pattern, is_reserved};
+use crate::hub::history::record::nanos;
+use crate::hub::keys::key::{Pattern, is_reserved};
 use crate::hub::message::Stored;
 use core::ops::RangeInclusive;
 use std::time::SystemTime;
@@ -109,7 +109,7 @@ pub(super) fn literal_part(pattern: &str) -> (&str, bool) {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::hub::key::matches;
+    use crate::hub::keys::key::matches;
     use proptest::prelude::*;
 
     #[test]

@@ -1,15 +1,14 @@
 //! What a history is asked to be, and what it has done.
 
-#[cfg(feature = "archive")]
-use super::archive::{ArchiveOptions, Writer};
-use super::limits::Limits;
-use super::lines::{Lines, LinesOptions, Lost};
-use super::log::{Alarm, Disk, Log, Pace, Shelf, Sink, WhenFull};
 use crate::error::{Error, Result};
-use crate::hub::Core;
-use crate::hub::key::{Pattern, is_reserved};
+#[cfg(feature = "archive")]
+use crate::hub::history::archive::{ArchiveOptions, Writer};
+use crate::hub::history::limits::Limits;
+use crate::hub::history::lines::{Lines, LinesOptions, Lost};
+use crate::hub::history::log::{Alarm, Disk, Log, Pace, Shelf, Sink, WhenFull};
+use crate::hub::keys::key::{Pattern, is_reserved};
 use crate::hub::message::Stored;
-use crate::hub::notice::{Burst, Loses, Notice, Severity};
+use crate::hub::system::notice::{Burst, Listener, Loses, Notice, Severity};
 use crate::log::{Component, Level, Logger};
 use crate::pool::{Shared, Timer, promote_new_leader};
 use crate::sync::atomic::Ordering::Relaxed;
@@ -135,7 +134,7 @@ impl History {
     pub(in crate::hub) fn open(
         self,
         shared: &Arc<Shared>,
-        hub: &Arc<OnceLock<Weak<Core>>>,
+        hub: &Arc<OnceLock<Weak<dyn Listener>>>,
     ) -> Result<Kept> {
         let pattern = Pattern::new(&self.pattern)?;
         self.check()?;
@@ -269,7 +268,7 @@ pub struct HistoryStats {
 
 /// Whether commits of a history fail, and how many messages it has given up, as its hub was told.
 struct Health {
-    hub: Arc<OnceLock<Weak<Core>>>,
+    hub: Arc<OnceLock<Weak<dyn Listener>>>,
     pattern: Pattern,
     is_failing: AtomicBool,
     log: OnceLock<Weak<Log>>,
@@ -303,16 +302,16 @@ impl Loses for Health {
 
 impl Health {
     fn tell_losses(self: &Arc<Self>) {
-        if let Some(core) = self.hub.get().and_then(Weak::upgrade)
+        if let Some(hub) = self.hub.get().and_then(Weak::upgrade)
             && !is_reserved(self.pattern.as_str())
         {
-            core.lost(self);
+            hub.lost(Arc::<Self>::clone(self));
         }
     }
 
     fn tell(self: &Arc<Self>, log: &Log) {
-        let Some(core) = self.hub.get().and_then(Weak::upgrade) else { return };
-        self.tell_lost_lines(&core);
+        let Some(hub) = self.hub.get().and_then(Weak::upgrade) else { return };
+        self.tell_lost_lines(&*hub);
         let error = log.figures().last_error;
         // Relaxed: it stands for nothing else.
         if self.is_failing.swap(error.is_some(), Relaxed) == error.is_some() {
@@ -330,12 +329,12 @@ impl Health {
             }
         };
         let origin = format!("history {pattern}");
-        core.tell(severity, None, || Notice { event, severity, origin, message, fields });
+        hub.tell(Notice { event, severity, origin, message, fields });
     }
 }
 
 impl Health {
-    fn tell_lost_lines(&self, core: &Core) {
+    fn tell_lost_lines(&self, hub: &dyn Listener) {
         let Some(lost) = &self.lost else { return };
         let lines = lost.lines.load(Relaxed);
         let count = lines.saturating_sub(self.lost_told.fetch_max(lines, Relaxed));
@@ -343,7 +342,7 @@ impl Health {
             return;
         }
         let pattern = self.pattern.as_str();
-        core.tell(Severity::Warning, None, || Notice {
+        hub.tell(Notice {
             event: "history.lines_lost",
             severity: Severity::Warning,
             origin: format!("history {pattern}"),

@@ -1,6 +1,6 @@
 //! What the unit tests of histories share.
 
-use crate::hub::key::Key;
+use crate::hub::keys::key::Key;
 use crate::hub::message::{Headers, Payload, Priority, Stored};
 use std::fs;
 use std::path::PathBuf;

@@ -1,0 +1,216 @@
+//! What all parts of a hub share.
+
+use crate::error::{Error, Result};
+use crate::hub::channel::ring::{Host, Spares};
+use crate::hub::channel::router::Router;
+use crate::hub::history::keep::Histories;
+use crate::hub::history::replay_stats::ReplayFigures;
+use crate::hub::mailbox::counters::Counters;
+use crate::hub::mailbox::subscriber::Subscriber;
+use crate::hub::run::ready::{Call, Ready};
+use crate::pool::{self, Shared, service};
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use crate::sync::{CachePadded, Mutex, MutexGuard, store_load_barrier};
+use crate::sys::futex::Futex;
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::time::Instant;
+
+/// What all parts of a hub share.
+pub(in crate::hub) struct Core {
+    pub(in crate::hub) me: Weak<Core>,
+    pub(in crate::hub) shared: Arc<Shared>,
+    pub(in crate::hub) keys: crate::hub::keys::intern::Keys,
+    pub(in crate::hub) router: Router,
+    pub(in crate::hub) ready: Ready<Work>,
+    pub(in crate::hub) services: OnceLock<Box<[pool::Key]>>,
+    pub(in crate::hub) strand: Mutex<Strand>,
+    pub(in crate::hub) spares: crate::hub::channel::ring::Spares,
+    pub(in crate::hub) rules: crate::hub::mailbox::rules::RuleBook,
+    pub(in crate::hub) max_payload: usize,
+    pub(in crate::hub) dead: Arc<crate::hub::supervise::dead::DeadLetters>,
+    pub(in crate::hub) groups: crate::hub::group::members::Groups<Subscriber>,
+    pub(in crate::hub) requests: Arc<crate::hub::request::requests::Requests>,
+    pub(in crate::hub) sequence: CachePadded<AtomicU64>,
+    pub(in crate::hub) subscriptions: AtomicU64,
+    pub(in crate::hub) histories: Histories,
+    pub(in crate::hub) notices: crate::hub::system::notice::Notices,
+    pub(in crate::hub) key_counts: Option<crate::hub::system::key_counts::KeyCounts>,
+    pub(in crate::hub) publishers:
+        Mutex<Vec<Weak<crate::hub::publish::publisher_stats::PublisherInner>>>,
+    pub(in crate::hub) replays: Mutex<Vec<Weak<dyn ReplayRun>>>,
+    /// Those that nobody else keeps, whether they wait for messages, a retry, or the end of a suspension.
+    pub(in crate::hub) detached: Mutex<Vec<Arc<dyn ReplayRun>>>,
+    /// The counters of subscriptions that have ended.
+    pub(in crate::hub) ended: Mutex<Counters>,
+    pub(in crate::hub) closed: AtomicBool,
+    /// Publishers that wait for room in mailboxes of handlers: a drain waits for them. Whom the end of the pool has turned
+    /// away stays counted.
+    pub(in crate::hub) held_up: AtomicU32,
+    /// Changes when something has ended that a thread may wait for.
+    pub(in crate::hub) changed: Futex,
+    /// Threads that wait for that.
+    pub(in crate::hub) waiters: AtomicU32,
+}
+
+/// A replay to a handler, as far as its hub has to do with it.
+pub(in crate::hub) trait ReplayRun: Send + Sync {
+    /// Runs it for a while. True: there may be more, and it is to be listed again.
+    fn run(self: Arc<Self>, core: &Core) -> bool;
+    /// The hub ends: nothing wakes it any more.
+    fn leave_log(self: Arc<Self>);
+    /// What is not among the hub's counters: its own, what waits and what runs.
+    fn audit(&self) -> Option<(Counters, u64, u64)>;
+    /// None: it has ended.
+    fn figures(&self) -> Option<ReplayFigures>;
+}
+
+/// What can be on the ready list.
+pub(in crate::hub) enum Work {
+    Mailbox(Arc<Subscriber>),
+    Replay(Arc<dyn ReplayRun>),
+    Strand,
+    Notices,
+    /// A reply to a request that has a function.
+    Reply(crate::hub::request::requests::Ended),
+}
+
+/// The order of all messages for subscriptions on the strand: the subscription, and the message's number in
+/// its mailbox.
+#[derive(Default)]
+pub(in crate::hub) struct Strand {
+    pub(in crate::hub) order: VecDeque<(Arc<Subscriber>, u64)>,
+    /// It is on the ready list, or being served.
+    pub(in crate::hub) scheduled: bool,
+}
+
+/// The most that `max_payload` can be.
+pub(crate) const MAX_PAYLOAD: usize = 1 << 30;
+/// More services than this would not be faster.
+pub(in crate::hub) const MAX_SERVICES: usize = 64;
+
+impl Host for Core {
+    fn spares(&self) -> &Spares {
+        &self.spares
+    }
+
+    #[inline]
+    fn list(&self, count: usize, called: impl Iterator<Item = (usize, Arc<Subscriber>)>) -> Call {
+        let works = called.map(|(place, subscriber)| (place, Work::Mailbox(subscriber)));
+        self.ready.push_all(count, works)
+    }
+}
+
+impl Core {
+    /// Calls a service, if the ready list asks for one.
+    #[inline]
+    pub(in crate::hub) fn call(&self, call: Call) {
+        if let Some(service) = call
+            && let Some(keys) = self.services.get()
+        {
+            service::call(&self.shared, keys[service]);
+        }
+    }
+
+    #[inline]
+    pub(in crate::hub) fn check_open(&self) -> Result<()> {
+        self.shared.check_open()?;
+        if self.is_closed() { Err(Error::ShutDown) } else { Ok(()) }
+    }
+
+    /// Whether the pool has ended. Relaxed: beside the end a publication learns it from the locks under which it is
+    /// offered.
+    #[inline]
+    pub(in crate::hub) fn is_closed(&self) -> bool {
+        self.closed.load(Relaxed)
+    }
+
+    /// Whether this thread is one of the pool's, or sweeps it up.
+    #[inline]
+    pub(in crate::hub) fn is_inside(&self) -> bool {
+        self.shared.may_not_wait()
+    }
+
+    pub(in crate::hub) fn published(&self) -> u64 {
+        self.sequence.load(Relaxed)
+    }
+
+    pub(in crate::hub) fn next_subscription(&self) -> u64 {
+        self.subscriptions.fetch_add(1, Relaxed) + 1
+    }
+
+    pub(in crate::hub) fn strand(&self) -> MutexGuard<'_, Strand> {
+        self.strand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(in crate::hub) fn lock_ended(&self) -> MutexGuard<'_, Counters> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(in crate::hub) fn add_replay(&self, replay: Arc<dyn ReplayRun>) {
+        let mut replays = self.replays.lock().unwrap_or_else(PoisonError::into_inner);
+        replays.retain(|replaying| replaying.strong_count() > 0);
+        replays.push(Arc::downgrade(&replay));
+    }
+
+    /// Keeps a replay as long as the hub.
+    pub(in crate::hub) fn keep_replay(&self, replay: Arc<dyn ReplayRun>) {
+        let mut detached = self.detached.lock().unwrap_or_else(PoisonError::into_inner);
+        detached.push(replay);
+    }
+
+    /// All replays with a handler that there are.
+    pub(in crate::hub) fn replays(&self) -> Vec<Arc<dyn ReplayRun>> {
+        let replays = self.replays.lock().unwrap_or_else(PoisonError::into_inner);
+        replays.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Sleeps until the condition holds, which `announce` follows.
+    pub(in crate::hub) fn wait_until(&self, condition: impl Fn() -> bool) {
+        self.wait_for(None, condition);
+    }
+
+    /// Sleeps until the condition holds, or the deadline is over. Whether it holds.
+    pub(in crate::hub) fn wait_for(
+        &self,
+        deadline: Option<Instant>,
+        condition: impl Fn() -> bool,
+    ) -> bool {
+        self.waiters.fetch_add(1, AcqRel);
+        let holds = loop {
+            // Acquire: a change after this load changes the word, and is not slept through.
+            let changed = self.changed.load(Acquire);
+            // Against *change, then look for waiters* in `announce`.
+            store_load_barrier();
+            if condition() {
+                break true;
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                break false;
+            }
+            self.changed.wait(changed, left);
+        };
+        self.waiters.fetch_sub(1, AcqRel);
+        holds
+    }
+
+    /// So many messages that were held for a retry have been taken back.
+    pub(in crate::hub) fn let_go(&self, held: usize) {
+        if held > 0 {
+            self.ready.let_go(held);
+            self.shared.recheck_drain();
+        }
+    }
+
+    /// Something has ended that somebody may wait for.
+    pub(in crate::hub) fn announce(&self) {
+        // Against *announce waiting, then look at the condition* in `wait_until`.
+        store_load_barrier();
+        if self.waiters.load(Relaxed) > 0 {
+            self.changed.fetch_add(1, AcqRel);
+            self.changed.wake(i32::MAX);
+        }
+    }
+}

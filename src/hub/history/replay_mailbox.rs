@@ -1,0 +1,376 @@
+//! A replay that a thread of the host takes messages of.
+
+use crate::error::{Error, Result};
+use crate::hub::core::Core;
+use crate::hub::history::asking::own_key;
+use crate::hub::history::log::{Log, Sleeper};
+use crate::hub::history::replay::{AGAIN, BATCH, Cursor};
+use crate::hub::history::replay_stats::ReplayStats;
+#[cfg(feature = "capi")]
+use crate::hub::keys::key::Key;
+use crate::hub::mailbox::counters::Counters;
+use crate::hub::mailbox::pull::check_key;
+use crate::hub::message::{Received, Stored};
+use crate::hub::supervise::burial::{Who, bury};
+use crate::hub::supervise::dead::{DeadReason, Origin, Unfit};
+use crate::hub::system::notice::lock;
+use crate::pool::contain;
+use crate::queue::Pollable;
+use crate::sync::{Condvar, Mutex, MutexGuard, store_load_barrier};
+use crate::sys::eventfd::EventFd;
+use core::fmt;
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A replay to whoever pulls. Any thread may pull; each message goes to one of them. Whoever has a loop of his own
+/// waits for [`descriptor`](Self::descriptor). Dropping it ends it.
+#[must_use = "dropping it ends the replay"]
+pub struct ReplayMailbox {
+    pub(in crate::hub) core: Arc<Core>,
+    pub(super) log: Arc<Log>,
+    pub(in crate::hub) cursor: Mutex<Cursor>,
+    pub(in crate::hub) pulling: Arc<Pulling>,
+}
+
+/// What the log, and the dead letters of a replay that is pulled, know of it.
+///
+/// No lock is taken under `state`. It is taken under those of logs, and under the cursor's.
+pub(in crate::hub) struct Pulling {
+    id: u64,
+    pattern: Arc<str>,
+    state: Mutex<Ledger>,
+    /// Pullers wait here.
+    changed: Condvar,
+    pollable: Pollable,
+}
+
+/// What became of a pulled replay's messages.
+#[derive(Default)]
+struct Ledger {
+    /// How often pullers were woken.
+    rung: u64,
+    ended: bool,
+    /// Dead letters that are delivered again before what is read.
+    again: VecDeque<Stored>,
+    /// Of the counters, `offered` is what was pulled and what waits to be pulled again.
+    counters: Counters,
+    /// Of the delivered, those that are about to become dead letters.
+    burying: u64,
+    lost: u64,
+    last: u64,
+}
+
+impl Pulling {
+    pub(in crate::hub) fn new(id: u64, pattern: &str) -> Self {
+        Self {
+            id,
+            pattern: pattern.into(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            pollable: Pollable::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, Ledger> {
+        lock(&self.state)
+    }
+
+    /// Takes dead letters that are to be delivered again.
+    fn take_again(&self, into: &mut Vec<Received>, most: usize) -> Result<()> {
+        let mut state = self.state();
+        if state.ended {
+            return Err(Error::Stale { what: "replay" });
+        }
+        let count = most.min(state.again.len());
+        state.counters.delivered += count as u64;
+        into.extend(state.again.drain(..count).map(|stored| Received { stored, lost_before: 0 }));
+        Ok(())
+    }
+
+    /// Counts what was read.
+    fn count(&self, read: &[Received]) {
+        let mut state = self.state();
+        state.counters.offered += read.len() as u64;
+        state.counters.delivered += read.len() as u64;
+        state.lost += read.iter().map(|received| received.lost_before).sum::<u64>();
+        state.last = read.last().map_or(state.last, |received| received.stored.sequence);
+    }
+}
+
+impl Sleeper for Pulling {
+    fn wake(self: Arc<Self>) {
+        self.state().rung += 1;
+        self.changed.notify_all();
+        // Against *set QUIET, then look at the queue* (`queue/pollable.rs`).
+        store_load_barrier();
+        self.pollable.pushed();
+    }
+}
+
+impl Pulling {
+    fn origin(self: &Arc<Self>) -> Origin {
+        let pulling = Arc::downgrade(self);
+        Origin::new(move |stored| match pulling.upgrade() {
+            Some(pulling) => pulling.redeliver(stored),
+            None => Err(Unfit::Orphaned),
+        })
+    }
+
+    fn redeliver(self: Arc<Self>, stored: &Stored) -> Result<(), Unfit> {
+        let mut state = self.state();
+        if state.ended {
+            return Err(Unfit::Orphaned);
+        }
+        if state.again.len() >= AGAIN {
+            return Err(Unfit::Refused);
+        }
+        state.again.push_back(stored.clone());
+        state.counters.offered += 1;
+        state.counters.redelivered += 1;
+        drop(state);
+        self.wake();
+        Ok(())
+    }
+}
+
+impl ReplayMailbox {
+    /// Appends the next messages, at most `most`, without waiting for one; says how many.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] when it has ended; [`Error::Forked`].
+    pub fn recv_batch(&self, into: &mut Vec<Received>, most: usize) -> Result<usize> {
+        Ok(self.take(into, most, None)?.0)
+    }
+
+    /// As [`recv_batch`](Self::recv_batch), and waits for the first message so long. 0: none came.
+    ///
+    /// # Errors
+    /// As there, also if it ends meanwhile; [`Error::ShutDown`] if the pool ends, and nothing came;
+    /// [`Error::WouldDeadlock`] on a thread of the pool.
+    pub fn recv_batch_timeout(
+        &self,
+        into: &mut Vec<Received>,
+        most: usize,
+        timeout: Duration,
+    ) -> Result<usize> {
+        if !self.core.shared.is_forked() && self.core.is_inside() {
+            return Err(Error::WouldDeadlock);
+        }
+        let deadline = Instant::now().checked_add(timeout);
+        let sleeper = self.sleeper();
+        loop {
+            let rung = self.pulling.state().rung;
+            let (count, sleeps) = self.take(into, most, Some(&sleeper))?;
+            if count > 0 || most == 0 {
+                return Ok(count);
+            }
+            if sleeps && !self.wait(rung, deadline)? {
+                return Ok(0);
+            }
+        }
+    }
+
+    /// Makes a message that was pulled a dead letter of this replay, as
+    /// [`Mailbox::bury`](crate::hub::Mailbox::bury) does. As long as the replay lasts,
+    /// [`Hub::redeliver`](crate::hub::Hub::redeliver) has it pulled again, before what is read next.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn bury(&self, message: &Stored, failure: Option<&str>, attempts: u32) -> Result<()> {
+        if self.core.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        check_key(self.pattern(), message.key.as_str())?;
+        let mut state = self.pulling.state();
+        if state.counters.delivered <= state.burying {
+            let allowed = "one that was taken from this mailbox and not buried before";
+            return Err(Error::invalid("the message", format!("{message:?}"), allowed));
+        }
+        state.burying += 1;
+        drop(state);
+        let reason = if attempts == 0 { DeadReason::Suspended } else { DeadReason::Failed };
+        let (id, pattern) = (self.id(), Arc::clone(&self.pulling.pattern));
+        let who = Who { kind: "replay", id, pattern, origin: self.pulling.origin() };
+        bury(&self.core, &who, message, reason, failure, attempts);
+        let mut state = self.pulling.state();
+        state.burying -= 1;
+        state.counters.delivered -= 1;
+        state.counters.dead += 1;
+        Ok(())
+    }
+
+    /// A key of messages that come here.
+    #[cfg(feature = "capi")]
+    pub(crate) fn key(&self, text: &str) -> Result<Key> {
+        check_key(self.pattern(), text)?;
+        Ok(self.core.keys.intern(text))
+    }
+
+    /// A descriptor that is readable while a message may wait, or when it has ended. Poll it, do not read it: a
+    /// receive that finds nothing makes it unreadable. It belongs to this value.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the process is out of descriptors; [`Error::Forked`].
+    pub fn descriptor(&self) -> Result<BorrowedFd<'_>> {
+        if self.core.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        let make = || EventFd::new().map_err(|error| Error::os("create an eventfd", error));
+        let pollable = &self.pulling.pollable;
+        Ok(pollable.demand(make, || self.is_worth_a_look())?.as_fd())
+    }
+
+    /// Its number, which no subscription and no other replay of the hub has or had.
+    pub fn id(&self) -> u64 {
+        self.pulling.id
+    }
+
+    /// What it replays.
+    pub fn pattern(&self) -> &str {
+        &self.pulling.pattern
+    }
+
+    /// Its counts. What was pulled counts as delivered until it is [buried](Self::bury); what is in the history
+    /// and was not pulled is not counted.
+    pub fn stats(&self) -> ReplayStats {
+        let state = self.pulling.state();
+        let Counters { offered, delivered, dead, discarded, redelivered, .. } = state.counters;
+        ReplayStats {
+            matched: offered,
+            delivered,
+            dead_lettered: dead,
+            discarded,
+            waiting: state.again.len() as u64,
+            lost: state.lost,
+            last: state.last,
+            redelivered,
+            ..ReplayStats::default()
+        }
+    }
+
+    /// Ends it: nothing can be pulled any more, and who waits hears of it. Any thread, any number of times.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn end(&self) -> Result<()> {
+        if self.core.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        let mut state = self.pulling.state();
+        state.ended = true;
+        state.counters.discarded += state.again.len() as u64;
+        let left = core::mem::take(&mut state.again);
+        drop(state);
+        let _panicked = contain(|| drop(left));
+        Sleeper::wake(Arc::clone(&self.pulling));
+        Ok(())
+    }
+
+    /// Until pullers were woken once more than so often, or for a while. False: the time is over.
+    #[cfg(not(loom))]
+    fn wait(&self, rung: u64, deadline: Option<Instant>) -> Result<bool> {
+        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        if left.is_some_and(|left| left.is_zero()) {
+            return Ok(false);
+        }
+        if self.core.shared.must_stop() {
+            return Err(Error::ShutDown);
+        }
+        let nap = left.map_or(crate::hub::naps::NAP, |left| left.min(crate::hub::naps::NAP));
+        let state = self.pulling.state();
+        let changed = &self.pulling.changed;
+        drop(changed.wait_timeout_while(state, nap, |state| state.rung == rung));
+        Ok(true)
+    }
+
+    /// Loom has no time.
+    #[cfg(loom)]
+    fn wait(&self, _: u64, _: Option<Instant>) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// Takes what there is: how many, and whether the log wakes `sleeper` when there is more.
+    fn take(
+        &self,
+        into: &mut Vec<Received>,
+        most: usize,
+        sleeper: Option<&Arc<dyn Sleeper>>,
+    ) -> Result<(usize, bool)> {
+        if self.core.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        let before = into.len();
+        self.pulling.take_again(into, most)?;
+        let again = into.len() - before;
+        // What comes again while this reads is found by the next: it has woken those who wait.
+        let sleeper = sleeper.filter(|_| again == 0);
+        let (read, sleeps) = self.read(into, most - again, sleeper);
+        if again + read < most {
+            self.pulling.pollable.found_nothing(|| self.is_worth_a_look());
+        }
+        Ok((again + read, sleeps))
+    }
+
+    fn read(
+        &self,
+        into: &mut Vec<Received>,
+        most: usize,
+        sleeper: Option<&Arc<dyn Sleeper>>,
+    ) -> (usize, bool) {
+        let mut cursor = lock(&self.cursor);
+        let before = into.len();
+        loop {
+            let count = into.len() - before;
+            let sleeper = sleeper.filter(|_| count == 0);
+            let batch = cursor.read(&self.log, (most - count).min(BATCH), sleeper);
+            let is_end = batch.records.is_empty() && batch.next >= self.log.next();
+            for (lost_before, mut stored) in batch.records {
+                own_key(&self.core, &mut stored);
+                into.push(Received { stored, lost_before });
+            }
+            let count = into.len() - before;
+            if is_end || batch.sleeps || count >= most {
+                // Under the cursor's lock, so that the last that is told is the greatest.
+                self.pulling.count(&into[before..]);
+                return (count, batch.sleeps);
+            }
+        }
+    }
+
+    /// Whether there may be something to pull, or it has ended; if not, the log wakes it for the next.
+    fn is_worth_a_look(&self) -> bool {
+        let state = self.pulling.state();
+        if state.ended || !state.again.is_empty() {
+            return true;
+        }
+        drop(state);
+        let cursor = lock(&self.cursor);
+        !self.log.sleeps(&cursor.query, cursor.next, &self.sleeper())
+    }
+
+    fn sleeper(&self) -> Arc<dyn Sleeper> {
+        Arc::<Pulling>::clone(&self.pulling)
+    }
+}
+
+impl Drop for ReplayMailbox {
+    fn drop(&mut self) {
+        // In a child made by fork it is the parent's.
+        if self.end().is_ok() {
+            let sleeper: Arc<dyn Sleeper> = Arc::<Pulling>::clone(&self.pulling);
+            self.log.forget(&sleeper);
+        }
+    }
+}
+
+impl fmt::Debug for ReplayMailbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReplayMailbox")
+            .field("id", &self.id())
+            .field("pattern", &self.pattern())
+            .finish_non_exhaustive()
+    }
+}

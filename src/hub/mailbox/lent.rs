@@ -1,0 +1,69 @@
+//! Messages that a handler is lent where they lie in a ring.
+
+use crate::hub::channel::segment::{InPlace, Taken};
+use crate::hub::mailbox::entry::Entry;
+use crate::hub::mailbox::progress::Progress;
+use crate::hub::message::Message;
+use crate::hub::supervise::failure_policy::FailurePolicy;
+use crate::pool::Shared;
+use crate::sync::atomic::Ordering::Release;
+
+/// What a handler is lent of what its run has taken from the ring: one message after the other. The next is asked
+/// for when the handler is done with the one before.
+pub(in crate::hub) struct Lent<'a> {
+    messages: InPlace<'a>,
+    progress: &'a Progress,
+    pub(in crate::hub) policy: Option<&'a FailurePolicy>,
+    shared: &'a Shared,
+    taken: &'a Taken,
+    /// What was lost before the first.
+    lost: u64,
+    /// How many have begun.
+    pub(in crate::hub) begun: u32,
+}
+
+impl<'a> Lent<'a> {
+    /// Of a subscription with this progress and failure policy, in this pool.
+    pub(in crate::hub) fn new(
+        (progress, policy): (&'a Progress, Option<&'a FailurePolicy>),
+        shared: &'a Shared,
+        taken: &'a Taken,
+        lost: u64,
+    ) -> Self {
+        Self { messages: taken.messages(), progress, policy, shared, taken, lost, begun: 0 }
+    }
+
+    fn lost_before(&self, index: u32) -> u64 {
+        if index == 0 { self.lost } else { 0 }
+    }
+
+    /// The one that was lent last, which the handler has failed at.
+    pub(in crate::hub) fn failed_at(&self) -> Entry {
+        let index = self.begun - 1;
+        let stored = self.taken.messages().nth(index as usize).expect("it was lent");
+        Entry::of_ring(stored, self.lost_before(index))
+    }
+}
+
+impl<'a> Iterator for Lent<'a> {
+    type Item = Message<'a>;
+
+    #[inline(always)] // It is what the loop of a handler's calls does.
+    fn next(&mut self) -> Option<Message<'a>> {
+        self.shared.end_if_forked();
+        if self.progress.is_closing() {
+            return None;
+        }
+        let stored = self.messages.next()?;
+        let index = self.begun;
+        self.begun += 1;
+        self.progress.start(self.taken.position + u64::from(index));
+        // Release: pairs with the Acquire in `SubscriptionStats::of`; what has begun does not wait.
+        self.progress.begun.store(self.begun, Release);
+        if let Some(policy) = self.policy {
+            policy.catch_up();
+            policy.measure(stored.time);
+        }
+        Some(Message { stored, lost_before: self.lost_before(index), attempt: 1 })
+    }
+}

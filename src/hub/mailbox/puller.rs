@@ -1,0 +1,69 @@
+//! Those who pull a mailbox: how they are told, and when one has pulled last.
+
+use crate::queue::Pollable;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::{AtomicU64, AtomicUsize};
+use crate::sync::{Condvar, MutexGuard, store_load_barrier};
+use crate::sys::clock;
+use core::time::Duration;
+use std::sync::PoisonError;
+
+/// What a subscription that is pulled has more than others.
+pub(in crate::hub) struct Puller {
+    pub(in crate::hub) pollable: Pollable,
+    /// Pullers wait here for messages.
+    arrived: Condvar,
+    /// How many do. Counted under the mailbox's lock, and looked at after a push under it: who has not seen
+    /// the message has been counted before.
+    sleepers: AtomicUsize,
+    /// When somebody pulled last.
+    pub(in crate::hub) pulled_at: AtomicU64,
+}
+
+impl Puller {
+    pub(in crate::hub) fn new() -> Self {
+        Self {
+            pollable: Pollable::new(),
+            arrived: Condvar::new(),
+            sleepers: AtomicUsize::new(0),
+            pulled_at: AtomicU64::new(clock::now()),
+        }
+    }
+
+    /// A message has come, or the mailbox has closed. Called without the mailbox's lock.
+    pub(in crate::hub) fn notify(&self) {
+        // Against *set QUIET, then look at the queue* (`queue/pollable.rs`).
+        store_load_barrier();
+        self.pollable.pushed();
+        // Relaxed: the lock that the push has held orders them. Nobody sleeps as a rule, and a call to the
+        // kernel costs more than the message.
+        if self.sleepers.load(Relaxed) > 0 {
+            self.arrived.notify_one();
+        }
+    }
+
+    /// Something is left behind what was taken, and a notice may have met one of several who sleep.
+    pub(in crate::hub) fn notify_next(&self) {
+        // Relaxed: whoever counts itself after this looks for itself.
+        if self.sleepers.load(Relaxed) > 0 {
+            self.arrived.notify_one();
+        }
+    }
+
+    /// Sleeps until it is notified, or for so long.
+    pub(in crate::hub) fn sleep<'a, T>(
+        &self,
+        mail: MutexGuard<'a, T>,
+        nap: Duration,
+    ) -> MutexGuard<'a, T> {
+        self.sleepers.fetch_add(1, Relaxed);
+        let mail = self.arrived.wait_timeout(mail, nap).unwrap_or_else(PoisonError::into_inner).0;
+        self.sleepers.fetch_sub(1, Relaxed);
+        mail
+    }
+
+    pub(in crate::hub) fn notify_end(&self) {
+        self.notify();
+        self.arrived.notify_all();
+    }
+}
