@@ -2066,9 +2066,14 @@ public:
     /// From a file of settings (JSON or YAML, by its name; empty: none), over which variables
     /// PACELINE_… win if `environment`. Code::Invalid tells all that is wrong in them.
     static Result<Pool> from_settings(const std::string &path, bool environment) {
+        pace_pool_config_t config{};
+        (void)pace_pool_config_init(&config, sizeof config);
         pace_pool_t *pool = nullptr;
-        const pace_status_t status =
-            pace_pool_new_configured(path.empty() ? nullptr : path.c_str(), environment, &pool);
+        pace_status_t status =
+            pace_pool_config_load(&config, path.empty() ? nullptr : path.c_str(), environment);
+        if (status == PACE_OK) {
+            status = pace_pool_new(&config, &pool);
+        }
         if (status != PACE_OK) {
             return Error::last(status);
         }

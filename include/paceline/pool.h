@@ -174,17 +174,19 @@ pace_status_t pace_pool_new(const pace_pool_config_t *config,
                             pace_pool_t **pool);
 
 /**
- * Builds a pool as pace_pool_new() does, from a file of settings: JSON if its name ends in .json, YAML if
- * in .yaml or .yml. `path` may be NULL. With `environment`, variables PACELINE_… win over the file.
+ * Changes a configuration to what the section `pool` of a file of settings says: JSON if its name ends in .json,
+ * YAML if in .yaml or .yml. `path` may be NULL. With `environment`, variables PACELINE_POOL_… win over the file. What
+ * neither says stays as it is; what is changed after this call wins over both. The texts, `pin` and `name`, are this
+ * thread's, and lent until its next call of this function.
  *
  * PACE_EINVAL: pace_last_error() tells all that is wrong, each with file or variable, key, value and what
- * is allowed. Otherwise as pace_pool_new().
+ * is allowed; the configuration is as it was. PACE_EVERSION: pace_pool_config_init() was not called.
  *
  * Threads: any. In handlers: yes; it reads a file.
  */
-pace_status_t pace_pool_new_configured(const char *path,
-                                       bool environment,
-                                       pace_pool_t **pool);
+pace_status_t pace_pool_config_load(pace_pool_config_t *config,
+                                    const char *path,
+                                    bool environment);
 
 /**
  * Lets only the first `threads` of the ordinary threads work; the others finish what they are at, and

@@ -533,7 +533,7 @@ unsafe fn open<'a>(log: *const pace_log_t) -> Result<&'a pace_log_t> {
     if log.fork.is_child() { Err(FORKED) } else { Ok(log) }
 }
 
-type Kept = std::thread::LocalKey<RefCell<CString>>;
+pub(super) type Kept = std::thread::LocalKey<RefCell<CString>>;
 
 thread_local! {
     /// The texts of the configuration that was loaded last, on this thread.
@@ -543,7 +543,8 @@ thread_local! {
     static ERROR: RefCell<CString> = RefCell::default();
 }
 
-fn keep(place: &'static Kept, text: &str) -> *const c_char {
+/// Puts a text where this thread keeps it until another takes its place.
+pub(super) fn keep(place: &'static Kept, text: &str) -> *const c_char {
     let kept = place.try_with(|place| {
         place.replace(as_c(text));
         place.borrow().as_ptr()

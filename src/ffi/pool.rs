@@ -3,7 +3,7 @@
 
 use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, nanos};
 use super::callback::{pace_drop_fn, pace_slow_fn, pace_thread_fn};
-use super::log::{log_of, pace_log_t};
+use super::log::{keep, log_of, pace_log_t};
 use super::owner::{Owner, Registration, pair};
 use super::registry::Registry;
 use super::settings::layers;
@@ -11,9 +11,11 @@ use super::sized::{self, Room};
 use super::status::*;
 use super::values::{PACE_DEFAULT, PACE_FOREVER};
 use crate::{Builder, Lane, Pool, Promotion, SourceKind, Strand, Task};
+use core::cell::RefCell;
 use core::ffi::{c_char, c_void};
 use core::mem::offset_of;
 use core::ptr;
+use std::ffi::CString;
 use std::sync::Arc;
 
 /// Wait at Linux epoll: descriptors, timers, tasks, rings. The default.
@@ -171,27 +173,68 @@ pub unsafe extern "C" fn pace_pool_new(
     })
 }
 
-/// Builds a pool as pace_pool_new() does, from a file of settings: JSON if its name ends in .json, YAML if
-/// in .yaml or .yml. `path` may be NULL. With `environment`, variables PACELINE_… win over the file.
+/// Changes a configuration to what the section `pool` of a file of settings says: JSON if its name ends in .json,
+/// YAML if in .yaml or .yml. `path` may be NULL. With `environment`, variables PACELINE_POOL_… win over the file. What
+/// neither says stays as it is; what is changed after this call wins over both. The texts, `pin` and `name`, are this
+/// thread's, and lent until its next call of this function.
 ///
 /// PACE_EINVAL: pace_last_error() tells all that is wrong, each with file or variable, key, value and what
-/// is allowed. Otherwise as pace_pool_new().
+/// is allowed; the configuration is as it was. PACE_EVERSION: pace_pool_config_init() was not called.
 ///
 /// Threads: any. In handlers: yes; it reads a file.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_pool_new_configured(
+pub unsafe extern "C" fn pace_pool_config_load(
+    config: *mut pace_pool_config_t,
     path: *const c_char,
     environment: bool,
-    pool: *mut *mut pace_pool_t,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
-        let pool = unsafe { Out::new(pool, "pool") }?;
+        let mut changed = unsafe { sized::read(config, "config") }?;
         // SAFETY: as the header demands.
-        let built = unsafe { layers(path, environment) }?.pool_builder().build()?;
-        pool.set(Box::into_raw(Box::new(own(built, DEFAULTS.max_handles as usize))));
-        Ok(())
+        let pool = unsafe { layers(path, environment) }?.pool;
+        change(&mut changed.threads, pool.threads);
+        change(&mut changed.max_joined, pool.max_joined);
+        change(&mut changed.leaders, pool.leaders);
+        change(&mut changed.lane_capacity, pool.lane_capacity);
+        change(&mut changed.strand_capacity, pool.strand_capacity);
+        change(&mut changed.max_handles, pool.max_handles);
+        change(&mut changed.stack_size, pool.stack_size);
+        changed.source = pool.source.map_or(changed.source, |source| match source {
+            SourceKind::Ring => PACE_SOURCE_RING,
+            // A script cannot be said in settings.
+            SourceKind::Epoll | SourceKind::Scripted(_) => PACE_SOURCE_EPOLL,
+        });
+        changed.promotion = pool.promotion.map_or(changed.promotion, |promotion| match promotion {
+            Promotion::Deferred => PACE_PROMOTION_DEFERRED,
+            Promotion::Eager => PACE_PROMOTION_EAGER,
+        });
+        change(&mut changed.watch_period_ns, pool.watch_period.map(|time| time.as_nanos()));
+        change(&mut changed.spin_ns, pool.spin.map(|time| time.as_nanos()));
+        changed.pin_strict = pool.pin_strict.unwrap_or(changed.pin_strict);
+        if let Some(pin) = pool.pin {
+            changed.pin = keep(&PIN, &pin.to_string());
+        }
+        if let Some(name) = pool.name {
+            changed.name = keep(&NAME, &name);
+        }
+        let size = changed.struct_size as usize;
+        // SAFETY: as the header demands.
+        unsafe { sized::init(config, size, changed, "config") }
     })
+}
+
+thread_local! {
+    /// The texts of the configuration that was loaded last, on this thread.
+    static PIN: RefCell<CString> = RefCell::default();
+    static NAME: RefCell<CString> = RefCell::default();
+}
+
+/// Settings are in the range of their fields.
+fn change<T: TryFrom<N>, N>(field: &mut T, setting: Option<N>) {
+    if let Some(value) = setting.and_then(|value| T::try_from(value).ok()) {
+        *field = value;
+    }
 }
 
 /// Lets only the first `threads` of the ordinary threads work; the others finish what they are at, and

@@ -993,6 +993,12 @@ static pace_status_t do_log_new(things_t *t) {
     if (status == PACE_OK) pace_log_free(log);
     return status;
 }
+static pace_status_t do_pool_config_load(things_t *t) {
+    pace_pool_config_t config;
+    (void)t;
+    OK(pace_pool_config_init(&config, sizeof config));
+    return pace_pool_config_load(&config, NULL, true);
+}
 static pace_status_t do_log_config_load(things_t *t) {
     pace_log_config_t config;
     (void)t;
@@ -1458,6 +1464,7 @@ static const row_t table[] = {
     {"task_fd_pollable", do_task_fd_pollable, IS_OK, IS_OK, IS_OK, 'f'},
     {"task_fd_take", do_task_fd_take, IS_OK, IS_OK, IS_OK, 'f'},
     {"log_new", do_log_new, IS_OK | B(PACE_EOS), IS_OK, IS_OK, '-'},
+    {"pool_config_load", do_pool_config_load, IS_OK, IS_OK, IS_OK, '-'},
     {"log_config_load", do_log_config_load, IS_OK, IS_OK, IS_OK, '-'},
     {"log_flush", do_log_flush, IS_OK, IS_OK, IS_OK, 'L'},
     {"log_set_levels", do_log_set_levels, IS_OK, IS_OK, IS_OK, 'L'},
@@ -1901,7 +1908,7 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_attempt_fail(NULL, "x"));
     SAYS(PACE_EINVAL, pace_attempt_permanent(NULL));
     SAYS(PACE_EINVAL, pace_attempt_retry_after(NULL, 1));
-    SAYS(PACE_EINVAL, pace_pool_new_configured(NULL, false, NULL));
+    SAYS(PACE_EINVAL, pace_pool_config_load(NULL, NULL, false));
     pace_text_t text;
     SAYS(PACE_EINVAL, pace_request_method(NULL, &text));
     SAYS(PACE_EINVAL, pace_request_target(NULL, &text));

@@ -1815,25 +1815,45 @@ static void from_a_file(void) {
     FILE *file = fopen(path, "w");
     CHECK(file != NULL && fputs("{\"pool\": {\"threads\": 2, \"max_joined\": 1}}", file) >= 0);
     CHECK(fclose(file) == 0);
-    OK(pace_pool_new_configured(path, false, &pool));
+    pace_pool_config_t own;
+    OK(pace_pool_config_init(&own, sizeof own));
+    OK(pace_pool_config_load(&own, path, false));
+    CHECK(own.spin_ns == 0 && own.name == NULL && own.leaders == PACE_DEFAULT);
+    OK(pace_pool_new(&own, &pool));
     stats.struct_size = sizeof stats;
     OK(pace_pool_stats(pool, &stats));
     CHECK(stats.threads == 3);
     finish(pool);
     setenv("PACELINE_POOL_THREADS", "1", 1);
-    OK(pace_pool_new_configured(path, true, &pool));
+    OK(pace_pool_config_load(&own, path, true));
+    OK(pace_pool_new(&own, &pool));
     OK(pace_pool_stats(pool, &stats));
     CHECK(stats.threads == 2);
     finish(pool);
     unsetenv("PACELINE_POOL_THREADS");
-    file = fopen(path, "w");
-    CHECK(file != NULL && fputs("{\"pool\": {\"threads\": -3, \"pinn\": 1}}", file) >= 0);
-    CHECK(fclose(file) == 0);
-    SAYS(PACE_EINVAL, pace_pool_new_configured(path, false, &pool));
+    write_file(
+        path,
+        "{\"pool\": {\"leaders\": 2, \"source\": \"ring\", \"promotion\": \"eager\","
+        " \"watch_period\": \"1ms\", \"spin\": \"5us\", \"lane_capacity\": 16, \"strand_capacity\": 32,"
+        " \"max_handles\": 64, \"stack_size\": \"128 KiB\", \"pin\": \"0,2-3\", \"pin_strict\": true,"
+        " \"name\": \"own\"}}");
+    OK(pace_pool_config_load(&own, path, false));
+    CHECK(own.threads == 1 && own.leaders == 2 && own.source == PACE_SOURCE_RING);
+    CHECK(own.promotion == PACE_PROMOTION_EAGER && own.watch_period_ns == 1000000 &&
+          own.spin_ns == 5000);
+    CHECK(own.lane_capacity == 16 && own.strand_capacity == 32 && own.max_handles == 64);
+    CHECK(own.stack_size == 128 << 10 && own.pin_strict);
+    CHECK(strcmp(own.pin, "0,2-3") == 0 && strcmp(own.name, "own") == 0);
+    own.struct_size = 3;
+    SAYS(PACE_EVERSION, pace_pool_config_load(&own, path, false));
+    OK(pace_pool_config_init(&own, sizeof own));
+    write_file(path, "{\"pool\": {\"threads\": -3, \"pinn\": 1}}");
+    SAYS(PACE_EINVAL, pace_pool_config_load(&own, path, false));
     TELLS("pool.threads");
     TELLS("pool.pinn");
+    CHECK(own.threads == PACE_DEFAULT);
     unlink(path);
-    SAYS(PACE_EINVAL, pace_pool_new_configured(path, false, &pool));
+    SAYS(PACE_EINVAL, pace_pool_config_load(&own, path, false));
     TELLS(path);
 
     /* Of worker pools: what code says last wins over the environment, that over the file. */

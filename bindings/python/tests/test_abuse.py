@@ -19,7 +19,7 @@ import paceline
 import paceline._mailbox
 from paceline import Flow
 from paceline._library import lib
-from paceline._native import NativePool, Puller
+from paceline._native import NativePool, Puller, pool_config
 from support import Case
 
 CALLS = int(os.environ.get("PACELINE_ABUSE", "20000"))
@@ -291,7 +291,7 @@ class Abuse(Case):
 
     def test_threads_that_end_with_events_held(self) -> None:
         """Natively pulled, not completed, and the thread is gone: the event comes to the next."""
-        native = NativePool(4, "held")
+        native = NativePool(4, pool_config())
         ours, theirs = socket.socketpair()
         self.addCleanup(ours.close)
         self.addCleanup(theirs.close)
@@ -307,7 +307,7 @@ class Abuse(Case):
 
     def test_stale_numbers(self) -> None:
         """Ids that were, never were, or belong to something else: an error, each time."""
-        native = NativePool(1, "stale")
+        native = NativePool(1, pool_config())
         ticks = native.every(1_000_000_000, 1)
         self.assertEqual(lib.pace_handle_deregister(native.pointer, ticks), 0)
         numbers = [0, 1, ticks, ticks + (1 << 32), (1 << 64) - 1]

@@ -164,11 +164,18 @@ class Table(Case):
     def pools(self) -> Iterator[Row]:
         pool = self.pool
         settings: dict[str, Any] = {"threads": 0}
-        yield row("Pool", Pool, settings, threads="none number", name="text", max_handles="none number")
-        yield row("Pool", Pool, settings, max_joined="number", on_unhandled="none function", log="none")
-        yield row("Pool", Pool, settings, pin="text list", source="text", promotion="text", spin=TIME)
+        yield row(
+            "Pool", Pool, settings, threads="none number", name="none text", max_handles="none number"
+        )
+        yield row(
+            "Pool", Pool, settings, max_joined="none number", on_unhandled="none function", log="none"
+        )
+        yield row(
+            "Pool", Pool, settings, pin="none text list", source="none text", promotion="none text"
+        )
         hooks = {"on_thread_start": "none function", "on_thread_end": "none function"}
-        yield row("Pool", Pool, settings, watch_period=MAYBE_TIME, **hooks)
+        yield row("Pool", Pool, settings, watch_period=MAYBE_TIME, spin=MAYBE_TIME, **hooks)
+        yield row("Pool", Pool, settings, settings="none text bytes")
         yield row("Pool.set_active", pool.set_active, {}, threads="number")
         names = {"fn": abs}
         for where, way in (("Pool", pool), ("LaneRef", pool.lane(1)), ("Strand", pool.strand())):

@@ -777,6 +777,19 @@ def around(stage: Stage, place: str) -> Call:
     return call
 
 
+@drives("Pool.__init__:settings")
+def read_from(stage: Stage, _: str) -> Call:
+    path = stage.folder() / "settings.yaml"
+    path.write_text("pool:\n  threads: 1\n")
+
+    def call(act: Act) -> None:
+        pool = comes_out(act, lambda: Pool(settings=Path(act, str(path))))
+        if pool is not None:
+            pool.shutdown()
+
+    return call
+
+
 @drives("WorkerPool.__init__:middleware", "WorkerPool.__init__:settings")
 def worker_pools(stage: Stage, place: str) -> Call:
     pool = stage.pool()

@@ -41,11 +41,13 @@ from concurrent.futures._base import LOGGER
 from concurrent.futures.thread import BrokenThreadPool
 from typing import Any, Optional, Protocol
 
+from . import _layout as layout
 from . import _lifetime
+from ._arguments import text
 from ._contain import interrupts, report, traceback_of, without_frame
 from ._errors import Error, ForkedError
 from ._future import RUNS
-from ._native import WAKE, NativePool, Pulled, Puller
+from ._native import WAKE, NativePool, Pulled, Puller, pool_config
 
 #: Columns of a thread's books.
 STARTED, COMPLETED, FAILED, CANCELLED = range(4)
@@ -333,7 +335,11 @@ class Crew:
                 return False
             if self._native is None:
                 # One more than the threads: a host that joins for a while.
-                native = NativePool(self.most + 1, self._name, events=False)
+                config = pool_config()
+                config.name = text("name", self._name)
+                # Without descriptors and timers a thread without work sleeps on a futex.
+                config.source = layout.SOURCE_RING
+                native = NativePool(self.most + 1, config)
                 self._native = self._native or native
             number: list[int] = []
             thread = threading.Thread(target=self._serve, args=(number,))

@@ -137,6 +137,7 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
     "pace_last_error": (c_char_p, []),
     "pace_last_os_error": (c_int32, []),
     "pace_pool_config_init": (_STATUS, [c_void_p, c_size_t]),
+    "pace_pool_config_load": (_STATUS, [c_void_p, c_char_p, c_bool]),
     "pace_pool_new": (_STATUS, [c_void_p, POINTER(_POOL)]),
     "pace_pool_shutdown": (_STATUS, [_POOL, c_uint64, c_void_p]),
     "pace_pool_free": (None, [_POOL]),

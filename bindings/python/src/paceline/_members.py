@@ -230,32 +230,18 @@ class Members(Crew):
         threads: int,
         name: str,
         unhandled: Unhandled | None,
-        max_handles: int | None,
         guests: int,
-        log: ctypes.c_void_p | None = None,
-        *,
-        source: int = layout.SOURCE_EPOLL,
-        eager: bool = False,
-        spin: int = 0,
-        watch_period: int | None = None,
+        config: layout.PoolConfig,
         cpus: Sequence[int] = (),
         on_start: Hook | None = None,
         on_end: Hook | None = None,
+        patience: int | None = None,
     ) -> None:
-        native = NativePool(
-            threads + guests,
-            name,
-            events=source == layout.SOURCE_EPOLL,
-            max_handles=max_handles,
-            log=log,
-            eager=eager,
-            spin=spin,
-            watch_period=watch_period,
-        )
         #: Others take over what waits behind each handler before it is called.
-        self.eager = eager
+        self.eager = config.promotion == layout.PROMOTION_EAGER
+        native = NativePool(threads + guests, config)
         #: How long a handler may run before others take over what waits behind it. Nanoseconds.
-        self.patience = _PATIENCE_NS if watch_period is None else watch_period
+        self.patience = _PATIENCE_NS if patience is None else patience
         self._cpus = cpus
         self._on_start, self._on_end = on_start, on_end
         #: What has become of each thread's pinning: None, or why it has failed.
@@ -524,17 +510,20 @@ class Members(Crew):
         over = self.closed is not None and not self.draining
         if over and not self.tasks:
             return False
+        own = member.own
+        if own is not None:
+            # Before the look at who is active: see `sort`.
+            own.begins_to_wait("waiting")
         self.asleep.append(None)
-        if self.tasks or over or self._is_too_many(member.own):
+        if self.tasks or over or self._is_too_many(own):
             try:
                 self.asleep.pop()
+                if own is not None:
+                    own.has_waited()
                 return True
             except IndexError:
                 pass
         watches = self._takes_watch(member)
-        own = member.own
-        if own is not None:
-            own.begins_to_wait("waiting")
         events = member.puller.pull(min(longest, self.patience) if watches else longest)
         if own is not None:
             own.has_waited()
@@ -558,6 +547,9 @@ class Members(Crew):
             self.calling = False
         if tokens != announced:
             self._settle(tokens - announced)
+        if tokens and self.active < self.most and self._has_too_many():
+            # It was one's of those, which sleeps still.
+            self.call_all()
         if len(member.surplus) > 1 and not self.watching and self.asleep and not self.calling:
             self.call()
 
@@ -572,7 +564,7 @@ class Members(Crew):
                 self.unclaimed.pop()
             except IndexError:
                 self.asleep.append(None)
-                if self.closed is not None and not self.draining or self._has_too_many():
+                if self.closed is not None and not self.draining:
                     self.call_all()
         for _ in range(-surplus):
             try:
@@ -581,8 +573,9 @@ class Members(Crew):
                 self.unclaimed.append(None)
 
     def _has_too_many(self) -> bool:
-        """Whether threads that are to be set aside may sleep."""
-        return any(self._is_too_many(each.own) for each in self.members)
+        """Whether threads that are to be set aside sleep beside work."""
+        owns = (each.own for each in self.members)
+        return any(own is not None and own.state == "waiting" and self._is_too_many(own) for own in owns)
 
     def _takes_watch(self, member: Member) -> bool:
         """Becomes the watch if somebody has a surplus and there is no watch (invariant 2)."""

@@ -14,7 +14,6 @@ from collections.abc import Callable
 
 from . import _layout as layout
 from . import _lifetime
-from ._arguments import text
 from ._library import check, error, lib, quick
 
 #: The token that only wakes a thread, to look at what lies on Python's side.
@@ -51,39 +50,23 @@ class Native:
             self._free(own)
 
 
+def pool_config() -> layout.PoolConfig:
+    """The defaults of a pool."""
+    config = layout.PoolConfig()
+    check(quick.pace_pool_config_init(ctypes.byref(config), ctypes.sizeof(config)))
+    return config
+
+
 class NativePool:
     """The C pool. Any thread, except where noted."""
 
-    def __init__(
-        self,
-        hosts: int,
-        name: str,
-        *,
-        events: bool = True,
-        max_handles: int | None = None,
-        log: ctypes.c_void_p | None = None,
-        eager: bool = False,
-        spin: int = 0,
-        watch_period: int | None = None,
-    ) -> None:
-        config = layout.PoolConfig()
-        check(quick.pace_pool_config_init(ctypes.byref(config), ctypes.sizeof(config)))
+    def __init__(self, hosts: int, config: layout.PoolConfig) -> None:
         # More hosts than that sleep beside a pool that has a thread.
         config.threads = 0 if hosts <= _MOST_HOSTS else 1
         config.max_joined = min(hosts, _MOST_HOSTS)
         config.leaders = 1
-        # Without descriptors and timers a thread without work sleeps on a futex.
-        config.source = layout.SOURCE_EPOLL if events else layout.SOURCE_RING
+        # Threads of the package pin themselves.
         config.pin = b"none"
-        config.name = text("name", name)
-        if max_handles is not None:
-            config.max_handles = max_handles
-        if log is not None:
-            config.log = log
-        config.promotion = layout.PROMOTION_EAGER if eager else layout.PROMOTION_DEFERRED
-        config.spin_ns = spin
-        if watch_period is not None:
-            config.watch_period_ns = watch_period
         pointer = ctypes.c_void_p()
         check(lib.pace_pool_new(ctypes.byref(config), ctypes.byref(pointer)))
         self.pointer = pointer

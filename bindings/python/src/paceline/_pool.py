@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 import weakref
@@ -20,10 +21,8 @@ from ._arguments import (
     instance,
     nanos,
     number,
-    one_of,
     patience,
     plain,
-    seconds,
     some_plain,
     within,
     wrong,
@@ -33,10 +32,10 @@ from ._crew import STARTED, Posted, Task, Unhandled
 from ._errors import ForkedError, InvalidError, OsError
 from ._future import Future, new_batch
 from ._library import check, nanoseconds, quick
-from ._lifetime import usable_cpus
 from ._log import Log
 from ._members import Entry, Hook, Members, OwnThread, current
-from ._placement import Pin, planned
+from ._placement import Pin
+from ._pool_options import Options
 from ._sources import Lane, Lanes
 from ._tasks import LaneRef, Strand
 
@@ -175,9 +174,6 @@ class Report:
     connections: int = 0
 
 
-_SOURCES = {"epoll": layout.SOURCE_EPOLL, "ring": layout.SOURCE_RING}
-_PROMOTIONS = {"deferred": layout.PROMOTION_DEFERRED, "eager": layout.PROMOTION_EAGER}
-
 _ROLES = ("away", "follower", "watch", "leader", "processing", "task")
 
 
@@ -282,6 +278,13 @@ class Pool:
     ``watch_period``: how long a handler may run, in seconds, 0.00001 to 1, before others take over what waits behind
     it; by default 0.002.
 
+    ``settings`` is a file, JSON or YAML by its name, whose section ``pool`` says what is not given here, and
+    ``environment`` lets variables PACELINE_POOL_… win over it. InvalidError tells all that is wrong in them; the settings
+    leaders (but 1), lane_capacity, strand_capacity and stack_size are, for a pool of Python's threads.
+
+    ``name`` ("paceline") is what threads are called by, with their numbers; ``max_joined`` (4; 1 to 16) how many
+    threads may be in ``join`` at once; ``max_handles`` (4,194,304) how many handles and timers there may be.
+
     Unlike in the other languages there is one handle set, which one thread at a time waits at; and tasks wait in
     Python, in lanes that have no bound, no reserved threads and no ageing. Turns keep lanes from starving.
 
@@ -294,53 +297,55 @@ class Pool:
         self,
         threads: int | None = None,
         *,
-        name: str = "paceline",
+        name: str | None = None,
         max_handles: int | None = None,
-        max_joined: int = 4,
+        max_joined: int | None = None,
         on_unhandled: Unhandled | None = None,
         log: Log | None = None,
-        pin: Pin = "none",
-        pin_strict: bool = False,
-        source: str = "epoll",
-        promotion: str = "deferred",
-        spin: float = 0.0,
+        pin: Pin | None = None,
+        pin_strict: bool | None = None,
+        source: str | None = None,
+        promotion: str | None = None,
+        spin: float | None = None,
         watch_period: float | None = None,
         on_thread_start: Hook | None = None,
         on_thread_end: Hook | None = None,
+        settings: str | os.PathLike[str] | None = None,
+        environment: bool = False,
     ) -> None:
-        if threads is None:
-            threads = min(4, usable_cpus())
-        threads = within("threads", threads, 0, 1000)
-        max_joined = within("max_joined", max_joined, 1, 16)
-        if max_handles is not None:
-            max_handles = number("max_handles", max_handles)
         for hook, function_of_it in (
             ("on_unhandled", on_unhandled),
             ("on_thread_start", on_thread_start),
             ("on_thread_end", on_thread_end),
         ):
             some_plain(hook, function_of_it)
-        if watch_period is not None:
-            watch_period = seconds("watch_period", watch_period, 1e-5, 1)
-        if log is not None:
-            instance("log", log, Log)
-        #: It tells as long as there are pools that have it.
-        self._log = log
-        native_log = None if log is None else log.native.pointer
-        self._crew = crew = Members(
+        options = Options(settings, environment)
+        cpus = options.take(
             threads,
             name,
-            on_unhandled,
             max_handles,
             max_joined,
-            native_log,
-            source=one_of("source", source, _SOURCES),
-            eager=bool(one_of("promotion", promotion, _PROMOTIONS)),
-            spin=int(seconds("spin", spin, 0, 0.1) * 1e9),
-            watch_period=None if watch_period is None else int(watch_period * 1e9),
-            cpus=planned(pin),
-            on_start=on_thread_start,
-            on_end=on_thread_end,
+            pin,
+            pin_strict,
+            source,
+            promotion,
+            spin,
+            watch_period,
+        )
+        if log is not None:
+            options.config.log = instance("log", log, Log).native.pointer
+        #: It tells as long as there are pools that have it.
+        self._log = log
+        self._crew = crew = Members(
+            options.threads,
+            options.name,
+            on_unhandled,
+            options.max_joined,
+            options.config,
+            cpus,
+            on_thread_start,
+            on_thread_end,
+            options.patience,
         )
         if crew.closed is not None:
             raise crew.refusal()
@@ -350,7 +355,7 @@ class Pool:
         crew.announce_host()
         while crew.missing:
             crew.spawn()
-        if pin_strict:
+        if options.pin_strict:
             try:
                 crew.check_pinned()
             except OsError:
