@@ -4,7 +4,7 @@
  * This file is generated from src/ffi/overview.h. It includes a header for each topic, of which each may be
  * included alone: paceline/pool.h is enough for the program below.
  *
- * A whole program, which prints "the task says 42", "hello" and "the books balance":
+ * A whole program, which prints "the task says 42", "hello" and "the counters balance":
  *
  *     #include <paceline/pool.h>
  *     #include <stdio.h>
@@ -52,7 +52,7 @@
  *
  *         pace_pool_shutdown(pool, PACE_FOREVER, NULL);   // runs what was accepted
  *         pace_pool_audit(pool, &audit);
- *         puts(audit.in_flight == 0 && audit.balances ? "the books balance" : "they do not");
+ *         puts(audit.in_flight == 0 && audit.balances ? "the counters balance" : "they do not");
  *         pace_pool_free(pool);
  *         return 0;
  *     }

@@ -48,6 +48,8 @@ const MOST_LINES: usize = 700;
 
 /// Words of our own that the field's have replaced.
 const REPLACED: &[(&str, &str)] = &[
+    ("books", "counters"),
+    ("seat", "thread number"),
     ("crew", "members"),
     ("purse", "reference cache"),
     ("estate", "arena"),

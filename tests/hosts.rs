@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 const TURN: Duration = Duration::from_millis(2);
 
 /// A pool that only hosts drive.
-fn hosted(seats: usize) -> Pool {
-    Pool::builder().threads(0).max_joined(seats).build().unwrap()
+fn hosted(places: usize) -> Pool {
+    Pool::builder().threads(0).max_joined(places).build().unwrap()
 }
 
 /// Tasks of all lanes, a strand, timers and a descriptor: `amount` of each counts once.
@@ -147,7 +147,7 @@ fn hosts_that_come_and_go_lose_nothing() {
 }
 
 #[test]
-fn there_are_as_many_seats_as_were_asked_for() {
+fn there_are_as_many_places_as_were_asked_for() {
     let _guard = hang_guard();
     let pool = Pool::builder().threads(1).max_joined(2).build().unwrap();
     let gate = Gate::new();
@@ -163,7 +163,7 @@ fn there_are_as_many_seats_as_were_asked_for() {
         // The pool's thread and both hosts are inside a handler.
         gate.until_entered(3);
         let refused = pool.join(TURN).unwrap_err();
-        assert_eq!(refused.to_string(), "all 2 seats for host threads are in use");
+        assert_eq!(refused.to_string(), "all 2 places for host threads are in use");
         gate.open();
     });
     pool.join(TURN).unwrap();

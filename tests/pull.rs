@@ -12,8 +12,8 @@ use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(30);
 
-fn hosted(seats: usize) -> Pool {
-    Pool::builder().threads(0).max_joined(seats).build().unwrap()
+fn hosted(places: usize) -> Pool {
+    Pool::builder().threads(0).max_joined(places).build().unwrap()
 }
 
 /// Both kinds of pools: the host's threads are its members, or sleep beside its own threads.

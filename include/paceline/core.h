@@ -32,7 +32,7 @@ extern "C" {
 #define PACE_EINVAL (-1)
 
 /**
- * Something bounded is full: a lane, a strand, a ring, a queue, the table of handles, the seats for
+ * Something bounded is full: a lane, a strand, a ring, a queue, the table of handles, the places for
  * host threads, a connection's output, a server's requests in work.
  */
 #define PACE_EFULL (-2)
@@ -288,7 +288,7 @@ typedef void (*pace_drop_fn)(void *user_data);
 /**
  * A task, or what a one-shot timer runs. *outcome is PACE_EFAILED beforehand; set it to 0 for
  * success, or to a number of your own, which pace_task_wait() hands over. Whatever is not 0 counts
- * as failed in the books.
+ * as failed in the counters.
  */
 typedef void (*pace_task_fn)(void *user_data, int32_t *outcome);
 

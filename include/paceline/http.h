@@ -769,7 +769,7 @@ typedef struct pace_http_end_t {
 typedef void (*pace_http_end_fn)(void *user_data, const pace_http_end_t *end);
 
 /**
- * The books of an HTTP server: begun = answered + refused + aborted + in work. The counts add up
+ * The counters of an HTTP server: begun = answered + refused + aborted + in work. The counts add up
  * exactly while no request is being handled. Set struct_size to sizeof the struct before the call.
  */
 typedef struct pace_http_stats_t {
@@ -1039,7 +1039,7 @@ pace_status_t pace_http_server(pace_http_t *http,
                                pace_server_t **server);
 
 /**
- * The books.
+ * What it has counted; the counters add up at rest.
  *
  * PACE_EINVAL before the start; PACE_EVERSION: struct_size was not set.
  *

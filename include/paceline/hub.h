@@ -279,7 +279,7 @@ typedef struct pace_receipt_t {
 } pace_receipt_t;
 
 /**
- * The books of a hub. Set struct_size to sizeof the struct before the call. They balance, exactly,
+ * The counters of a hub. Set struct_size to sizeof the struct before the call. They balance, exactly,
  * whenever nothing is under way:
  *
  * matched = delivered + failed + dead_lettered + dropped + rejected + discarded + waiting + running
@@ -453,14 +453,15 @@ pace_status_t pace_key_publish_batch(const pace_key_t *key,
                                      pace_receipt_t *receipt);
 
 /**
- * Adds up all books. Exact only while nothing is published and no handler runs; takes time with the
+ * Adds up all counters. Exact only while nothing is published and no handler runs; takes time with the
  * number of keys and subscriptions.
  *
  * PACE_EVERSION.
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_hub_audit(pace_hub_t *hub, pace_hub_audit_t *audit);
+pace_status_t pace_hub_audit(pace_hub_t *hub,
+                             pace_hub_audit_t *audit);
 
 /**
  * How many subscriptions a key has, those of patterns included.

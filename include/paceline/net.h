@@ -872,7 +872,7 @@ pace_status_t pace_server_drain(pace_server_t *server,
                                 pace_drain_report_t *report);
 
 /**
- * The books.
+ * What it has counted; the counters add up at rest.
  *
  * PACE_EVERSION: struct_size was not set.
  *
@@ -881,7 +881,7 @@ pace_status_t pace_server_drain(pace_server_t *server,
 pace_status_t pace_server_stats(pace_server_t *server, pace_server_stats_t *stats);
 
 /**
- * The books of one listener: `index` as for pace_server_address(). Nothing is connected there.
+ * The counters of one listener: `index` as for pace_server_address(). Nothing is connected there.
  *
  * PACE_EINVAL for another `index`; PACE_EVERSION: struct_size was not set.
  *

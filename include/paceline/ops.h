@@ -106,12 +106,12 @@ void pace_metric_free(pace_metric_t *metric);
 /* ------------------------------------------------------------------------ The hub: its figures */
 
 /**
- * Of a hub: an object of JSON with its books, each subscription, each publisher, the keys that are counted,
+ * Of a hub: an object of JSON with its counters, each subscription, each publisher, the keys that are counted,
  * dead letters, notices and histories. Times are in seconds.
  */
 #define PACE_METRICS_HUB 2
 
-/** What a hub has and has told, beside its books. Set struct_size to sizeof the struct before the call. */
+/** What a hub has and has told, beside its counters. Set struct_size to sizeof the struct before the call. */
 typedef struct pace_hub_stats_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
@@ -138,7 +138,7 @@ typedef struct pace_hub_stats_t {
 } pace_hub_stats_t;
 
 /**
- * What a hub has and has told; its books are pace_hub_audit()'s. It takes time with the number of keys and
+ * What a hub has and has told; its counters are pace_hub_audit()'s. It takes time with the number of keys and
  * subscriptions.
  *
  * PACE_EVERSION: struct_size was not set.

@@ -913,7 +913,7 @@ pace_status_t pace_pull_after(pace_pool_t *pool,
 
 /**
  * Hands a token to whoever pulls next. Never waits. As many as a lane has room for may lie there; in
- * the books they count as tasks.
+ * the counters they count as tasks.
  *
  * PACE_EFULL, PACE_ESHUTDOWN.
  *
@@ -974,7 +974,7 @@ pace_status_t pace_pull_done(pace_pool_t *pool);
 
 /* ------------------------------------------------------------------------ Statistics and books */
 
-/** A seat that no thread has taken, or a thread that has ended. */
+/** A place that no host thread has taken, or a thread that has ended. */
 #define PACE_ROLE_AWAY 0
 
 /** Parked until it is woken. */
@@ -1002,7 +1002,7 @@ pace_status_t pace_pull_done(pace_pool_t *pool);
 typedef struct pace_pool_stats_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
-    /** Rows for pace_pool_thread_stats(): pool threads, then seats for host threads. */
+    /** Rows for pace_pool_thread_stats(): pool threads, then places for host threads. */
     uint32_t threads;
     /** Rows for pace_pool_set_stats(). */
     uint32_t sets;
@@ -1067,7 +1067,7 @@ typedef struct pace_set_stats_t {
 } pace_set_stats_t;
 
 /**
- * The books. At rest they balance exactly: submitted = accepted + rejected, and accepted = completed +
+ * The counters. At rest they balance exactly: submitted = accepted + rejected, and accepted = completed +
  * failed + cancelled + in_flight. While the pool works they may be apart by what happens meanwhile.
  */
 typedef struct pace_audit_t {
@@ -1123,7 +1123,7 @@ pace_status_t pace_pool_thread_stats(pace_pool_t *pool,
 pace_status_t pace_pool_set_stats(pace_pool_t *pool, uint32_t set, pace_set_stats_t *stats);
 
 /**
- * The books.
+ * What it has counted; the counters add up at rest.
  *
  * PACE_EVERSION: struct_size was not set.
  *

@@ -330,7 +330,7 @@ pace_status_t pace_udp_drain(pace_udp_t *udp,
                              bool *drained);
 
 /**
- * The books.
+ * What it has counted; the counters add up at rest.
  *
  * PACE_EVERSION: struct_size was not set.
  *
@@ -393,7 +393,7 @@ pace_status_t pace_udp_pulled_new(pace_pool_t *pool,
 
 /**
  * *udp is the socket itself, for all that takes one but pace_udp_free(): to send by it, for its address,
- * its end and its books. It lives as long as `pulled`.
+ * its end and its counters. It lives as long as `pulled`.
  *
  * Threads: any. In handlers: yes, it never waits.
  */

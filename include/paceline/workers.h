@@ -506,7 +506,7 @@ pace_status_t pace_task_type_new(pace_workers_t *workers,
 
 /**
  * Runs a function once, in the task type's lane: no id, no limits, no retries, and it costs what
- * pace_pool_post() costs. It is counted in the pool's books, not in the task type's. While the lane is full the
+ * pace_pool_post() costs. It is counted in the pool's counters, not in the task type's. While the lane is full the
  * task type's policy is followed; PACE_OVERLOAD_DROP_OLDEST is PACE_OVERLOAD_REJECT here, for what has no id is not
  * dropped, and drops nobody.
  *
@@ -1039,7 +1039,7 @@ typedef struct pace_task_type_stats_t {
 } pace_task_type_stats_t;
 
 /**
- * The books of a worker pool. At rest they balance exactly: submitted = accepted + rejected, and
+ * The counters of a worker pool. At rest they balance exactly: submitted = accepted + rejected, and
  * accepted = completed + failed + cancelled + timed_out + dropped + in_flight.
  */
 typedef struct pace_workers_audit_t {
@@ -1102,7 +1102,7 @@ pace_status_t pace_task_type_stats(const pace_task_type_t *task_type,
                                    pace_task_type_stats_t *stats);
 
 /**
- * The books.
+ * What it has counted; the counters add up at rest.
  *
  * PACE_EVERSION: struct_size was not set.
  *

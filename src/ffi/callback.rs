@@ -77,7 +77,7 @@ pub type pace_drop_fn = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
 
 /// A task, or what a one-shot timer runs. *outcome is PACE_EFAILED beforehand; set it to 0 for
 /// success, or to a number of your own, which pace_task_wait() hands over. Whatever is not 0 counts
-/// as failed in the books.
+/// as failed in the counters.
 pub type pace_task_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, outcome: *mut i32)>;
 
 /// A task with its argument inline: `bytes` is its own copy of what was posted, aligned to 8, and

@@ -12,11 +12,11 @@ use super::workers::{open as open_workers, pace_workers_t};
 use crate::metrics::TextFormat;
 use core::ffi::c_char;
 
-/// Of a hub: an object of JSON with its books, each subscription, each publisher, the keys that are counted,
+/// Of a hub: an object of JSON with its counters, each subscription, each publisher, the keys that are counted,
 /// dead letters, notices and histories. Times are in seconds.
 pub const PACE_METRICS_HUB: u32 = 2;
 
-/// What a hub has and has told, beside its books. Set struct_size to sizeof the struct before the call.
+/// What a hub has and has told, beside its counters. Set struct_size to sizeof the struct before the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct pace_hub_stats_t {
@@ -50,7 +50,7 @@ unsafe impl sized::Sized for pace_hub_stats_t {
     const NAME: &'static str = "pace_hub_stats_t";
 }
 
-/// What a hub has and has told; its books are pace_hub_audit()'s. It takes time with the number of keys and
+/// What a hub has and has told; its counters are pace_hub_audit()'s. It takes time with the number of keys and
 /// subscriptions.
 ///
 /// PACE_EVERSION: struct_size was not set.

@@ -181,7 +181,7 @@ pub struct pace_http_options_t {
     pub exhausted_data: *mut c_void,
 }
 
-/// The books of an HTTP server: begun = answered + refused + aborted + in work. The counts add up
+/// The counters of an HTTP server: begun = answered + refused + aborted + in work. The counts add up
 /// exactly while no request is being handled. Set struct_size to sizeof the struct before the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -614,7 +614,7 @@ pub unsafe extern "C" fn pace_http_server(
     })
 }
 
-/// The books.
+/// What it has counted; the counters add up at rest.
 ///
 /// PACE_EINVAL before the start; PACE_EVERSION: struct_size was not set.
 ///
@@ -628,7 +628,7 @@ pub unsafe extern "C" fn pace_http_stats(
         // SAFETY: as the header demands.
         let running = unsafe { running(http) }?;
         // SAFETY: as the header demands.
-        unsafe { Room::new(stats, "stats") }?.fill(books(&running.server.stats()));
+        unsafe { Room::new(stats, "stats") }?.fill(counters(&running.server.stats()));
         Ok(())
     })
 }
@@ -1031,7 +1031,7 @@ impl Drop for Upload {
     }
 }
 
-fn books(stats: &HttpStats) -> pace_http_stats_t {
+fn counters(stats: &HttpStats) -> pace_http_stats_t {
     let HttpStats { answered, refused, aborted, .. } = stats;
     pace_http_stats_t {
         struct_size: 0,

@@ -125,7 +125,7 @@ unsafe impl sized::Sized for pace_receipt_t {
     const NAME: &'static str = "pace_receipt_t";
 }
 
-/// The books of a hub. Set struct_size to sizeof the struct before the call. They balance, exactly,
+/// The counters of a hub. Set struct_size to sizeof the struct before the call. They balance, exactly,
 /// whenever nothing is under way:
 ///
 /// matched = delivered + failed + dead_lettered + dropped + rejected + discarded + waiting + running
@@ -491,7 +491,7 @@ pub unsafe extern "C" fn pace_key_publish_batch(
     })
 }
 
-/// Adds up all books. Exact only while nothing is published and no handler runs; takes time with the
+/// Adds up all counters. Exact only while nothing is published and no handler runs; takes time with the
 /// number of keys and subscriptions.
 ///
 /// PACE_EVERSION.

@@ -108,7 +108,7 @@ pub unsafe extern "C" fn pace_pull_after(
 }
 
 /// Hands a token to whoever pulls next. Never waits. As many as a lane has room for may lie there; in
-/// the books they count as tasks.
+/// the counters they count as tasks.
 ///
 /// PACE_EFULL, PACE_ESHUTDOWN.
 ///

@@ -298,7 +298,7 @@ pub unsafe extern "C" fn pace_server_drain(
     })
 }
 
-/// The books.
+/// What it has counted; the counters add up at rest.
 ///
 /// PACE_EVERSION: struct_size was not set.
 ///
@@ -312,12 +312,12 @@ pub unsafe extern "C" fn pace_server_stats(
         // SAFETY: as the header demands.
         let server = unsafe { open(server) }?;
         // SAFETY: as the header demands.
-        unsafe { Room::new(stats, "stats") }?.fill(server_books(&server.server.stats()));
+        unsafe { Room::new(stats, "stats") }?.fill(server_counters(&server.server.stats()));
         Ok(())
     })
 }
 
-/// The books of one listener: `index` as for pace_server_address(). Nothing is connected there.
+/// The counters of one listener: `index` as for pace_server_address(). Nothing is connected there.
 ///
 /// PACE_EINVAL for another `index`; PACE_EVERSION: struct_size was not set.
 ///
@@ -333,7 +333,7 @@ pub unsafe extern "C" fn pace_server_listener_stats(
         let server = unsafe { open(server) }?;
         // SAFETY: as the header demands.
         let room = unsafe { Room::new(stats, "stats") }?;
-        room.fill(listener_books(listener(&server.server.stats().listeners, index)?));
+        room.fill(listener_counters(listener(&server.server.stats().listeners, index)?));
         Ok(())
     })
 }
@@ -482,8 +482,8 @@ fn listener<T>(listeners: &[T], index: usize) -> Result<&T> {
     listeners.get(index).ok_or_else(|| Failure::invalid("index", index, &allowed()))
 }
 
-/// Books of a server and of a listener have the same fields, but for what is connected.
-macro_rules! books {
+/// Counters of a server and of a listener have the same fields, but for what is connected.
+macro_rules! counters {
     ($stats:expr, $connected:expr) => {{
         let (stats, connected) = ($stats, $connected);
         let closed = &stats.closed;
@@ -517,10 +517,10 @@ macro_rules! books {
     }};
 }
 
-fn server_books(stats: &ServerStats) -> pace_server_stats_t {
-    books!(stats, stats.connected)
+fn server_counters(stats: &ServerStats) -> pace_server_stats_t {
+    counters!(stats, stats.connected)
 }
 
-fn listener_books(stats: &ListenerStats) -> pace_server_stats_t {
-    books!(stats, 0)
+fn listener_counters(stats: &ListenerStats) -> pace_server_stats_t {
+    counters!(stats, 0)
 }

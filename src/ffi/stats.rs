@@ -1,4 +1,4 @@
-//! Statistics, and the books that must balance.
+//! Statistics, and the counters that must balance.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{Failure, call};
@@ -8,7 +8,7 @@ use super::status::*;
 use super::values::PACE_NONE;
 use crate::{SetStats, ThreadRole, ThreadStats};
 
-/// A seat that no thread has taken, or a thread that has ended.
+/// A place that no host thread has taken, or a thread that has ended.
 pub const PACE_ROLE_AWAY: u32 = 0;
 /// Parked until it is woken.
 pub const PACE_ROLE_FOLLOWER: u32 = 1;
@@ -30,7 +30,7 @@ pub const PACE_ROLE_PARKED: u32 = 6;
 pub struct pace_pool_stats_t {
     /// In: sizeof the struct. Out: how many bytes were written.
     pub struct_size: u32,
-    /// Rows for pace_pool_thread_stats(): pool threads, then seats for host threads.
+    /// Rows for pace_pool_thread_stats(): pool threads, then places for host threads.
     pub threads: u32,
     /// Rows for pace_pool_set_stats().
     pub sets: u32,
@@ -98,7 +98,7 @@ pub struct pace_set_stats_t {
     pub surplus: u64,
 }
 
-/// The books. At rest they balance exactly: submitted = accepted + rejected, and accepted = completed +
+/// The counters. At rest they balance exactly: submitted = accepted + rejected, and accepted = completed +
 /// failed + cancelled + in_flight. While the pool works they may be apart by what happens meanwhile.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn pace_pool_set_stats(
     })
 }
 
-/// The books.
+/// What it has counted; the counters add up at rest.
 ///
 /// PACE_EVERSION: struct_size was not set.
 ///

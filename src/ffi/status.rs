@@ -19,7 +19,7 @@ pub type pace_status_t = i32;
 pub const PACE_OK: i32 = 0;
 /// An argument is NULL or out of its range; pace_last_error() names it.
 pub const PACE_EINVAL: i32 = -1;
-/// Something bounded is full: a lane, a strand, a ring, a queue, the table of handles, the seats for
+/// Something bounded is full: a lane, a strand, a ring, a queue, the table of handles, the places for
 /// host threads, a connection's output, a server's requests in work.
 pub const PACE_EFULL: i32 = -2;
 /// The queue is empty, and no time to wait was given; the message is not whole yet.

@@ -172,7 +172,7 @@ pub unsafe extern "C" fn pace_task_type_new(
 }
 
 /// Runs a function once, in the task type's lane: no id, no limits, no retries, and it costs what
-/// pace_pool_post() costs. It is counted in the pool's books, not in the task type's. While the lane is full the
+/// pace_pool_post() costs. It is counted in the pool's counters, not in the task type's. While the lane is full the
 /// task type's policy is followed; PACE_OVERLOAD_DROP_OLDEST is PACE_OVERLOAD_REJECT here, for what has no id is not
 /// dropped, and drops nobody.
 ///

@@ -476,7 +476,7 @@ pub unsafe extern "C" fn pace_udp_drain(
     })
 }
 
-/// The books.
+/// What it has counted; the counters add up at rest.
 ///
 /// PACE_EVERSION: struct_size was not set.
 ///

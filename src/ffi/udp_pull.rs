@@ -77,7 +77,7 @@ pub unsafe extern "C" fn pace_udp_pulled_new(
 }
 
 /// *udp is the socket itself, for all that takes one but pace_udp_free(): to send by it, for its address,
-/// its end and its books. It lives as long as `pulled`.
+/// its end and its counters. It lives as long as `pulled`.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]

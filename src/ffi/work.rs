@@ -35,7 +35,7 @@ impl Work {
         Some(Self { run: one.run?, data: one.user_data, drop: one.drop })
     }
 
-    /// Runs it, and then `drop`. What is not success counts as failed in the books.
+    /// Runs it, and then `drop`. What is not success counts as failed in the counters.
     #[inline]
     pub(crate) fn run(self) -> i32 {
         let mut outcome = PACE_EFAILED;
@@ -56,7 +56,7 @@ impl Drop for Work {
     }
 }
 
-/// Tells the pool's books of an outcome.
+/// Tells the pool's counters of an outcome.
 #[inline]
 pub(crate) fn judge(outcome: i32) -> i32 {
     if outcome != PACE_OK {

@@ -1,4 +1,4 @@
-//! Worker pools: statistics, books, health, and figures as text.
+//! Worker pools: statistics, counters, health, and figures as text.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, Failure, Out, Result, call};
@@ -61,7 +61,7 @@ pub struct pace_task_type_stats_t {
     pub discarded: u64,
 }
 
-/// The books of a worker pool. At rest they balance exactly: submitted = accepted + rejected, and
+/// The counters of a worker pool. At rest they balance exactly: submitted = accepted + rejected, and
 /// accepted = completed + failed + cancelled + timed_out + dropped + in_flight.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn pace_task_type_stats(
     })
 }
 
-/// The books.
+/// What it has counted; the counters add up at rest.
 ///
 /// PACE_EVERSION: struct_size was not set.
 ///

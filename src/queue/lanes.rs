@@ -273,7 +273,7 @@ impl Turn {
         };
     }
 
-    /// For whoever comes back to a seat: its turn goes on where it was.
+    /// For a thread that comes back: its turn goes on where it was.
     pub(crate) fn bits(self) -> u32 {
         u32::from_ne_bytes([self.high, self.normal, self.low, self.claims])
     }

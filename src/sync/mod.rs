@@ -5,17 +5,17 @@
 
 pub(crate) mod atomic;
 mod parker;
-mod seat;
 mod spin;
 mod static_ref;
+mod thread_number;
 
 pub(crate) use crossbeam_utils::CachePadded;
 #[allow(unused_imports, reason = "which are used, the features say")]
 pub(crate) use parker::{Parker, Unparked, Wakes};
-#[allow(unused_imports, reason = "which are used, the features say")]
-pub(crate) use seat::{SEATS, STANDING, seat};
 pub(crate) use spin::SpinWait;
 pub(crate) use static_ref::{Lasting, StaticRef};
+#[allow(unused_imports, reason = "which are used, the features say")]
+pub(crate) use thread_number::{NUMBERED, UNNUMBERED, thread_number};
 
 #[cfg(loom)]
 #[allow(unused_imports, reason = "which are used, the features say")]

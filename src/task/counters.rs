@@ -1,11 +1,11 @@
 //! What is counted of the tasks of one task type.
 //!
-//! Each thread that has a seat has a shard of its own, which it changes by a plain load and store; all others
+//! Each thread that has a [number](crate::sync::thread_number) has a shard of its own, which it changes by a plain load and store; all others
 //! share the last one. A snapshot sums the shards.
 
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use crate::sync::{CachePadded, SEATS, STANDING, seat};
+use crate::sync::{CachePadded, NUMBERED, UNNUMBERED, thread_number};
 use crate::task::result::report::Status;
 use std::sync::OnceLock;
 
@@ -32,7 +32,7 @@ type Shard = CachePadded<[AtomicU64; EVENTS]>;
 /// What has happened to the tasks of one name.
 #[derive(Debug)]
 pub(crate) struct TaskTypeStats {
-    shards: [OnceLock<Box<Shard>>; SEATS + 1],
+    shards: [OnceLock<Box<Shard>>; NUMBERED + 1],
 }
 
 impl Default for TaskTypeStats {
@@ -44,10 +44,10 @@ impl Default for TaskTypeStats {
 impl TaskTypeStats {
     #[inline]
     pub(super) fn count(&self, event: Event) {
-        let seat = seat();
-        let shard = self.shards[usize::from(seat)].get_or_init(Box::default);
+        let number = thread_number();
+        let shard = self.shards[usize::from(number)].get_or_init(Box::default);
         let count = &shard[event as usize];
-        if seat == STANDING {
+        if number == UNNUMBERED {
             count.fetch_add(1, Release);
         } else {
             // Release: whoever sees it sees what this thread counted before.
@@ -62,7 +62,7 @@ impl TaskTypeStats {
     }
 
     fn shared_shard(&self) -> &Shard {
-        self.shards[usize::from(STANDING)].get_or_init(Box::default)
+        self.shards[usize::from(UNNUMBERED)].get_or_init(Box::default)
     }
 
     pub(crate) fn get(&self, event: Event) -> u64 {

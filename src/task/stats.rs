@@ -1,6 +1,6 @@
 //! Counters, and the counters that must balance.
 //!
-//! Each thread that has a seat has a shard of its own, which it changes by a plain load and store; all others
+//! Each thread that has a [number](crate::sync::thread_number) has a shard of its own, which it changes by a plain load and store; all others
 //! share the last one. A snapshot sums the shards.
 
 use crate::task::arena::pin;

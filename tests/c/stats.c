@@ -30,7 +30,7 @@ int main(void) {
         check_nap();
         tasks = panics = 0;
         OK(pace_pool_stats(pool, &stats));
-        CHECK(stats.threads == 6 && stats.sets == 1); /* two, and four seats */
+        CHECK(stats.threads == 6 && stats.sets == 1); /* two, and four places */
         for (uint32_t i = 0; i < stats.threads; i++) {
             OK(pace_pool_thread_stats(pool, i, &thread));
             CHECK(thread.role <= PACE_ROLE_TASK && thread.cpu == PACE_NONE && !thread.pin_failed);

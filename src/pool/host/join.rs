@@ -71,7 +71,7 @@ pub(super) fn take_part<R>(
         .ready
         .members
         .take_for_host()
-        .ok_or(Error::Full { what: "seats for host threads", capacity })?;
+        .ok_or(Error::Full { what: "places for host threads", capacity })?;
     let until = shared.now().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     shared.ready.members.arrive();
     // Until it has left: destructors that run while this thread sweeps up are inside.

@@ -128,7 +128,7 @@ where
         pool::report(outcome);
     }
 
-    /// `worker` is the thread's seat in the task's own pool. None: it has none there.
+    /// `worker` is the thread's number in the task's own pool. None: it has none there.
     #[inline]
     fn run_on(mut self, worker: Option<usize>) {
         let head = self.head();
