@@ -95,6 +95,26 @@ fn unittest(pattern: &str) {
     left_out(&told).for_each(skipped);
 }
 
+/// Goal: no file of tests is forgotten. Method: the folder against the patterns that are given to `unittest` here.
+#[test]
+fn every_file_of_tests_is_run() {
+    let here = include_str!("python.rs");
+    let patterns: Vec<_> =
+        here.split("unittest(\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let is_run = |name: &str| {
+        patterns.iter().any(|pattern| match pattern.split_once('*') {
+            Some((head, tail)) => name.starts_with(head) && name.ends_with(tail),
+            None => name == *pattern,
+        })
+    };
+    let names = std::fs::read_dir(root().join("bindings/python/tests")).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let left: Vec<_> = names
+        .filter(|name| name.starts_with("test_") && name.ends_with(".py") && !is_run(name))
+        .collect();
+    assert!(left.is_empty(), "not run: {left:?}");
+}
+
 #[test]
 fn structures_are_as_c_has_them() {
     unittest("test_layout.py");
@@ -115,6 +135,7 @@ fn the_executor_is_a_standard_one() {
 #[test]
 fn pools_queues_and_rings() {
     unittest("test_pool*.py");
+    unittest("test_ways.py");
     unittest("test_queue.py");
     unittest("test_log.py");
 }
@@ -143,6 +164,9 @@ fn servers() {
 #[test]
 fn nothing_is_abused_or_left_behind() {
     unittest("test_abuse.py");
+    unittest("test_contained_pool.py");
+    unittest("test_reentrant.py");
+    unittest("test_ends.py");
     unittest("test_user_objects.py");
     unittest("test_exits.py");
 }

@@ -361,7 +361,7 @@ class Callbacks(Contained):
         timer.start()
         with self.assertRaises(KeyboardInterrupt):
             pool.shutdown()
-        self.until(lambda: not any(each.is_alive() for each in pool._crew.threads))
+        self.until(lambda: not any(each.is_alive() for each in pool._runner.threads))
 
 
 class Around(Contained):

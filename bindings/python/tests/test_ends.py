@@ -264,7 +264,7 @@ class Shutdowns(Case):
             while not task.done():
                 workers.run()
             self.assertTrue(task.result(LONG).requested)
-            while pool._crew.left is None:
+            while pool._runner.left is None:
                 workers.run()
         for coroutine in (False, True):
             with self.subTest(coroutine=coroutine):
@@ -332,7 +332,7 @@ class Shutdowns(Case):
         reports: list[Any] = []
         ends = threading.Thread(target=lambda: reports.append(pool.shutdown(LONG)))
         ends.start()
-        self.until(lambda: pool._crew.draining)
+        self.until(lambda: pool._runner.draining)
         for number, way in enumerate(ways):
             with self.subTest(number), self.assertRaises(paceline.ShutDownError):
                 way(hub)

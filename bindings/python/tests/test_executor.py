@@ -184,7 +184,7 @@ class Submitting(Case):
 class Sleeping(Case):
     def test_nobody_sleeps_beside_a_task(self) -> None:
         """Goal: a thread that goes to sleep while a task is added sees it, or is woken (invariants 1 and
-        3 of the crew). Method: threads change places as often as the interpreter lets them, and
+        3 of the runner). Method: threads change places as often as the interpreter lets them, and
         there is one of each, so that nobody else's call makes up for one that is missing."""
         self.switch_often()
         for make in (paceline.Executor, paceline.Pool):
@@ -217,7 +217,7 @@ class Threads(Case):
         with paceline.Executor(8) as executor:
             for _ in range(3):
                 executor.submit(abs, 1).result()
-                self.until(lambda: executor._crew.asleep)
+                self.until(lambda: executor._runner.asleep)
             self.assertEqual(len(executor._threads), 1)
 
     def test_more_threads_than_hosts_natively(self) -> None:

@@ -58,7 +58,7 @@ class Events(Case):
             for _, theirs in connections:
                 theirs.close()
             self.until(lambda: pool.stats().handles == 0)
-            self.assertEqual(pool._crew.entries, {})
+            self.assertEqual(pool._runner.entries, {})
 
     def test_edge_triggered(self) -> None:
         ours, theirs = pair()
@@ -324,7 +324,7 @@ class Closing(Case):
                 pool.register(blocking, echo, level=False)
             with self.assertRaises(TypeError):
                 pool.register(blocking, None)  # type: ignore[arg-type]
-            self.assertEqual(pool._crew.entries, {})
+            self.assertEqual(pool._runner.entries, {})
         with self.assertRaises(paceline.ShutDownError):
             pool.register(blocking, echo)
 
@@ -335,7 +335,7 @@ class Closing(Case):
                 # Natively it is rounded up.
                 for _ in range(5000):
                     timers.append(pool.after(1000, print))
-            self.assertEqual(len(pool._crew.entries), len(timers))
+            self.assertEqual(len(pool._runner.entries), len(timers))
 
 
 class Timers(Case):
@@ -365,7 +365,7 @@ class Timers(Case):
             start = time.monotonic()
             self.until(lambda: seen == ["later"])
             self.assertGreaterEqual(time.monotonic() - start, 0.04)
-            self.assertEqual(pool._crew.entries, {})
+            self.assertEqual(pool._runner.entries, {})
 
     def test_bounds(self) -> None:
         with paceline.Pool(1) as pool:
@@ -467,7 +467,7 @@ class Tasks(Case):
                     pass
             elif end == "inside":
                 self.assertTrue(pool.submit(pool.shutdown, 30).result().requested)
-                self.until(lambda: not any(thread.is_alive() for thread in pool._crew.threads))
+                self.until(lambda: not any(thread.is_alive() for thread in pool._runner.threads))
             else:
                 report = pool.shutdown(30)
                 self.assertEqual(
@@ -501,7 +501,7 @@ class Tasks(Case):
     def test_a_lost_pool_ends(self) -> None:
         ours, _ = pair()
         pool = paceline.Pool(2)
-        threads = list(pool._crew.threads)
+        threads = list(pool._runner.threads)
         handle = pool.register(ours, echo)
         gone = weakref.ref(pool)
         del pool
@@ -548,7 +548,7 @@ class Hosts(Case):
             self.assertEqual(theirs.recv(1), b"x")
             pool.after(0.01, theirs.close)
             self.assertEqual(pool.join(20), 1)
-            self.until(lambda: pool.join(0) and not pool._crew.entries)
+            self.until(lambda: pool.join(0) and not pool._runner.entries)
 
     def test_visits_leave_nothing_behind(self) -> None:
         with paceline.Pool(0) as pool:
@@ -556,9 +556,9 @@ class Hosts(Case):
                 future = pool.submit(abs, -number)
                 self.until(lambda: pool.join(0))
                 self.assertEqual(future.result(0), number)
-            crew = pool._crew
-            self.assertEqual((len(crew.books), len(crew.members)), (1, 0))
-            self.assertLessEqual(len(crew.asleep) + len(crew.unclaimed), 2)
+            runner = pool._runner
+            self.assertEqual((len(runner.books), len(runner.members)), (1, 0))
+            self.assertLessEqual(len(runner.asleep) + len(runner.unclaimed), 2)
             self.assertEqual(pool.audit().completed, 200)
 
     def test_a_host_that_waits_is_woken(self) -> None:
@@ -677,7 +677,7 @@ class Processors(Case):
             import os, paceline
             os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
             with paceline.Pool() as pool, paceline.Executor() as executor:
-                print(len(pool._crew.threads), executor._max_workers)
+                print(len(pool._runner.threads), executor._max_workers)
             """
         )
         self.assertEqual((ended.stdout, ended.stderr), ("1 5\n", ""))

@@ -110,7 +110,7 @@ class Waiting(Case):
             met.append(None)
 
         with Pool(4, promotion="eager") as pool:
-            pool._crew.patience = 10**15
+            pool._runner.patience = 10**15
             begun, busy = threading.Barrier(5), threading.Barrier(5)
             for _ in range(4):
                 pool.post(lambda: (begun.wait(60), busy.wait(60)))
@@ -138,7 +138,7 @@ class Waiting(Case):
 
     def test_the_watch_period_is_the_patience(self) -> None:
         with Pool(1, watch_period=0.5) as pool:
-            self.assertEqual(pool._crew.patience, 500_000_000)
+            self.assertEqual(pool._runner.patience, 500_000_000)
         for period in (0.000001, 2):
             with self.assertRaisesRegex(InvalidError, "watch_period is"):
                 Pool(1, watch_period=period)
@@ -194,7 +194,7 @@ class Hooks(Case):
         made.set()
         self.until(lambda: len(reports) == 2)
         self.assertTrue(reports[0].requested)
-        self.until(lambda: not any(thread.is_alive() for thread in pool._crew.threads))
+        self.until(lambda: not any(thread.is_alive() for thread in pool._runner.threads))
 
 
 class Active(Case):
@@ -277,8 +277,8 @@ class Settings(Case):
             threads = pool.stats().threads
             self.assertEqual([each.name for each in threads], ["filed_0", "filed_1", "filed_2"])
             self.assertEqual({each.cpu for each in threads}, {CPUS[0]})
-            self.assertTrue(pool._crew.eager)
-            self.assertEqual(pool._crew.patience, 5_000_000)
+            self.assertTrue(pool._runner.eager)
+            self.assertEqual(pool._runner.patience, 5_000_000)
             self.assertEqual(len(pool.stats().seats), 5)
             with socket.socket() as some, self.assertRaisesRegex(OsError, "no descriptors"):
                 pool.register(some, lambda *_: None)

@@ -274,7 +274,7 @@ class Pools(Again):
 
         def end(pool: Pool) -> None:
             pool.shutdown(LONG)
-            self.until(lambda: not any(each.is_alive() for each in pool._crew.threads))
+            self.until(lambda: not any(each.is_alive() for each in pool._runner.threads))
 
         self.each_place(make, submit, lambda pool: pool.shutdown(), end)
         self.each_place(make, lambda pool: pool.shutdown(), submit, end)

@@ -19,7 +19,7 @@ from support import Case, run
 SHARES = {Lane.CRITICAL: 32, Lane.HIGH: 18, Lane.NORMAL: 10, Lane.LOW: 4}
 
 #: Of how many that begin in a row one is of the lane, when all have work.
-BOUNDS = {Lane.CRITICAL: 3, Lane.HIGH: 4, Lane.NORMAL: 7, Lane.LOW: 17}
+BOUNDS = {Lane.CRITICAL: 9, Lane.HIGH: 13, Lane.NORMAL: 15, Lane.LOW: 16}
 
 
 def held(pool: paceline.Pool, threads: int = 1) -> threading.Event:
@@ -109,7 +109,7 @@ class Lanes(Case):
         audit = pool.audit()
         self.assertTrue(audit.balances, audit)
         self.assertEqual((audit.completed, audit.in_flight), (4000, 0))
-        self.assertEqual(pool._crew.sources, set())
+        self.assertEqual(pool._runner.sources, set())
 
     def test_the_end(self) -> None:
         pool = paceline.Pool(1)
@@ -254,7 +254,7 @@ class Strands(Case):
         strand, lane = pool.strand(), pool.lane(Lane.LOW)
         strand.submit(abs, 1).result()
         gone = weakref.ref(pool)
-        threads = list(pool._crew.threads)
+        threads = list(pool._runner.threads)
         del pool
         self.assertEqual(strand.submit(abs, -1).result(), 1)
         self.assertEqual(lane.submit(abs, -2).result(), 2)

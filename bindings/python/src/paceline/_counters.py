@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ._crew import CANCELLED, COMPLETED, FAILED, STARTED, Crew, Job
+from ._runner import CANCELLED, COMPLETED, FAILED, STARTED, Runner, Job
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Audit:
         )
 
 
-def audit_of(crew: Crew) -> Audit:
+def audit_of(runner: Runner) -> Audit:
     """Adds the threads' books up."""
-    books = [sum(column) for column in zip(*list(crew.books))]
+    books = [sum(column) for column in zip(*list(runner.books))]
     completed, failed, cancelled = books[COMPLETED], books[FAILED], books[CANCELLED]
     running = books[STARTED] - completed - failed - cancelled
-    accepted = crew.accepted.value()
-    rejected = crew.rejected
+    accepted = runner.accepted.value()
+    rejected = runner.rejected
     return Audit(
         submitted=accepted + rejected,
         accepted=accepted,
@@ -43,15 +43,15 @@ def audit_of(crew: Crew) -> Audit:
         completed=completed,
         failed=failed,
         cancelled=cancelled,
-        in_flight=waiting(crew) + running,
+        in_flight=waiting(runner) + running,
     )
 
 
-def waiting(crew: Crew) -> int:
+def waiting(runner: Runner) -> int:
     """How many tasks, and items of jobs, nobody has taken."""
-    jobs: set[Job] = crew.sources.copy()
+    jobs: set[Job] = runner.sources.copy()
     tasks = 0
-    for outcome, _, _, keywords in crew.tasks.copy():
+    for outcome, _, _, keywords in runner.tasks.copy():
         if keywords is None:
             jobs.add(outcome)
         else:

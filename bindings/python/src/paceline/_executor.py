@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from ._arguments import function, number, patience, some_plain, text, wrong
 from ._counters import Audit, audit_of
 from ._lifetime import usable_cpus
-from ._crew import Crew, Task
+from ._runner import Runner, Task
 from ._future import Future, new_batch
 from ._map import Job
 
@@ -59,14 +59,14 @@ class Executor(ThreadPoolExecutor):
             number_of_it = ThreadPoolExecutor._counter()  # type: ignore[attr-defined]
             thread_name_prefix = f"ThreadPoolExecutor-{number_of_it}"
         self._thread_name_prefix = thread_name_prefix
-        self._crew = crew = Crew(
+        self._runner = runner = Runner(
             max_workers,
             self._thread_name_prefix,
             initializer=initializer,
             initargs=initargs,
         )
         # A lost executor ends as the standard one does: what is pending still runs.
-        self._lost = weakref.ref(self, lambda _: crew.close("shutdown"))
+        self._lost = weakref.ref(self, lambda _: runner.close("shutdown"))
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> StandardFuture[T]:
         """Lets a thread call ``fn(*args, **kwargs)``; the future has what comes of it.
@@ -76,23 +76,23 @@ class Executor(ThreadPoolExecutor):
         """
         if not callable(fn):
             raise wrong("fn", fn, "something to call")
-        # This is Crew.add, in place: it is what a task costs.
-        crew = self._crew
-        if crew.closed is not None:
-            raise crew.refusal()
+        # This is Runner.add, in place: it is what a task costs.
+        runner = self._runner
+        if runner.closed is not None:
+            raise runner.refusal()
         future: Future[T] = _new(Future)
         task: Task = (future, fn, args, kwargs)
-        crew.tasks.append(task)
-        crew.accepted.one()
-        if crew.closed is not None:
-            crew.withdraw([task], crew.tasks)
-        if crew.asleep:
-            if not crew.calling:
-                crew.call()
-        elif crew.missing:
-            crew.spawn()
-        if crew.callers:
-            crew.call_again()
+        runner.tasks.append(task)
+        runner.accepted.one()
+        if runner.closed is not None:
+            runner.withdraw([task], runner.tasks)
+        if runner.asleep:
+            if not runner.calling:
+                runner.call()
+        elif runner.missing:
+            runner.spawn()
+        if runner.callers:
+            runner.call_again()
         return future
 
     def submit_batch(
@@ -103,7 +103,7 @@ class Executor(ThreadPoolExecutor):
         calls = list(zip(*iterables))
         futures: list[StandardFuture[T]] = new_batch(len(calls))
         tasks: list[Task] = list(zip(futures, repeat(fn), calls, repeat(_NOTHING)))
-        self._crew.add_batch(tasks)
+        self._runner.add_batch(tasks)
         return futures
 
     def map(
@@ -125,9 +125,9 @@ class Executor(ThreadPoolExecutor):
         if buffersize is not None:
             return self._map_ahead(fn, iterables, timeout, buffersize)
         job = Job(fn, zip(*iterables))
-        crew = self._crew
-        crew.add_job((job, job.run, (), None), job.size, job.size)
-        return job.results(timeout, crew.cancelled)
+        runner = self._runner
+        runner.add_job((job, job.run, (), None), job.size, job.size)
+        return job.results(timeout, runner.cancelled)
 
     def _map_ahead(
         self,
@@ -150,30 +150,30 @@ class Executor(ThreadPoolExecutor):
 
         With ``wait``, returns when all threads have ended.
         """
-        crew = self._crew
-        crew.close("shutdown")
+        runner = self._runner
+        runner.close("shutdown")
         if cancel_futures:
-            crew.sweep()
+            runner.sweep()
         if wait:
-            crew.join()
+            runner.join()
 
     def audit(self) -> Audit:
         """The books of what was submitted; exact while nothing runs."""
-        return audit_of(self._crew)
+        return audit_of(self._runner)
 
     # What the standard executor has under these names.
 
     @property
     def _threads(self) -> set[Thread]:  # type: ignore[override]
-        return self._crew.threads
+        return self._runner.threads
 
     @property
     def _shutdown(self) -> bool:  # type: ignore[override]
-        return self._crew.closed is not None
+        return self._runner.closed is not None
 
     @property
     def _broken(self) -> bool:  # type: ignore[override]
-        return self._crew.closed == "broken"
+        return self._runner.closed == "broken"
 
     def __reduce__(self) -> Any:
         raise TypeError("cannot pickle a paceline.Executor: it has threads of this process")

@@ -35,7 +35,7 @@ from ._errors import ForkedError, InvalidError, ShutDownError
 from ._library import SLICE as SLICE
 from ._library import check, error, lib, nanoseconds, quick
 from ._native import Native as Native
-from ._pool import Pool, crew_of
+from ._pool import Pool, members_of
 
 #: How many events a thread takes at once. With several threads fewer, so that what one of them has
 #: not handled yet does not wait while others have nothing to do.
@@ -116,7 +116,7 @@ class Hosts:
     lost one is collected."""
 
     def __init__(self, pool: Pool, name: str, threads: int) -> None:
-        crew_of(pool)
+        members_of(pool)
         text("name", name)
         threads = within("threads", threads, 0, 1000)
         # While there are threads the pool is not lost.
@@ -142,7 +142,7 @@ class Hosts:
 
     def count_in(self) -> None:
         """From now on the end of the pool asks it: it has all that it needs for an answer."""
-        self.pool._crew.parts.add(self)
+        self.pool._runner.parts.add(self)
 
     def serves(self) -> bool:
         return bool(self.server) and not self.closed
@@ -289,7 +289,7 @@ class Hosts:
         failed: list[BaseException] = []
         apart = self._apart(lambda: _kept(failed, lambda: self._drain(seconds, report)))
         while apart.is_alive():
-            if not self.pool._crew.threads:
+            if not self.pool._runner.threads:
                 self.pool.join(0)
             if not self.run():
                 time.sleep(0.001)

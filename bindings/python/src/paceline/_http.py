@@ -648,9 +648,9 @@ class Core(Hosts):
         self.started = False
         self._places = listeners(places, settings)
         self._options = options
-        pool._crew.check_open()
+        pool._runner.check_open()
         http, requests = ctypes.c_void_p(), ctypes.c_void_p()
-        inside = pool._crew.native.pointer
+        inside = pool._runner.native.pointer
         check(lib.pace_requests_new(inside, ctypes.byref(requests)))
         self.requests = Native(requests, lib.pace_requests_free)
         check(lib.pace_http_new(inside, ctypes.byref(http)))

@@ -252,7 +252,7 @@ class Hub:
         no_wait: bool,
     ) -> Receipt:
         core, sent, receipt = self._core, data("payload", payload), new_receipt()
-        if core.crew.draining:
+        if core.runner.draining:
             core.check_draining()
         pointer, size, at = core.pointer(), len(sent), ctypes.byref(receipt)
         view = core.view(size)

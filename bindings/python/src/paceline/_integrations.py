@@ -140,8 +140,8 @@ class Service:
 
     def __init__(self, pool: Pool, is_well: Optional[Callable[[], object]] = None) -> None:
         some_plain("is_well", is_well)
-        crew = instance("pool", pool, Pool)._crew
-        crew.check_open()
+        runner = instance("pool", pool, Pool)._runner
+        runner.check_open()
 
         def ask(_: object) -> int:
             try:
@@ -153,7 +153,7 @@ class Service:
         asked = _WELL(guarded(ask, 0))
         pointer = ctypes.c_void_p()
         at = ctypes.byref(pointer)
-        check(lib.pace_service_start(crew.native.pointer, asked, None, None, at))
+        check(lib.pace_service_start(runner.native.pointer, asked, None, None, at))
         _asked.append(asked)
         self._native: Optional[Native] = Native(pointer, lib.pace_service_free)
         # The pool's threads ask.

@@ -20,7 +20,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
 
 from ._contain import without_frame
-from ._crew import COMPLETED, FAILED, STARTED
+from ._runner import COMPLETED, FAILED, STARTED
 from ._future import Raised
 
 _EMPTY: Any = object()

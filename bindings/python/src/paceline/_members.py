@@ -21,7 +21,6 @@ Invariants
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
 import time
@@ -33,7 +32,7 @@ from typing import Any, Optional, Protocol
 
 from . import _layout as layout
 from ._contain import interrupts, report, shown
-from ._crew import TASKS_PER_POLL, Crew, Unhandled
+from ._runner import TASKS_PER_POLL, Runner, Unhandled
 from ._errors import DeadlockError, ForkedError, Full, OsError, ShutDownError
 from ._library import error, lib, quick
 from ._native import WAKE, NativePool, Pulled, Puller
@@ -100,7 +99,7 @@ class Member:
     """What one thread has in its hands. Others may only take from ``surplus``."""
 
     __slots__ = (
-        "crew",
+        "runner",
         "own",
         "puller",
         "surplus",
@@ -112,9 +111,9 @@ class Member:
     )
 
     def __init__(
-        self, crew: Members, puller: Puller, books: list[int], own: OwnThread | None = None
+        self, runner: Members, puller: Puller, books: list[int], own: OwnThread | None = None
     ) -> None:
-        self.crew = crew
+        self.runner = runner
         #: None: a thread of the user's.
         self.own = own
         self.puller = puller
@@ -136,22 +135,22 @@ class Member:
             kind, _, token, handle = event
             if kind == layout.EVENT_READY:
                 # Stale: it was closed, or completed by somebody else.
-                quick.pace_pull_complete(self.crew.native.pointer, handle, AGAIN)
+                quick.pace_pull_complete(self.runner.native.pointer, handle, AGAIN)
             else:
-                self.crew.tasks.append(self.crew.as_task(event))
-                if self.crew.asleep and not self.crew.calling:
-                    self.crew.call()
+                self.runner.tasks.append(self.runner.as_task(event))
+                if self.runner.asleep and not self.runner.calling:
+                    self.runner.call()
 
 
 class Entry:
     """What a token stands for: something registered, or a timer."""
 
-    def __init__(self, crew: Members, call: Callable[[int], object], lasts: bool) -> None:
-        self.crew = crew
+    def __init__(self, runner: Members, call: Callable[[int], object], lasts: bool) -> None:
+        self.runner = runner
         self.call = call
         #: False for what runs once.
         self.lasts = lasts
-        self.token = crew.native.next_token()
+        self.token = runner.native.next_token()
         #: The native number; 0 while it is being registered.
         self.native = 0
         self.descriptor = -1
@@ -174,10 +173,10 @@ class Entry:
                     raise ValueError(f"a handler returned {shown(answer)}, which is no Flow")
             except BaseException as exception:
                 flow = DONE
-                if interrupts(exception) and not self.crew.is_own():
+                if interrupts(exception) and not self.runner.is_own():
                     member.interrupt = exception
                 else:
-                    self.crew.unhandled_in(exception)
+                    self.runner.unhandled_in(exception)
             finally:
                 member.running = outer
             if flow == DONE:
@@ -186,7 +185,7 @@ class Entry:
 
     def end(self) -> None:
         """Natively it is no more."""
-        if self.crew.entries.pop(self.token, None) is None:
+        if self.runner.entries.pop(self.token, None) is None:
             # Another thread, or this one in the midst of a call, has ended it.
             return
         if self.descriptor >= 0:
@@ -222,8 +221,8 @@ class Part(Protocol):
         """The pool has ended: handlers of messages begin no more."""
 
 
-class Members(Crew):
-    """A crew that handles events too."""
+class Members(Runner):
+    """A runner that handles events too."""
 
     def __init__(
         self,
@@ -341,7 +340,7 @@ class Members(Crew):
         if self.closed == "forked":
             raise ForkedError("the pool belongs to the process that this one was forked from")
         member = current()
-        inside = member is not None and member.crew is self
+        inside = member is not None and member.runner is self
         status = lib.pace_handle_deregister(self.native.pointer, entry.native)
         if status in (layout.OK, layout.ESTALE, layout.ESHUTDOWN):
             held = False
@@ -554,7 +553,7 @@ class Members(Crew):
             self.call()
 
     def _settle(self, surplus: int) -> None:
-        """Keeps announcements and tokens in step with those who sleep (invariant 2 of the crew).
+        """Keeps announcements and tokens in step with those who sleep (invariant 2 of the runner).
 
         A token too many was somebody else's, whose announcement it becomes again. Who comes back
         without a token takes an announcement, or, if there is none, notes that a token is coming.

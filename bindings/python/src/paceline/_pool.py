@@ -28,7 +28,7 @@ from ._arguments import (
     wrong,
 )
 from ._counters import Audit, audit_of, waiting
-from ._crew import STARTED, Posted, Task, Unhandled
+from ._runner import STARTED, Posted, Task, Unhandled
 from ._errors import ForkedError, InvalidError, OsError
 from ._future import Future, new_batch
 from ._library import check, nanoseconds, quick
@@ -194,12 +194,12 @@ class Handle:
         is not interrupted. Raises StaleError if closed.
         """
         entry = self._entry
-        check(quick.pace_handle_pause(entry.crew.native.pointer, entry.native))
+        check(quick.pace_handle_pause(entry.runner.native.pointer, entry.native))
 
     def resume(self) -> None:
         """Ends a pause. Raises StaleError if closed."""
         entry = self._entry
-        check(quick.pace_handle_resume(entry.crew.native.pointer, entry.native))
+        check(quick.pace_handle_resume(entry.runner.native.pointer, entry.native))
 
     def close(self) -> bool:
         """Deregisters. No call of the handler begins after this; closing again does nothing.
@@ -208,7 +208,7 @@ class Handle:
         the same pool it does not, as two could wait for each other: False says that the handler
         still runs on another thread.
         """
-        return self._entry.crew.deregister(self._entry)
+        return self._entry.runner.deregister(self._entry)
 
     @property
     def closed(self) -> bool:
@@ -234,7 +234,7 @@ class Timer:
     def cancel(self) -> bool:
         """True: it will not run. False: it has run, runs, or was cancelled before."""
         entry = self._entry
-        if entry.closed or not entry.crew.native.cancel_timer(entry.native):
+        if entry.closed or not entry.runner.native.cancel_timer(entry.native):
             return False
         entry.closed = True
         entry.end()
@@ -244,7 +244,7 @@ class Timer:
         """Puts it off until ``seconds`` from now, which must not be earlier than it was due (then
         nothing changes). False: too late."""
         entry = self._entry
-        return not entry.closed and entry.crew.native.postpone_timer(
+        return not entry.closed and entry.runner.native.postpone_timer(
             entry.native, nanos("seconds", seconds)
         )
 
@@ -336,7 +336,7 @@ class Pool:
             options.config.log = instance("log", log, Log).native.pointer
         #: It tells as long as there are pools that have it.
         self._log = log
-        self._crew = crew = Members(
+        self._runner = runner = Members(
             options.threads,
             options.name,
             on_unhandled,
@@ -347,19 +347,19 @@ class Pool:
             on_thread_end,
             options.patience,
         )
-        if crew.closed is not None:
-            raise crew.refusal()
-        self._lanes = Lanes(crew)
+        if runner.closed is not None:
+            raise runner.refusal()
+        self._lanes = Lanes(runner)
         # A lost pool, one that nothing refers to, ends by itself.
-        self._lost = weakref.ref(self, lambda _: crew.close("shutdown"))
-        crew.announce_host()
-        while crew.missing:
-            crew.spawn()
+        self._lost = weakref.ref(self, lambda _: runner.close("shutdown"))
+        runner.announce_host()
+        while runner.missing:
+            runner.spawn()
         if options.pin_strict:
             try:
-                crew.check_pinned()
+                runner.check_pinned()
             except OsError:
-                crew.exit()
+                runner.exit()
                 raise
 
     # --- tasks -----------------------------------------------------------------------------------
@@ -371,14 +371,14 @@ class Pool:
         """
         function("fn", fn)
         future: Future[T] = Future()
-        self._crew.add((future, fn, args, kwargs))
+        self._runner.add((future, fn, args, kwargs))
         return future
 
     def post(self, fn: Callable[..., object], /, *args: Any, **kwargs: Any) -> None:
         """As ``submit``, when nobody waits for it. What it raises goes to ``on_unhandled``."""
         function("fn", fn)
-        crew = self._crew
-        crew.add((Posted(crew.unhandled_in), fn, args, kwargs))
+        runner = self._runner
+        runner.add((Posted(runner.unhandled_in), fn, args, kwargs))
 
     def submit_batch(
         self, fn: Callable[..., T], /, *iterables: Iterable[Any]
@@ -388,14 +388,14 @@ class Pool:
         calls = list(zip(*iterables))
         futures: list[StandardFuture[T]] = new_batch(len(calls))
         tasks: list[Task] = list(zip(futures, repeat(fn), calls, repeat({})))
-        self._crew.add_batch(tasks)
+        self._runner.add_batch(tasks)
         return futures
 
     def post_batch(self, fn: Callable[..., object], /, *iterables: Iterable[Any]) -> None:
         """As ``submit_batch``, when nobody waits for it."""
         function("fn", fn)
-        report = self._crew.unhandled_in
-        self._crew.add_batch([(Posted(report), fn, args, {}) for args in zip(*iterables)])
+        report = self._runner.unhandled_in
+        self._runner.add_batch([(Posted(report), fn, args, {}) for args in zip(*iterables)])
 
     def lane(self, lane: Lane | int) -> LaneRef:
         """The same four methods, for tasks that are more or less urgent than others.
@@ -413,8 +413,8 @@ class Pool:
 
     def strand(self) -> Strand:
         """A new strand: tasks that run one at a time, in order. Raises ShutDownError, ForkedError."""
-        self._crew.check_open()
-        return Strand(self, self._crew)
+        self._runner.check_open()
+        return Strand(self, self._runner)
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -450,39 +450,39 @@ class Pool:
             return on_ready(io, Ready(ready))
 
         plain("on_ready", on_ready)
-        entry = self._crew.register(fd, call, wanted, level, may_block, paused)
+        entry = self._runner.register(fd, call, wanted, level, may_block, paused)
         return Handle(entry, self)
 
     def after(self, seconds: float, fn: Callable[..., object], /, *args: Any) -> Timer:
         """Calls ``fn(*args)`` once, ``seconds`` from now. Raises InvalidError, ShutDownError."""
         plain("fn", fn)
-        return Timer(self._crew.after(nanos("seconds", seconds), lambda _: _nothing(fn(*args))))
+        return Timer(self._runner.after(nanos("seconds", seconds), lambda _: _nothing(fn(*args))))
 
     def every(self, seconds: float, fn: Callable[..., Answer], /, *args: Any) -> Handle:
         """Calls ``fn(*args)`` every ``seconds`` (at least 0.000001), first after one period, until it
         returns DONE or raises. Runs that were missed are skipped. Raises as ``after``."""
         plain("fn", fn)
-        return Handle(self._crew.every(nanos("seconds", seconds), lambda _: fn(*args)), self)
+        return Handle(self._runner.every(nanos("seconds", seconds), lambda _: fn(*args)), self)
 
     def set_active(self, threads: int) -> None:
         """Lets only the first ``threads`` of the pool's own threads work: 1 to as many as there are. The others finish
         what they are at, and wait outside until more are wanted, or the pool is shut down. Raises InvalidError,
         ShutDownError, ForkedError. Any thread, also in handlers; it does not wait."""
-        crew = self._crew
-        crew.check_open()
-        if crew.most == 0:
+        runner = self._runner
+        runner.check_open()
+        if runner.most == 0:
             raise InvalidError("set_active is for pools that have threads")
-        crew.set_active(within("threads", threads, 1, crew.most))
+        runner.set_active(within("threads", threads, 1, runner.most))
 
     # --- hosts -----------------------------------------------------------------------------------
 
     def fileno(self) -> int:
         """A descriptor that is readable while a ``join(0)`` would find something. For a pool without
         threads; it belongs to the pool: never read or close it. Raises InvalidError if it has some."""
-        self._crew.check_open()
-        if self._crew.threads:
+        self._runner.check_open()
+        if self._runner.threads:
             raise InvalidError("fileno is for pools without threads")
-        return self._crew.native.fileno()
+        return self._runner.native.fileno()
 
     def join(self, seconds: float | None = 0) -> int:
         """Lets this thread take part: runs what there is, or waits for something for up to
@@ -491,15 +491,15 @@ class Pool:
         KeyboardInterrupt and SystemExit out of a task or handler are raised here, when its future has them
         or its handle is closed; what else was found is left to the next call. Raises DeadlockError inside a handler or task, Full when ``max_joined`` are here already.
         """
-        crew = self._crew
-        if crew.closed == "forked":
+        runner = self._runner
+        if runner.closed == "forked":
             raise ForkedError("the pool belongs to the process that this one was forked from")
         seconds = patience("seconds", seconds)
         end = None if seconds is None else time.monotonic() + seconds
         while True:
             left = None if end is None else max(0.0, end - time.monotonic())
-            ran = crew.take_part(left)
-            over = crew.closed is not None or end is not None and time.monotonic() >= end
+            ran = runner.take_part(left)
+            over = runner.closed is not None or end is not None and time.monotonic() >= end
             if ran or over:
                 return ran
 
@@ -526,29 +526,29 @@ class Pool:
 
     def _end(self, drain: float | None, longest: float | None = None) -> Report:
         """Without a ``drain``, what stands on the pool may take ``longest``."""
-        crew = self._crew
+        runner = self._runner
         waits = drain is None or drain > 0
         if not waits:
-            crew.close("shutdown")
-        elif not any(part.serves() for part in list(crew.parts)):
-            crew.drain()
+            runner.close("shutdown")
+        elif not any(part.serves() for part in list(runner.parts)):
+            runner.drain()
         inside = current()
-        if inside is not None and inside.crew is crew or waits and _is_host_on(self):
+        if inside is not None and inside.runner is runner or waits and _is_host_on(self):
             cancelled = 0
             if waits:
                 self._end_apart(drain, longest)
             else:
-                cancelled = crew.stop()
-            return _report(crew, cancelled, 0, requested=True)
+                cancelled = runner.stop()
+            return _report(runner, cancelled, 0, requested=True)
         end = None if drain is None else time.monotonic() + drain
         if waits:
             self._drain(end, end if longest is None else time.monotonic() + longest)
-        cancelled = crew.stop()
-        drained = not waits or crew.ended is None or bool(crew.ended.drained)
+        cancelled = runner.stop()
+        drained = not waits or runner.ended is None or bool(runner.ended.drained)
         grace = None if end is None else max(0.0, end - time.monotonic())
-        crew.join(_GRACE if grace is not None and grace < _GRACE else grace)
-        stuck = sum(thread.is_alive() for thread in crew.threads)
-        return _report(crew, cancelled, stuck, drained=drained)
+        runner.join(_GRACE if grace is not None and grace < _GRACE else grace)
+        stuck = sum(thread.is_alive() for thread in runner.threads)
+        return _report(runner, cancelled, stuck, drained=drained)
 
     def _end_apart(self, drain: float | None, longest: float | None) -> None:
         try:
@@ -556,36 +556,36 @@ class Pool:
             ends.start()
         except RuntimeError:
             # There are no more threads, or the interpreter ends: what runs now is the last.
-            self._crew.stop()
+            self._runner.stop()
 
     def _drain(self, end: float | None, end_of_parts: float | None) -> None:
         """What stands on the pool has until its own end, in which what is the pool's own may still be under way."""
-        crew = self._crew
+        runner = self._runner
 
         def left() -> float | None:
             return None if end_of_parts is None else max(0.0, end_of_parts - time.monotonic())
 
         def hubs_remain() -> bool:
             late = end_of_parts is not None and time.monotonic() >= end_of_parts
-            return not late and any(part.remains(end_of_parts) for part in list(crew.parts))
+            return not late and any(part.remains(end_of_parts) for part in list(runner.parts))
 
         # Their handlers may want the pool's threads.
-        crew.drain_servers(left())
-        crew.drain()
-        crew.await_until(lambda: crew.is_through() and not hubs_remain(), end)
-        crew.drain_natively(nanoseconds(left()))
+        runner.drain_servers(left())
+        runner.drain()
+        runner.await_until(lambda: runner.is_through() and not hubs_remain(), end)
+        runner.drain_natively(nanoseconds(left()))
         # What its last tasks have published.
-        crew.await_until(lambda: not hubs_remain(), end)
+        runner.await_until(lambda: not hubs_remain(), end)
 
     def stats(self) -> Stats:
         """How the pool is doing. For people and dashboards; ``audit`` is for tests."""
-        crew = self._crew
-        native = crew.native
+        runner = self._runner
+        native = runner.native
         pool = native.stats()
         seats = [native.thread_stats(row) for row in range(pool.threads)]
         sets = [native.set_stats(row) for row in range(pool.sets)]
         return Stats(
-            threads=tuple(_thread_stats(own) for _, own in sorted(crew.own.copy().items())),
+            threads=tuple(_thread_stats(own) for _, own in sorted(runner.own.copy().items())),
             seats=tuple(
                 SeatStats(
                     role=_ROLES[row.role] if row.role < len(_ROLES) else str(row.role),
@@ -608,14 +608,14 @@ class Pool:
             parked=pool.parked,
             handles=pool.handles,
             wakes=pool.wakes,
-            queued=waiting(crew),
-            handled=crew.handled_before + sum(each.handled for each in crew.members),
-            unhandled=crew.unhandled,
+            queued=waiting(runner),
+            handled=runner.handled_before + sum(each.handled for each in runner.members),
+            unhandled=runner.unhandled,
         )
 
     def audit(self) -> Audit:
         """The books of tasks; exact while nothing runs. Events and timers are not in them."""
-        return audit_of(self._crew)
+        return audit_of(self._runner)
 
     def __enter__(self) -> Pool:
         return self
@@ -642,14 +642,14 @@ _LAST_DRAIN = 30.0
 
 
 def _report(
-    crew: Members, cancelled: int, stuck: int, *, requested: bool = False, drained: bool = True
+    runner: Members, cancelled: int, stuck: int, *, requested: bool = False, drained: bool = True
 ) -> Report:
-    ended = crew.ended or layout.Report()
+    ended = runner.ended or layout.Report()
     # In mailboxes, or in the hands of host threads.
-    left = crew.left
+    left = runner.left
     if left is None:
-        left = ended.left + sum(part.left() for part in list(crew.parts))
-    connections = ended.connections + crew.connections
+        left = ended.left + sum(part.left() for part in list(runner.parts))
+    connections = ended.connections + runner.connections
     lost = left + ended.worker_tasks + connections
     return Report(
         drained=drained and not (requested or cancelled or stuck or lost),
@@ -686,17 +686,17 @@ def _is_host_on(pool: Pool) -> bool:
         return True
     loop = loop_here()
     return loop is not None and any(
-        part.loop is loop and part.serves() for part in list(pool._crew.parts)
+        part.loop is loop and part.serves() for part in list(pool._runner.parts)
     )
 
 
 def belongs_to(pool: Pool) -> bool:
     """Whether what runs here is a task or handler of the pool, or of what stands on it."""
     member = current()
-    if member is not None and member.crew is pool._crew or _is_host_on(pool):
+    if member is not None and member.runner is pool._runner or _is_host_on(pool):
         return True
     loop = loop_here()
-    return loop is not None and any(part.is_served_by(loop) for part in list(pool._crew.parts))
+    return loop is not None and any(part.is_served_by(loop) for part in list(pool._runner.parts))
 
 
 def loop_here() -> Optional[asyncio.AbstractEventLoop]:
@@ -708,8 +708,11 @@ def loop_here() -> Optional[asyncio.AbstractEventLoop]:
 
 
 def promote_new_leader() -> None:
-    """Inside a handler: "I am about to block". Others take over what waits behind it. Elsewhere
-    nothing."""
+    """Inside a handler of a pool, or a task: "I am about to block". Other threads take over the events that this one has
+    pulled and not handled. Elsewhere it does nothing. Any thread; it does not wait.
+
+    Leadership itself needs no hand-over here: a thread of Python's leads only while it waits for events, and has left
+    before its handlers run."""
     member = current()
     if member is not None:
         member.give_back()
@@ -719,6 +722,6 @@ def _nothing(_: object) -> None:
     """What a one-shot timer's function returns is no answer."""
 
 
-def crew_of(pool: Pool) -> Members:
+def members_of(pool: Pool) -> Members:
     """The threads of a pool that somebody has given."""
-    return instance("pool", pool, Pool)._crew
+    return instance("pool", pool, Pool)._runner

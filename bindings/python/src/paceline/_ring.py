@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ._arguments import BytesLike, plain, within
-from ._crew import Posted, Tally
+from ._runner import Posted, Tally
 from ._errors import Empty, ShutDownError
 from ._members import current
-from ._pool import Pool, crew_of
+from ._pool import Pool, members_of
 from ._queue import BATCH, Queue
 
 #: How many batches a drain handles before it lets others go first.
@@ -50,24 +50,24 @@ class Ring:
     ) -> None:
         # While there is a ring the pool is not lost.
         self._pool = pool
-        self._crew = crew_of(pool)
+        self._runner = members_of(pool)
         self._queue = Queue(capacity, max_payload)
         self._handler = plain("handler", handler)
         self._batch = within("batch", batch, 1, sys.maxsize)
-        most = max(1, len(self._crew.threads)) if concurrent else 1
+        most = max(1, len(self._runner.threads)) if concurrent else 1
         self._permits = deque([None] * most)
         self._published, self._handled = Tally(), Tally()
 
     def publish(self, payload: BytesLike, timeout: float | None = None) -> None:
         """Publishes one event. Waits up to ``timeout`` seconds for room (None: for ever); raises
         Full, ShutDownError, InvalidError. Inside a handler of the ring's own pool: never waits."""
-        self._crew.check_open()
+        self._runner.check_open()
         self._queue.push(payload, 0 if timeout != 0 and self._is_inside() else timeout)
         self._added(1)
 
     def publish_batch(self, payloads: Iterable[BytesLike]) -> int:
         """Publishes what there is room for, in order; says how many."""
-        self._crew.check_open()
+        self._runner.check_open()
         count = self._queue.push_batch(payloads)
         if count:
             self._added(count)
@@ -84,8 +84,8 @@ class Ring:
 
     def _settle(self) -> None:
         """Waits for the handler, as far as this thread may, and somebody else calls it."""
-        crew = self._crew
-        while crew.threads and not self._is_inside() and not crew.closed:
+        runner = self._runner
+        while runner.threads and not self._is_inside() and not runner.closed:
             published, handled = self._published.value(), self._handled.value()
             if handled >= published:
                 break
@@ -98,7 +98,7 @@ class Ring:
 
     def _is_inside(self) -> bool:
         member = current()
-        return member is not None and member.crew is self._crew
+        return member is not None and member.runner is self._runner
 
     def _added(self, count: int) -> None:
         self._published.several(count)
@@ -109,9 +109,9 @@ class Ring:
             self._permits.pop()
         except IndexError:
             return
-        crew = self._crew
+        runner = self._runner
         try:
-            crew.add((Posted(crew.unhandled_in), self._drain, (), {}))
+            runner.add((Posted(runner.unhandled_in), self._drain, (), {}))
         except RuntimeError:
             # The pool was shut down meanwhile: what was published stays, as it does in any queue.
             self._permits.append(None)
@@ -134,7 +134,7 @@ class Ring:
         try:
             self._handler(batch)
         except BaseException as exception:
-            self._crew.unhandled_in(exception)
+            self._runner.unhandled_in(exception)
         finally:
             self._handled.several(len(batch))
 

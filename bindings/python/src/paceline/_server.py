@@ -397,9 +397,9 @@ class Core(Hosts):
         options.outgoing = ctypes.addressof(others)
         if connect_timeout is not None:
             options.connect_timeout_ns = seconds("connect_timeout", connect_timeout)
-        pool._crew.check_open()
+        pool._runner.check_open()
         pointer = ctypes.c_void_p()
-        inside = pool._crew.native.pointer
+        inside = pool._runner.native.pointer
         wanted = _wanted(factory)
         check(lib.pace_pulled_new(inside, ctypes.byref(options), wanted, ctypes.byref(pointer)))
         self.native = Native(pointer, lib.pace_pulled_free)

@@ -1,4 +1,4 @@
-"""Tasks that lie beside the crew's deque: in the lanes, and in strands.
+"""Tasks that lie beside the runner's deque: in the lanes, and in strands.
 
 The problem: threads take tasks from one deque, and what a plain submission costs must not grow by a
 choice of lanes. So whatever has tasks of its own, a *source*, puts an entry into the deque, for a
@@ -18,7 +18,7 @@ Invariants
 3. A line and the entry change together under ``_lock``: who has put has an entry that others can see,
    or a thread that is not done, so what was accepted before a shutdown is seen by it. Re-entrant, as
    collecting garbage may put at any place; hence ``_idle`` is popped, not read and then written.
-4. In ``crew.sources`` is who is not idle: there a sweep and the books find also what lies behind a
+4. In ``runner.sources`` is who is not idle: there a sweep and the books find also what lies behind a
    task that runs. A child made by fork is refused before the lock, which a lost thread may hold.
 """
 
@@ -29,7 +29,7 @@ from collections import deque
 from enum import IntEnum
 from typing import Optional
 
-from ._crew import TASKS_PER_POLL, Crew, Task
+from ._runner import TASKS_PER_POLL, Runner, Task
 
 
 class Lane(IntEnum):
@@ -102,24 +102,24 @@ class Turns:
 class Source:
     """What lanes and strands have in common."""
 
-    def __init__(self, crew: Crew, lines: tuple[deque[Task], ...]) -> None:
-        self.crew = crew
+    def __init__(self, runner: Runner, lines: tuple[deque[Task], ...]) -> None:
+        self.runner = runner
         self.lines = lines
         self._idle: deque[None] = deque((None,))
         self._lock = threading.RLock()
 
     def put(self, tasks: list[Task], line: deque[Task]) -> None:
         """Takes tasks in, in order and side by side, or raises why not."""
-        crew = self.crew
-        if crew.closed is not None:
-            raise crew.refusal()
+        runner = self.runner
+        if runner.closed is not None:
+            raise runner.refusal()
         with self._lock:
             line.extend(tasks)
-            crew.accepted.several(len(tasks))
+            runner.accepted.several(len(tasks))
             self._show()
-        if crew.closed is not None:
-            crew.withdraw(tasks, line)
-        crew.call_for(len(tasks))
+        if runner.closed is not None:
+            runner.withdraw(tasks, line)
+        runner.call_for(len(tasks))
 
     def waiting(self) -> int:
         """How many tasks nobody has taken."""
@@ -127,8 +127,8 @@ class Source:
 
     def sweep(self, exception: BaseException | None, late: list[BaseException]) -> int:
         """Cancels, or fails, those; says how many. Takes no lock: the child of a fork may do it."""
-        swept = sum(self.crew.sweep_line(line, exception, late) for line in self.lines)
-        self.crew.sources.discard(self)
+        swept = sum(self.runner.sweep_line(line, exception, late) for line in self.lines)
+        self.runner.sources.discard(self)
         return swept
 
     def run(self, books: list[int]) -> int:
@@ -148,7 +148,7 @@ class Source:
             self._idle.pop()
         except IndexError:
             return
-        self.crew.sources.add(self)
+        self.runner.sources.add(self)
         self.enter()
 
     def _go_on(self) -> bool:
@@ -156,7 +156,7 @@ class Source:
         if any(self.lines):
             self.enter()
             return True
-        self.crew.sources.discard(self)
+        self.runner.sources.discard(self)
         self._idle.append(None)
         if any(self.lines):
             self._show()
@@ -164,26 +164,26 @@ class Source:
 
 
 class Lanes(Source):
-    """The lanes beside NORMAL, which is the crew's deque."""
+    """The lanes beside NORMAL, which is the runner's deque."""
 
-    def __init__(self, crew: Crew) -> None:
-        super().__init__(crew, (deque(), deque(), deque()))
+    def __init__(self, runner: Runner) -> None:
+        super().__init__(runner, (deque(), deque(), deque()))
         critical, high, low = self.lines
-        self._by_lane = (critical, high, crew.tasks, low)
+        self._by_lane = (critical, high, runner.tasks, low)
         self._turns = Turns()
 
     def add(self, tasks: list[Task], lane: Lane) -> None:
         """Takes tasks into a lane, or raises why not."""
         if lane is Lane.NORMAL:
-            self.crew.add_batch(tasks)
+            self.runner.add_batch(tasks)
         else:
             self.put(tasks, self._by_lane[lane])
 
     def enter(self) -> None:
-        self.crew.tasks.appendleft(self._entry())
+        self.runner.tasks.appendleft(self._entry())
 
     def run(self, books: list[int]) -> int:
-        return self.crew.run_tasks(books, 1, self._take) - 1
+        return self.runner.run_tasks(books, 1, self._take) - 1
 
     def _take(self) -> Task:
         """The task whose turn it is. The entry is back before it runs, for other threads."""
@@ -197,24 +197,24 @@ class Lanes(Source):
 class Serial(Source):
     """A strand's tasks: run one at a time, in order."""
 
-    def __init__(self, crew: Crew) -> None:
+    def __init__(self, runner: Runner) -> None:
         self.line: deque[Task] = deque()
-        super().__init__(crew, (self.line,))
+        super().__init__(runner, (self.line,))
 
     def add(self, tasks: list[Task]) -> None:
         """Appends tasks, or raises why not."""
         self.put(tasks, self.line)
 
     def enter(self) -> None:
-        self.crew.tasks.append(self._entry())
+        self.runner.tasks.append(self._entry())
 
     def run(self, books: list[int]) -> int:
-        crew = self.crew
+        runner = self.runner
         try:
-            return crew.run_tasks(books, TASKS_PER_POLL, self.line.popleft) - 1
+            return runner.run_tasks(books, TASKS_PER_POLL, self.line.popleft) - 1
         finally:
             with self._lock:
                 goes_on = self._go_on()
             # This thread may turn to an event first.
-            if goes_on and crew.asleep and not crew.calling:
-                crew.call()
+            if goes_on and runner.asleep and not runner.calling:
+                runner.call()

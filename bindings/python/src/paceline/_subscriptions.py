@@ -446,7 +446,7 @@ class Core(Hosts):
         count_keys: int,
     ) -> None:
         super().__init__(pool, name, threads)
-        self.crew = pool._crew
+        self.runner = pool._runner
         #: What names it without keeping it.
         self.identity = object()
         within("threads", threads, 1, 1000)
@@ -467,8 +467,8 @@ class Core(Hosts):
         options.histories, options.history_count = ctypes.addressof(rows), len(kept)
         #: Whether a publication may wait for the disk.
         self.waits = any(history.waits for history in kept)
-        pool._crew.check_open()
-        pointer, inside = ctypes.c_void_p(), pool._crew.native.pointer
+        pool._runner.check_open()
+        pointer, inside = ctypes.c_void_p(), pool._runner.native.pointer
         check(lib.pace_hub_new(inside, ctypes.byref(options), ctypes.byref(pointer)))
         self.native = Native(pointer, lib.pace_hub_free)
         self.lock = threading.RLock()
@@ -511,7 +511,7 @@ class Core(Hosts):
 
     def check_draining(self) -> None:
         """In a drain, what stands on the pool may publish still, and nobody else. Raises ShutDownError."""
-        if self.pool._crew.draining and not belongs_to(self.pool):
+        if self.pool._runner.draining and not belongs_to(self.pool):
             raise ShutDownError("the pool is shut down")
 
     def view(self, size: int) -> Any:

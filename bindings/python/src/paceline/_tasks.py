@@ -8,7 +8,7 @@ from itertools import repeat
 from typing import Any, TypeVar
 
 from ._arguments import function
-from ._crew import Crew, Posted, Task
+from ._runner import Runner, Posted, Task
 from ._future import Future, new_batch
 from ._sources import Lane, Lanes, Serial
 
@@ -18,10 +18,10 @@ T = TypeVar("T")
 class Way:
     """A pool's four methods for tasks, by another way in."""
 
-    def __init__(self, pool: object, crew: Crew) -> None:
+    def __init__(self, pool: object, runner: Runner) -> None:
         # While there is a way in the pool is not lost.
         self._pool = pool
-        self._crew = crew
+        self._runner = runner
 
     def _add(self, tasks: list[Task]) -> None:
         raise NotImplementedError
@@ -37,7 +37,7 @@ class Way:
 
     def post(self, fn: Callable[..., object], /, *args: Any, **kwargs: Any) -> None:
         """As ``submit``, when nobody waits for it. What it raises goes to ``on_unhandled``."""
-        self._add([(Posted(self._crew.unhandled_in), function("fn", fn), args, kwargs)])
+        self._add([(Posted(self._runner.unhandled_in), function("fn", fn), args, kwargs)])
 
     def submit_batch(
         self, fn: Callable[..., T], /, *iterables: Iterable[Any]
@@ -53,7 +53,7 @@ class Way:
     def post_batch(self, fn: Callable[..., object], /, *iterables: Iterable[Any]) -> None:
         """As ``submit_batch``, when nobody waits for it."""
         function("fn", fn)
-        report = self._crew.unhandled_in
+        report = self._runner.unhandled_in
         self._add([(Posted(report), fn, args, {}) for args in zip(*iterables)])
 
     def __reduce__(self) -> Any:
@@ -64,7 +64,7 @@ class LaneRef(Way):
     """A pool's tasks in one lane; what ``Pool.lane`` gives. Any thread."""
 
     def __init__(self, pool: object, lanes: Lanes, lane: Lane) -> None:
-        super().__init__(pool, lanes.crew)
+        super().__init__(pool, lanes.runner)
         self._lanes = lanes
         self._lane = lane
 
@@ -80,9 +80,9 @@ class Strand(Way):
     other work has its turn. A strand that is dropped still runs what it has accepted.
     """
 
-    def __init__(self, pool: object, crew: Crew) -> None:
-        super().__init__(pool, crew)
-        self._serial = Serial(crew)
+    def __init__(self, pool: object, runner: Runner) -> None:
+        super().__init__(pool, runner)
+        self._serial = Serial(runner)
 
     def _add(self, tasks: list[Task]) -> None:
         self._serial.add(tasks)

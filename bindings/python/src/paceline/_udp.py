@@ -258,8 +258,8 @@ class Core(Hosts):
                 setattr(options, key, whole(key, value, 63 if key.endswith("_buffer") else 32))
             else:
                 raise TypeError(f"Udp has no setting {key!r}")
-        pool._crew.check_open()
-        pointer, inside = ctypes.c_void_p(), pool._crew.native.pointer
+        pool._runner.check_open()
+        pointer, inside = ctypes.c_void_p(), pool._runner.native.pointer
         most = whole("max_waiting", max_waiting, 63)
         check(lib.pace_udp_pulled_new(inside, ctypes.byref(options), most, ctypes.byref(pointer)))
         self.native = Native(pointer, lib.pace_udp_pulled_free)

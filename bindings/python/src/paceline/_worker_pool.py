@@ -50,7 +50,7 @@ from ._arguments import nanos
 from ._middleware import Middleware, through
 from ._attempt import Attempt, here
 from ._contain import interrupts, report, shown, told, without_frame
-from ._crew import has_lock
+from ._runner import has_lock
 from ._errors import Error, ForkedError, Full, ShutDownError
 from ._hosts import NOT_AT_ALL, Hosts, Native, Outbox, base_of, hosts_here, serve_here
 from ._library import check, error, lib, nanoseconds, quick
@@ -92,8 +92,8 @@ class Core(Hosts):
 
     def __init__(self, pool: Pool, name: str, threads: int, config: layout.WorkersConfig) -> None:
         super().__init__(pool, name, threads)
-        pool._crew.check_open()
-        pointer, inside = ctypes.c_void_p(), pool._crew.native.pointer
+        pool._runner.check_open()
+        pointer, inside = ctypes.c_void_p(), pool._runner.native.pointer
         check(lib.pace_workers_new(inside, ctypes.byref(config), ctypes.byref(pointer)))
         self.native = Native(pointer, lib.pace_workers_free)
         self.outbox = Outbox(self.native, "pace_workers_pull", "pace_workers_pollable")
@@ -203,7 +203,7 @@ class Core(Hosts):
         # A task that waited for others could wait for itself, and so could the pool's own threads, which
         # bring what is delayed.
         member = current()
-        below = member is not None and member.crew is self.pool._crew
+        below = member is not None and member.runner is self.pool._runner
         if below or self.is_inside() or getattr(here, "hand", None) is not None or self.most == 0:
             return
         if full == "run_here":
@@ -304,7 +304,7 @@ class Core(Hosts):
 
         self._apart(finish)
         while not report.done():
-            if not self.pool._crew.threads and not self.pool._crew.closed:
+            if not self.pool._runner.threads and not self.pool._runner.closed:
                 self.pool.join(0)
             if not self.run():
                 time.sleep(0.001)

@@ -20,8 +20,8 @@ Invariants
    call because of it relies on somebody who looks later.
 4. A task that is accepted runs: ``closed`` is looked at after appending too, and the task is taken
    back, unless a thread has taken it already. Threads look at ``closed`` before the deque.
-5. Threads know the crew only, never what stands before it, so that a lost Executor is collected.
-6. No thread of the crew ends by what code of the user raises: its future has it, or the hook, or the log. A
+5. Threads know the runner only, never what stands before it, so that a lost Executor is collected.
+6. No thread of the runner ends by what code of the user raises: its future has it, or the hook, or the log. A
    thread of the user's that takes part has KeyboardInterrupt and SystemExit besides, once the books are right.
 
 All of this holds where single operations on deques and attributes are atomic and seen in one order,
@@ -62,7 +62,7 @@ Unhandled = Callable[[BaseException], object]
 #: How long a thread pauses after something unexpected, which may last. Seconds.
 _PAUSE = 0.01
 
-#: Which crew this thread belongs to.
+#: Which runner this thread belongs to.
 _here = threading.local()
 
 
@@ -151,7 +151,7 @@ class Tally:
         return seen + self._several
 
 
-class Crew:
+class Runner:
     """Up to ``most`` threads and the tasks that they share."""
 
     def __init__(
@@ -186,7 +186,7 @@ class Crew:
         self._initializer = initializer
         self._initargs = initargs
         # Guards threads, closed, and the counts of what is rare. Never held while a task runs.
-        # Re-entrant, because collecting garbage may close a crew at any place.
+        # Re-entrant, because collecting garbage may close a runner at any place.
         self._lock = threading.RLock()
         self._swept = [0, 0, 0, 0]
         self.books.append(self._swept)
@@ -255,7 +255,7 @@ class Crew:
             self.call_again()
 
     def withdraw(self, added: list[Task], line: deque[Task]) -> None:
-        """The crew was closed while tasks were added: takes back what no thread has (invariant 4)."""
+        """The runner was closed while tasks were added: takes back what no thread has (invariant 4)."""
         taken_back = 0
         for task in added:
             try:
@@ -373,8 +373,8 @@ class Crew:
             report_unhandled(failure)
 
     def is_own(self) -> bool:
-        """Whether this is one of the crew's threads, and not one of the user's."""
-        return getattr(_here, "crew", None) is self
+        """Whether this is one of the runner's threads, and not one of the user's."""
+        return getattr(_here, "runner", None) is self
 
     def contain(self, outcome: Outcome, raised: BaseException) -> None:
         """What was raised where an outcome was handed on. A thread of the user's has what interrupts."""
@@ -477,15 +477,15 @@ class Crew:
                 time.sleep(_PAUSE)
 
     def enter(self) -> None:
-        """From now on the current thread is one of the crew's."""
-        _here.crew = self
+        """From now on the current thread is one of the runner's."""
+        _here.runner = self
 
     def puller(self) -> Puller:
         """A thread's own way to the native pool."""
         return Puller(self.native, 1)
 
     def work(self, books: list[int], puller: Puller) -> None:
-        """Runs tasks, and sleeps when there are none, until the crew is closed."""
+        """Runs tasks, and sleeps when there are none, until the runner is closed."""
         while True:
             self.run_tasks(books)
             if not self.rest(puller):
