@@ -279,7 +279,7 @@ class Settings(Case):
             self.assertEqual({each.cpu for each in threads}, {CPUS[0]})
             self.assertTrue(pool._runner.eager)
             self.assertEqual(pool._runner.patience, 5_000_000)
-            self.assertEqual(len(pool.stats().seats), 5)
+            self.assertEqual(len(pool.stats().native_threads), 5)
             with socket.socket() as some, self.assertRaisesRegex(OsError, "no descriptors"):
                 pool.register(some, lambda *_: None)
 
@@ -294,7 +294,7 @@ class Settings(Case):
             options: dict[str, Any] = given
             with Pool(settings=file, **options) as pool:
                 self.assertEqual([each.name for each in pool.stats().threads], expected)
-                self.assertEqual(len(pool.stats().seats), len(expected) + 2)
+                self.assertEqual(len(pool.stats().native_threads), len(expected) + 2)
 
     def test_what_is_wrong_is_told(self) -> None:
         with self.assertRaises(InvalidError) as raised:

@@ -106,9 +106,9 @@ class ThreadStats:
 
 
 @dataclass(frozen=True)
-class SeatStats:
-    """A seat in the native pool: a thread takes a free one for as long as it waits for events, and not always the
-    same. Counts since the pool was made."""
+class NativeThreadStats:
+    """A thread's number in the native pool: a thread of Python's takes a free one for as long as it waits for events, and
+    not always the same. Counts since the pool was made."""
 
     #: "away", "follower", "watch", "leader", "processing" or "task".
     role: str
@@ -122,7 +122,7 @@ class SeatStats:
 
 @dataclass(frozen=True)
 class SetStats:
-    """A handle set. ``leader`` is the seat of the thread that leads, if one does."""
+    """A handle set. ``leader`` is the number, in ``native_threads``, of the thread that leads, if one does."""
 
     leader: int | None
     harvests: int
@@ -135,7 +135,8 @@ class Stats:
 
     #: The pool's own threads, by their numbers.
     threads: tuple[ThreadStats, ...]
-    seats: tuple[SeatStats, ...]
+    #: The numbers that threads take while they wait for events.
+    native_threads: tuple[NativeThreadStats, ...]
     sets: tuple[SetStats, ...]
     #: How many threads sleep.
     parked: int
@@ -582,12 +583,12 @@ class Pool:
         runner = self._runner
         native = runner.native
         pool = native.stats()
-        seats = [native.thread_stats(row) for row in range(pool.threads)]
+        rows = [native.thread_stats(row) for row in range(pool.threads)]
         sets = [native.set_stats(row) for row in range(pool.sets)]
         return Stats(
             threads=tuple(_thread_stats(own) for _, own in sorted(runner.own.copy().items())),
-            seats=tuple(
-                SeatStats(
+            native_threads=tuple(
+                NativeThreadStats(
                     role=_ROLES[row.role] if row.role < len(_ROLES) else str(row.role),
                     terms=row.terms,
                     handovers=row.handovers,
@@ -595,7 +596,7 @@ class Pool:
                     events=row.events,
                     parked=row.parked,
                 )
-                for row in seats
+                for row in rows
             ),
             sets=tuple(
                 SetStats(
