@@ -1,22 +1,29 @@
 //! A hub: how it is made, and how it ends.
 
 use crate::error::{Error, Result};
+use crate::hub::channel::ring::Spares;
 use crate::hub::channel::route::channel_of;
 use crate::hub::channel::router::Router;
 use crate::hub::core::{Core, MAX_PAYLOAD, MAX_SERVICES};
 use crate::hub::group::dispatch::for_each_group;
+use crate::hub::group::members::Groups;
 use crate::hub::handle::Hub;
 use crate::hub::history::keep::Histories;
 use crate::hub::history::settings::History;
+use crate::hub::keys::intern::Keys;
 use crate::hub::keys::key::Key;
 use crate::hub::mailbox::closing::shut;
 use crate::hub::mailbox::failure::Answer;
+use crate::hub::mailbox::rules::RuleBook;
 use crate::hub::mailbox::subscribe::SubscriptionBuilder;
 use crate::hub::mailbox::subscription::Subscription;
 use crate::hub::message::Message;
 use crate::hub::run::execute::Service;
 use crate::hub::run::ready::Ready;
+use crate::hub::supervise::dead::DeadLetters;
 use crate::hub::system::figures::log_later;
+use crate::hub::system::key_counts::KeyCounts;
+use crate::hub::system::notice::{Notices, Settings};
 use crate::hub::system::stats::{audit, for_each_subscriber};
 #[cfg(feature = "metrics")]
 use crate::metrics::Registry;
@@ -35,7 +42,7 @@ pub struct HubBuilder<'a> {
     pub(in crate::hub) max_payload: usize,
     dead_letters: usize,
     histories: Vec<History>,
-    pub(in crate::hub) notices: crate::hub::system::notice::Settings,
+    pub(in crate::hub) notices: Settings,
     pub(in crate::hub) count_keys: usize,
     #[cfg(feature = "metrics")]
     pub(in crate::hub) registry: Option<(crate::metrics::Registry, String)>,
@@ -115,24 +122,22 @@ impl HubBuilder<'_> {
         }
         let histories = Histories::open(self.histories, &shared)?;
         let services = shared.ready.members.len().clamp(1, MAX_SERVICES);
-        let dead = Arc::new(crate::hub::supervise::dead::DeadLetters::new(self.dead_letters)?);
-        let notices = crate::hub::system::notice::Notices::new(self.notices)?;
-        let key_counts = crate::hub::system::key_counts::KeyCounts::new(self.count_keys)?;
+        let dead = Arc::new(DeadLetters::new(self.dead_letters)?);
+        let notices = Notices::new(self.notices)?;
+        let key_counts = KeyCounts::new(self.count_keys)?;
         crate::hub::system::figures::check_log_period(self.log_stats)?;
         let core = Arc::new_cyclic(|me| Core {
             me: Weak::clone(me),
-            keys: crate::hub::keys::intern::Keys::new(
-                HUBS.fetch_add(1, core::sync::atomic::Ordering::Relaxed),
-            ),
+            keys: Keys::new(HUBS.fetch_add(1, core::sync::atomic::Ordering::Relaxed)),
             router: Router::new(),
             ready: Ready::new(services),
             services: OnceLock::new(),
             strand: Mutex::default(),
-            spares: crate::hub::channel::ring::Spares::default(),
-            rules: crate::hub::mailbox::rules::RuleBook::default(),
+            spares: Spares::default(),
+            rules: RuleBook::default(),
             max_payload: self.max_payload,
             dead,
-            groups: crate::hub::group::members::Groups::default(),
+            groups: Groups::default(),
             requests: Arc::default(),
             sequence: CachePadded::new(AtomicU64::new(histories.first_sequence() - 1)),
             subscriptions: AtomicU64::new(0),
@@ -181,7 +186,7 @@ impl Hub {
             max_payload: 16 << 20,
             dead_letters: 10_000,
             histories: Vec::new(),
-            notices: crate::hub::system::notice::Settings::default(),
+            notices: Settings::default(),
             count_keys: 0,
             #[cfg(feature = "metrics")]
             registry: None,

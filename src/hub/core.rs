@@ -3,11 +3,18 @@
 use crate::error::{Error, Result};
 use crate::hub::channel::ring::{Host, Spares};
 use crate::hub::channel::router::Router;
+use crate::hub::group::members::Groups;
 use crate::hub::history::keep::Histories;
 use crate::hub::history::replay_stats::ReplayFigures;
+use crate::hub::keys::intern::Keys;
 use crate::hub::mailbox::counters::Counters;
+use crate::hub::mailbox::rules::RuleBook;
 use crate::hub::mailbox::subscriber::Subscriber;
+use crate::hub::publish::publisher_stats::PublisherInner;
+use crate::hub::request::requests::{Ended, Requests};
 use crate::hub::run::ready::{Call, Ready};
+use crate::hub::supervise::dead::DeadLetters;
+use crate::hub::system::key_counts::KeyCounts;
 use crate::pool::{self, Shared, service};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -19,31 +26,51 @@ use std::time::Instant;
 
 /// What all parts of a hub share.
 pub(in crate::hub) struct Core {
+    /// Itself, for timers.
     pub(in crate::hub) me: Weak<Core>,
+    /// The pool.
     pub(in crate::hub) shared: Arc<Shared>,
-    pub(in crate::hub) keys: crate::hub::keys::intern::Keys,
+    /// All keys, by their text.
+    pub(in crate::hub) keys: Keys,
+    /// The patterns with wildcards.
     pub(in crate::hub) router: Router,
+    /// What is to be served.
     pub(in crate::hub) ready: Ready<Work>,
+    /// The slots of the pool that serve it.
     pub(in crate::hub) services: OnceLock<Box<[pool::Key]>>,
+    /// The order of messages on the strand.
     pub(in crate::hub) strand: Mutex<Strand>,
-    pub(in crate::hub) spares: crate::hub::channel::ring::Spares,
-    pub(in crate::hub) rules: crate::hub::mailbox::rules::RuleBook,
+    /// Segments that no ring uses.
+    pub(in crate::hub) spares: Spares,
+    /// The rules of mailboxes, each once.
+    pub(in crate::hub) rules: RuleBook,
+    /// In bytes.
     pub(in crate::hub) max_payload: usize,
-    pub(in crate::hub) dead: Arc<crate::hub::supervise::dead::DeadLetters>,
-    pub(in crate::hub) groups: crate::hub::group::members::Groups<Subscriber>,
-    pub(in crate::hub) requests: Arc<crate::hub::request::requests::Requests>,
+    /// Dead letters.
+    pub(in crate::hub) dead: Arc<DeadLetters>,
+    /// Groups, by pattern and name.
+    pub(in crate::hub) groups: Groups<Subscriber>,
+    /// Requests that wait for a reply.
+    pub(in crate::hub) requests: Arc<Requests>,
+    /// The number of the last message.
     pub(in crate::hub) sequence: CachePadded<AtomicU64>,
+    /// How many subscriptions there were.
     pub(in crate::hub) subscriptions: AtomicU64,
+    /// What was published.
     pub(in crate::hub) histories: Histories,
+    /// What the hub tells of itself.
     pub(in crate::hub) notices: crate::hub::system::notice::Notices,
-    pub(in crate::hub) key_counts: Option<crate::hub::system::key_counts::KeyCounts>,
-    pub(in crate::hub) publishers:
-        Mutex<Vec<Weak<crate::hub::publish::publisher_stats::PublisherInner>>>,
+    /// How often keys were published, if that is counted.
+    pub(in crate::hub) key_counts: Option<KeyCounts>,
+    /// Publishers with settings of their own.
+    pub(in crate::hub) publishers: Mutex<Vec<Weak<PublisherInner>>>,
+    /// Replays to handlers.
     pub(in crate::hub) replays: Mutex<Vec<Weak<dyn ReplayRun>>>,
     /// Those that nobody else keeps, whether they wait for messages, a retry, or the end of a suspension.
     pub(in crate::hub) detached: Mutex<Vec<Arc<dyn ReplayRun>>>,
     /// The counters of subscriptions that have ended.
     pub(in crate::hub) ended: Mutex<Counters>,
+    /// The pool has ended: nothing is accepted.
     pub(in crate::hub) closed: AtomicBool,
     /// Publishers that wait for room in mailboxes of handlers: a drain waits for them. Whom the end of the pool has turned
     /// away stays counted.
@@ -68,12 +95,15 @@ pub(in crate::hub) trait ReplayRun: Send + Sync {
 
 /// What can be on the ready list.
 pub(in crate::hub) enum Work {
+    /// The mailbox of a subscription.
     Mailbox(Arc<Subscriber>),
     Replay(Arc<dyn ReplayRun>),
+    /// The next messages of the strand.
     Strand,
+    /// Notices that were not published yet.
     Notices,
     /// A reply to a request that has a function.
-    Reply(crate::hub::request::requests::Ended),
+    Reply(Ended),
 }
 
 /// The order of all messages for subscriptions on the strand: the subscription, and the message's number in

@@ -14,9 +14,7 @@
 //! 2. Routes are made under the router's lock, so an older one never replaces a newer one.
 
 use crate::hub::channel::ring::Ring;
-use crate::hub::keys::key::Key;
-use crate::hub::keys::key::KeyRecord;
-use crate::hub::keys::key::is_reserved;
+use crate::hub::keys::key::{Key, KeyRecord, is_reserved};
 use crate::hub::mailbox::handler::Handler;
 use crate::hub::mailbox::mail::Mail;
 use crate::hub::mailbox::subscriber::Subscriber;

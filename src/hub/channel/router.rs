@@ -1,8 +1,6 @@
 //! The routes from keys to channels: the trie of patterns.
 
-use crate::hub::channel::route::Channel;
-use crate::hub::channel::route::channel_of;
-use crate::hub::channel::route::shared_channel_of;
+use crate::hub::channel::route::{Channel, channel_of, shared_channel_of};
 use crate::hub::keys::key::{Key, Token, is_reserved, pattern_tokens};
 use crate::hub::mailbox::subscriber::Subscriber;
 use crate::sync::atomic::AtomicU64;

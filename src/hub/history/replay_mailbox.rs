@@ -11,6 +11,7 @@ use crate::hub::keys::key::Key;
 use crate::hub::mailbox::counters::Counters;
 use crate::hub::mailbox::pull::check_key;
 use crate::hub::message::{Received, Stored};
+use crate::hub::naps::NAP;
 use crate::hub::supervise::burial::{Who, bury};
 use crate::hub::supervise::dead::{DeadReason, Origin, Unfit};
 use crate::hub::system::notice::lock;
@@ -279,7 +280,7 @@ impl ReplayMailbox {
         if self.core.shared.must_stop() {
             return Err(Error::ShutDown);
         }
-        let nap = left.map_or(crate::hub::naps::NAP, |left| left.min(crate::hub::naps::NAP));
+        let nap = left.map_or(NAP, |left| left.min(NAP));
         let state = self.pulling.state();
         let changed = &self.pulling.changed;
         drop(changed.wait_timeout_while(state, nap, |state| state.rung == rung));

@@ -35,9 +35,7 @@
 
 use crate::error::receipt::{Receipt, Told};
 use crate::error::{Error, Result};
-use crate::hub::channel::route::Channel;
-use crate::hub::channel::route::channel_of;
-use crate::hub::channel::route::shared_channel_of;
+use crate::hub::channel::route::{Channel, channel_of, shared_channel_of};
 use crate::hub::core::{Core, Work};
 use crate::hub::handle::Hub;
 use crate::hub::keys::key::Key;

@@ -9,6 +9,7 @@ use crate::hub::mailbox::subscriber::Subscriber;
 use crate::hub::message::Stored;
 use crate::hub::publish::settings::IfFull;
 use crate::hub::publish::waiting::{WaitingPublisher, wait_for_room};
+use crate::hub::run::depth::MAX_DEPTH;
 use crate::hub::supervise::burial::bury_of;
 use crate::hub::supervise::dead::DeadReason;
 use crate::hub::supervise::failure_policy::FailurePolicy;
@@ -95,7 +96,7 @@ pub(in crate::hub) fn refused(subscriber: &Subscriber) -> Refused {
     let name = format!("subscription {} ({})", subscriber.id(), subscriber.channel().pattern());
     match (subscriber.rules.execution, subscriber.group()) {
         (Execution::Inline, _) => {
-            let depth = crate::hub::run::depth::MAX_DEPTH as usize;
+            let depth = MAX_DEPTH as usize;
             (format!("the stack of inline handlers before {name}").into(), depth)
         }
         (_, None) => (format!("the mailbox of {name}").into(), subscriber.rules.capacity as usize),

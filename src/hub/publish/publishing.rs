@@ -3,8 +3,9 @@
 use crate::error::receipt::{Receipt, Told};
 use crate::error::{Error, Result};
 use crate::hub::channel::route::{Channel, Snapshot, channel_of, shared_channel_of};
-use crate::hub::core::{Core, Work};
+use crate::hub::core::{Core, Strand, Work};
 use crate::hub::group::dispatch::offer_to_group;
+use crate::hub::group::members::SharedGroup;
 use crate::hub::handle::Hub;
 use crate::hub::keys::key::{self, Key};
 use crate::hub::mailbox::mail::Offer;
@@ -726,7 +727,7 @@ fn offer_to_strand(core: &Core, stored: &Stored, passed: &[u64], may_wait: bool,
 fn wait_for_group(
     core: &Core,
     member: &Arc<Subscriber>,
-    group: &Arc<crate::hub::group::members::SharedGroup<Subscriber>>,
+    group: &Arc<SharedGroup<Subscriber>>,
     stored: &Stored,
 ) -> Offer {
     let mut waiting = WaitingPublisher::new(core, member);
@@ -752,7 +753,7 @@ fn strand_with_room<'a>(
     stored: &Stored,
     passed: &[u64],
     waiting: &mut Option<WaitingPublisher<'a>>,
-) -> (MutexGuard<'a, crate::hub::core::Strand>, bool) {
+) -> (MutexGuard<'a, Strand>, bool) {
     loop {
         if waiting.is_some() && core.shared.must_stop() {
             return (core.strand(), true);

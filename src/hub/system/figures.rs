@@ -16,7 +16,7 @@ use crate::hub::mailbox::subscriber::Subscriber;
 use crate::hub::publish::publisher_stats::{PublisherFigures, PublisherStats};
 use crate::hub::supervise::dead::DeadStats;
 use crate::hub::system::key_counts::{KeyCounts, KeyFigures};
-use crate::hub::system::notice::NoticeStats;
+use crate::hub::system::notice::{Notice, NoticeStats, Severity};
 use crate::hub::system::stats::{HubAudit, SubscriptionStats, audit, for_each_subscriber};
 use crate::hub::system::tell::tell;
 use crate::log::{Component, Level};
@@ -242,9 +242,9 @@ pub(in crate::hub) fn log_later(core: &Core, every: Duration, before: HubAudit, 
         log_later(&core, every, sum, now);
     };
     if let Err((error @ Error::Full { .. }, _)) = Timer::after(&core.shared, every, log, |_| ()) {
-        tell(core, crate::hub::Severity::Error, None, || crate::hub::system::notice::Notice {
+        tell(core, Severity::Error, None, || Notice {
             event: "statistics.stopped",
-            severity: crate::hub::Severity::Error,
+            severity: Severity::Error,
             origin: "statistics".into(),
             message: error.to_string(),
             fields: Value::Null,

@@ -1,7 +1,6 @@
 //! What the hub has counted.
 
-use crate::hub::channel::route::channel_of;
-use crate::hub::channel::route::shared_channel_of;
+use crate::hub::channel::route::{channel_of, shared_channel_of};
 use crate::hub::core::Core;
 use crate::hub::group::dispatch::for_each_group;
 use crate::hub::handle::Hub;

@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::hub::core::Core;
 use crate::hub::handle::Hub;
 use crate::hub::run::depth::is_in_handler;
+use crate::hub::system::figures::HUB_LOG_TARGET;
 use crate::hub::system::notice::{Notice, Severity};
 use crate::hub::system::tell::tell;
 use crate::log::{Component, Level};
@@ -302,7 +303,7 @@ impl WatchBuilder<'_> {
             };
             // The notice of it is there already, if the log tells the facade.
             if !(logger.uses_facade() && logger.is_on(Component::Hub, its)) {
-                log::log!(target: crate::hub::HUB_LOG_TARGET, level, "{crossing}");
+                log::log!(target: HUB_LOG_TARGET, level, "{crossing}");
             }
         })
     }
