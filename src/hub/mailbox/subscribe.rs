@@ -294,11 +294,6 @@ impl<'a> SubscriptionBuilder<'a> {
     }
 }
 
-// With the counts of its `Arc` and the allocator's word that is 160 bytes. One or two references to it are in the lists
-// of its channel: an idle subscription is to cost up to 200.
-#[cfg(all(test, target_pointer_width = "64", not(loom)))]
-const _: () = assert!(size_of::<Subscriber>() <= 136);
-
 /// How a subscription is supervised, and what it takes.
 impl SubscriptionBuilder<'_> {
     /// Which of the messages come into the mailbox; default: all. What does not pass does not match.
