@@ -437,6 +437,6 @@ fn the_program_in_the_header_runs() {
         succeeds(command.args(library(Link::Shared)));
         let output = succeeds(&mut Command::new(&program));
         let printed = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(printed, "the task says 42\nhello\nthe books balance\n");
+        assert_eq!(printed, "the task says 42\nhello\nthe counters balance\n");
     }
 }
