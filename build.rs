@@ -108,6 +108,7 @@ mod header {
                 ("work_pull", "Worker pools: attempts that are pulled as data"),
                 ("periodic", "Worker pools: tasks that run again and again"),
                 ("work_stats", "Worker pools: statistics, health, figures"),
+                ("metric", "Worker pools: figures of a program's own"),
             ],
         },
         Topic {
@@ -138,7 +139,6 @@ mod header {
             name: "ops",
             about: "operation: figures, thresholds, webhooks, systemd",
             sections: &[
-                ("metric", "Worker pools: figures of a program's own"),
                 ("figures", "The hub: its figures"),
                 ("threshold", "The hub: thresholds of figures"),
                 ("webhook", "Webhooks: notices, or anything else, by HTTP POST"),

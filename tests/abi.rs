@@ -31,7 +31,7 @@ fn nothing_changes_that_programs_rely_on() {
     if is_missing() {
         return;
     }
-    let library = stub("today", &header::whole());
+    let library = stub("today", &header::C.whole());
     if env::var_os("PACELINE_BLESS").is_some() {
         write_baseline(&library);
     }
@@ -45,7 +45,7 @@ fn every_break_is_noticed() {
     if is_missing() {
         return;
     }
-    let header = header::whole();
+    let header = header::C.whole();
     for (number, (what, from, to)) in BREAKS.into_iter().enumerate() {
         assert_eq!(header.matches(from).count(), 1, "{from}");
         let library = stub(&format!("break-{number}"), &header.replace(from, to));
@@ -60,7 +60,7 @@ fn a_function_may_be_added() {
     }
     let one = "pace_status_t pace_promote_new_leader(void);";
     let more = format!("{one}\n\npace_status_t pace_pool_paint(pace_pool_t *pool);");
-    let library = stub("addition", &header::whole().replace(one, &more));
+    let library = stub("addition", &header::C.whole().replace(one, &more));
     assert_eq!(differs(&library), None);
 }
 

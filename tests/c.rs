@@ -364,7 +364,7 @@ fn memcheck_finds_only_the_seeded_fault() {
 fn each_header_compiles_everywhere() {
     let c = ["c99", "c11", "c17", "c2x"];
     let cpp = ["c++17", "c++20", "c++2b"];
-    let topics = header::topics().into_iter().map(|topic| format!("paceline/{topic}.h"));
+    let topics = header::C.topics().into_iter().map(|topic| format!("paceline/{topic}.h"));
     let headers: Vec<_> = topics.chain(["paceline.h".to_owned()]).collect();
     let sources: Vec<_> = headers
         .iter()
@@ -409,7 +409,7 @@ fn exports_are_the_functions_of_the_header() {
 
 /// `type pace_name(` at the beginning of a line.
 fn declared_functions() -> BTreeSet<String> {
-    let header = header::whole();
+    let header = header::C.whole();
     let is_declaration = |line: &&str| {
         line.starts_with(|c: char| c.is_ascii_alphabetic()) && !line.starts_with("typedef")
     };

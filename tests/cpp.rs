@@ -252,8 +252,8 @@ const LATER: [&str; 3] = ["pace_response_text", "pace_response_send_as", "pace_s
 
 #[test]
 fn every_function_of_the_header_is_used() {
-    let header = header::whole();
-    let wrapper = include_str!("../bindings/cpp/paceline.hpp");
+    let header = header::C.whole();
+    let wrapper = header::CPP.whole();
     let words = |text: &str| {
         let word = |c: char| !c.is_ascii_alphanumeric() && c != '_';
         text.split(word)
@@ -261,7 +261,7 @@ fn every_function_of_the_header_is_used() {
             .map(str::to_owned)
             .collect::<HashSet<_>>()
     };
-    let (known, used) = (words(&header), words(wrapper));
+    let (known, used) = (words(&header), words(&wrapper));
     let is_function = |name: &&String| {
         let is_later = LATER.iter().any(|section| name.starts_with(section));
         !is_later && header.contains(&format!("{name}("))
@@ -273,7 +273,7 @@ fn every_function_of_the_header_is_used() {
 /// The functions of the wrapper that take a parameter, and its members, whose declaration has one of these words,
 /// as "Pool::after". What is the wrapper's own, or private, is left out.
 fn declared_with(words: &[&str]) -> BTreeSet<String> {
-    let wrapper = include_str!("../bindings/cpp/paceline.hpp");
+    let wrapper = header::CPP.whole();
     let (mut class, mut statement, mut found) = ("", String::new(), BTreeSet::new());
     let (mut is_detail, mut is_private) = (false, false);
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -382,7 +382,7 @@ fn every_place_that_takes_a_callable_takes_what_can_only_be_moved() {
 /// whether it is there.
 #[test]
 fn what_was_moved_from_is_never_reached_through() {
-    let wrapper = include_str!("../bindings/cpp/paceline.hpp");
+    let wrapper = header::CPP.whole();
     let reaches = ["core_->", "state_->", "server_->", "place_->"];
     // A look, or it has just been made.
     let looks = [
@@ -423,7 +423,7 @@ fn what_was_moved_from_is_never_reached_through() {
 /// Whoever adds a class says what its destructor waits for.
 #[test]
 fn every_class_is_named_where_destructors_are_tested() {
-    let wrapper = include_str!("../bindings/cpp/paceline.hpp");
+    let wrapper = header::CPP.whole();
     let (mut is_detail, mut found) = (false, BTreeSet::new());
     for line in wrapper.lines() {
         if line.starts_with("namespace detail") || line.starts_with("} // namespace detail") {
@@ -455,8 +455,39 @@ fn every_place_that_takes_code_of_the_user_is_tested_with_what_throws() {
     let missing: Vec<_> = found.difference(&said).collect();
     assert!(found.len() > 60 && missing.is_empty(), "of {}: {missing:?}", found.len());
     // No trampoline catches in its own way: all go through one function.
-    let wrapper = include_str!("../bindings/cpp/paceline.hpp");
+    let wrapper = header::CPP.whole();
     assert_eq!(wrapper.matches("    PACELINE_DETAIL_TRY {").count(), 2);
+}
+
+/// Goal: a program that needs a pool is not given thousands of lines, and each header can be included alone. Method: the
+/// oldest standard of one compiler and the newest of the other, with each header alone and twice.
+#[test]
+fn each_header_is_small_and_compiles_alone() {
+    let topics = header::CPP.topics();
+    assert!(topics.len() > 10, "{topics:?}");
+    for topic in &topics {
+        let lines = header::CPP.text(topic).lines().count();
+        assert!(lines < 1200, "{topic}.hpp has {lines} lines of less than 1200");
+        let line = format!("#include <paceline/{topic}.hpp>\n");
+        fs::write(scratch(&format!("alone-{topic}.cpp")), line.repeat(2))
+            .expect("it can be written to");
+    }
+    let reached: Vec<_> = header::CPP.reached("pool").into_iter().collect();
+    assert_eq!(reached, ["core", "log", "pool", "task"]);
+    for (compiler, standard) in [("g++", "c++17"), ("clang++", "c++2b")] {
+        if is_missing(compiler, "#include <new>") {
+            continue;
+        }
+        let mut command = Command::new(compiler);
+        command
+            .args(["-fsyntax-only", &format!("-std={standard}")])
+            .args(STRICT.split_whitespace());
+        for directory in ["include", "bindings/cpp"] {
+            command.arg("-I").arg(source(directory));
+        }
+        let units = topics.iter().map(|topic| scratch(&format!("alone-{topic}.cpp")));
+        assert_eq!(printed(command.args(units)), "");
+    }
 }
 
 /// Builds an example by the line that its head shows, with this build's library.

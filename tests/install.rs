@@ -33,9 +33,11 @@ fn what_is_installed_is_complete() {
     for file in ["include/paceline.h", "include/paceline.hpp", "lib/libpaceline.a"] {
         assert!(prefix.join(file).is_file(), "{file}");
     }
-    for header in fs::read_dir(source("include/paceline")).expect("it can be listed") {
-        let name = header.expect("it can be listed").file_name();
-        assert!(prefix.join("include/paceline").join(&name).is_file(), "{name:?}");
+    for folder in ["include/paceline", "bindings/cpp/paceline"] {
+        for header in fs::read_dir(source(folder)).expect("it can be listed") {
+            let name = header.expect("it can be listed").file_name();
+            assert!(prefix.join("include/paceline").join(&name).is_file(), "{name:?}");
+        }
     }
     // docs/BENCHMARKS.md says what takes the room, and what was done about it.
     assert!(size_of(&library) < 4_150_000, "{} bytes", size_of(&library));

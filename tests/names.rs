@@ -52,7 +52,7 @@ const NO_STATUS: &str = "PACE_UNKNOWN";
 /// A name that ends with an underscore stands for all that begin so.
 #[test]
 fn every_name_of_the_header_that_is_said_exists() {
-    let header = header::whole();
+    let header = header::C.whole();
     let known = declared(&header);
     let exists = |word: &str| match word.ends_with('_') {
         true => known.range(word..).next().is_some_and(|next| next.starts_with(word)),
@@ -153,7 +153,7 @@ fn every_name_in_the_table_of_features_exists() {
         files.map(|file| fs::read_to_string(file).expect("it can be read")).collect::<String>()
     };
     let rust = read("src", ".rs");
-    let (c, cpp) = (read("include", ".h"), read("bindings/cpp", "paceline.hpp"));
+    let (c, cpp) = (read("include", ".h"), read("bindings/cpp/paceline", ".hpp"));
     let python = read("bindings/python/src", ".py");
     let (c, cpp) = (declared(&c), declared(&cpp));
     let (rust_words, python_words) = (

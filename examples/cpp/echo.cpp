@@ -15,7 +15,7 @@
 #include <cstdio>
 #include <iostream>
 #include <memory>
-#include <paceline.hpp>
+#include <paceline/pool.hpp>
 #include <stdexcept>
 #include <string>
 #include <sys/socket.h>

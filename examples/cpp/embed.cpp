@@ -9,7 +9,7 @@
 #include <chrono>
 #include <fcntl.h>
 #include <iostream>
-#include <paceline.hpp>
+#include <paceline/pool.hpp>
 #include <poll.h>
 #include <string_view>
 #include <unistd.h>

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <future>
 #include <iostream>
-#include <paceline.hpp>
+#include <paceline/pool.hpp>
 #include <vector>
 
 using namespace std::chrono_literals;

@@ -22,6 +22,7 @@
 #include <fcntl.h>
 #include <memory>
 #include <optional>
+#include <paceline/http.hpp>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>

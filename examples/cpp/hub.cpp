@@ -3,7 +3,7 @@
 //
 //     c++ -std=c++17 examples/cpp/hub.cpp -I include -I bindings/cpp -L target/release -lpaceline -Wl,-rpath,target/release -pthread -o hub
 
-#include <paceline.hpp>
+#include <paceline/hub.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -3,7 +3,7 @@
 //
 //     c++ -std=c++17 examples/cpp/hub_history.cpp -I include -I bindings/cpp -L target/release -lpaceline -Wl,-rpath,target/release -o hub_history
 
-#include <paceline.hpp>
+#include <paceline/hub.hpp>
 
 #include <cstdlib>
 #include <filesystem>

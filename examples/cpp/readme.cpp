@@ -1,5 +1,5 @@
 #include <iostream>
-#include <paceline.hpp>
+#include <paceline/pool.hpp>
 #include <thread>
 using namespace std::chrono_literals;
 int main() {

@@ -12,7 +12,7 @@
 #include <cstdio>
 #include <future>
 #include <limits>
-#include <paceline.hpp>
+#include <paceline/pool.hpp>
 #include <thread>
 #include <vector>
 

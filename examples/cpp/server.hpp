@@ -9,7 +9,7 @@
 #include <iostream>
 #include <map>
 #include <optional>
-#include <paceline.hpp>
+#include <paceline/net.hpp>
 #include <stdexcept>
 #include <string>
 #include <sys/resource.h>

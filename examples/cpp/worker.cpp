@@ -3,7 +3,7 @@
 //
 //     c++ -std=c++17 examples/cpp/worker.cpp -I include -I bindings/cpp -L target/release -lpaceline -Wl,-rpath,target/release -o worker
 
-#include <paceline.hpp>
+#include <paceline/workers.hpp>
 
 #include <atomic>
 #include <iomanip>

@@ -1150,6 +1150,96 @@ pace_status_t pace_metrics_format(const char *accept,
                                   uint32_t *format,
                                   const char **media_type);
 
+/* ---------------------------------------------------- Worker pools: figures of a program's own */
+
+/** A number that only grows. */
+#define PACE_METRIC_COUNTER 0
+
+/** A number that goes up and down. */
+#define PACE_METRIC_GAUGE 1
+
+/** How times are distributed: recorded in nanoseconds, and read in seconds. */
+#define PACE_METRIC_TIMES 2
+
+/** How amounts of memory or data are, in bytes. */
+#define PACE_METRIC_BYTES 3
+
+/** How other numbers are. */
+#define PACE_METRIC_NUMBERS 4
+
+/** A figure of a program's own. */
+typedef struct pace_metric_t pace_metric_t;
+
+/** A label of a figure: UTF-8, both. */
+typedef struct pace_label_t {
+    /** Letters, digits and underscores. */
+    const char *name;
+    /** Anything. */
+    const char *value;
+} pace_label_t;
+
+/**
+ * A figure in the registry of a worker pool that was made with `metrics`: pace_workers_metrics() tells it
+ * from then on. `kind` is PACE_METRIC_. A name has letters, digits and underscores, and does not end as
+ * text formats end theirs (_total, _sum, ...): the counter "hits" is hits_total there. With the same name and labels it is the same figure. Names,
+ * help and labels are UTF-8, and are copied; `labels` are up to 16.
+ *
+ * PACE_EINVAL if it was made without, a name is not one, or belongs to figures of another kind; PACE_EFULL
+ * for more than 16384 figures.
+ *
+ * Threads: any. In handlers: yes, it never waits; allocates.
+ */
+pace_status_t pace_workers_metric(pace_workers_t *workers,
+                                  uint32_t kind,
+                                  const char *name,
+                                  const char *help,
+                                  const pace_label_t *labels,
+                                  size_t label_count,
+                                  pace_metric_t **metric);
+
+/**
+ * Counts so many more.
+ *
+ * PACE_EINVAL if it is no counter.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_metric_count(const pace_metric_t *metric, uint64_t count);
+
+/**
+ * Says what it is now.
+ *
+ * PACE_EINVAL if it is no gauge.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_metric_set(const pace_metric_t *metric, double value);
+
+/**
+ * Says that it is so much more; less, if that is negative.
+ *
+ * PACE_EINVAL if it is no gauge.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_metric_change(const pace_metric_t *metric, double difference);
+
+/**
+ * Records one value of a distribution.
+ *
+ * PACE_EINVAL if it is none.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_metric_record(const pace_metric_t *metric, uint64_t value);
+
+/**
+ * Frees what names a figure, which stays in the registry. NULL: nothing.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+ */
+void pace_metric_free(pace_metric_t *metric);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

@@ -1,50 +1,54 @@
-//! The C headers, for tests that read them.
+//! The headers of C and C++, for tests that read them.
 #![allow(dead_code, reason = "not every test uses all of it")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-fn read(path: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("include").join(path);
-    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"))
+/// A header `paceline` that includes one for each topic, which lies in a folder `paceline` beside it.
+pub struct Headers {
+    folder: &'static str,
+    ending: &'static str,
 }
 
-/// What a header includes of ours, in its order.
-fn includes(text: &str) -> Vec<&str> {
-    let paths = text.lines().filter_map(|line| line.strip_prefix("#include \"")?.split_once('"'));
-    paths.map(|(path, _)| path.trim_start_matches("paceline/").trim_end_matches(".h")).collect()
-}
+pub const C: Headers = Headers { folder: "include", ending: ".h" };
+pub const CPP: Headers = Headers { folder: "bindings/cpp", ending: ".hpp" };
 
-/// The topics: `pool` for `paceline/pool.h`. None comes before one that it includes.
-pub fn topics() -> Vec<String> {
-    includes(&read("paceline.h")).into_iter().map(str::to_owned).collect()
-}
-
-/// All headers as one, as `paceline.h` includes them: it compiles alone.
-pub fn whole() -> String {
-    let umbrella = read("paceline.h");
-    let without = |text: String| {
-        let lines = text.lines().filter(|line| !line.starts_with("#include \""));
-        lines.map(|line| format!("{line}\n")).collect::<String>()
-    };
-    let topics = topics().into_iter().map(|topic| without(read(&format!("paceline/{topic}.h"))));
-    let topics: String = topics.collect();
-    without(umbrella) + &topics
-}
-
-/// The header of a topic, and each that it includes, once.
-pub fn with_includes(topic: &str) -> Vec<String> {
-    let (mut open, mut found) = (vec![topic.to_owned()], Vec::new());
-    let mut seen = open.clone();
-    while let Some(topic) = open.pop() {
-        let text = read(&format!("paceline/{topic}.h"));
-        for other in includes(&text) {
-            if !seen.iter().any(|one| one == other) {
-                seen.push(other.to_owned());
-                open.push(other.to_owned());
-            }
-        }
-        found.push(text);
+impl Headers {
+    fn read(&self, name: &str) -> String {
+        let path = format!("{}/{}/{name}{}", env!("CARGO_MANIFEST_DIR"), self.folder, self.ending);
+        fs::read_to_string(Path::new(&path)).unwrap_or_else(|error| panic!("{path}: {error}"))
     }
-    found
+
+    /// What a text includes of the same kind, in its order.
+    fn included(&self, text: &str) -> Vec<String> {
+        let lines = text.lines().filter_map(|line| line.strip_prefix("#include \""));
+        let names = lines.filter_map(|line| line.split_once(self.ending)).map(|(name, _)| name);
+        names.map(|name| name.trim_start_matches("paceline/").to_owned()).collect()
+    }
+
+    /// `pool` for `paceline/pool.h`. None comes before one that it includes.
+    pub fn topics(&self) -> Vec<String> {
+        self.included(&self.read("paceline"))
+    }
+
+    /// The text of a topic's header.
+    pub fn text(&self, topic: &str) -> String {
+        self.read(&format!("paceline/{topic}"))
+    }
+
+    /// All headers as one, as the umbrella includes them: it compiles alone.
+    pub fn whole(&self) -> String {
+        let topics = self.topics().into_iter().map(|topic| self.text(&topic));
+        let texts: String = [self.read("paceline")].into_iter().chain(topics).collect();
+        let lines = texts.lines().filter(|line| !line.starts_with("#include \""));
+        lines.map(|line| format!("{line}\n")).collect()
+    }
+
+    /// A topic, and those that its header includes.
+    pub fn reached(&self, topic: &str) -> BTreeSet<String> {
+        let included = self.included(&self.text(topic)).into_iter();
+        let others = included.flat_map(|other| self.reached(&other));
+        others.chain([topic.to_owned()]).collect()
+    }
 }

@@ -1,7 +1,7 @@
 // A program that finds paceline where it was installed.
 
 #include <iostream>
-#include <paceline.hpp>
+#include <paceline/pool.hpp>
 
 int main() {
     const auto pool = paceline::Pool::create().value();

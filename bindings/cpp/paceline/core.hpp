@@ -1,0 +1,798 @@
+// paceline/core.hpp: what all headers share: errors, results, durations, callables.
+// The head of paceline.hpp says what holds for all of it: who owns what, errors, exceptions, durations.
+#ifndef PACELINE_CORE_HPP
+#define PACELINE_CORE_HPP
+
+#include <paceline/core.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#if defined(__has_include)
+#if __has_include(<version>)
+#include <version>
+#endif
+#endif
+#if defined(__cpp_lib_expected)
+#include <expected>
+#endif
+
+#if defined(__cpp_exceptions)
+#define PACELINE_DETAIL_TRY try
+#define PACELINE_DETAIL_CATCH catch (...)
+#else
+#define PACELINE_DETAIL_TRY if constexpr (true)
+#define PACELINE_DETAIL_CATCH else
+#endif
+
+// Result differs with the standard and with exceptions, so objects compiled in different modes must
+// not take each other's inline functions for their own.
+#if defined(__cpp_lib_expected) && defined(__cpp_exceptions)
+#define PACELINE_DETAIL_ABI v0_expected
+#elif defined(__cpp_exceptions)
+#define PACELINE_DETAIL_ABI v0
+#elif defined(__cpp_lib_expected)
+#define PACELINE_DETAIL_ABI v0_expected_noexcept
+#else
+#define PACELINE_DETAIL_ABI v0_noexcept
+#endif
+
+namespace paceline {
+inline namespace PACELINE_DETAIL_ABI {
+
+using std::chrono::nanoseconds;
+
+/// As a time-out: without a limit.
+inline constexpr nanoseconds forever = nanoseconds::max();
+
+/// A time as an argument or a setting: any std::chrono::duration, of integers or of floating-point numbers.
+/// A part of a nanosecond counts as a whole one. What 64 bits of nanoseconds cannot hold, which is 292 years
+/// or more, is `forever`. One that is not a number is as a negative one.
+struct Duration : nanoseconds {
+    constexpr Duration() noexcept : nanoseconds(0) {}
+    constexpr Duration(nanoseconds time) noexcept : nanoseconds(time) {}
+    template <class Rep, class Period>
+    constexpr Duration(const std::chrono::duration<Rep, Period> &time) : nanoseconds(saturated(time)) {}
+
+private:
+    template <class Rep, class Period>
+    static constexpr nanoseconds saturated(const std::chrono::duration<Rep, Period> &time) {
+        constexpr rep most = nanoseconds::max().count(), least = nanoseconds::min().count();
+        if constexpr (std::is_integral_v<Rep> && Period::num <= most / std::nano::den) {
+            constexpr rep whole_seconds = Period::num * std::nano::den;
+            if constexpr (whole_seconds % Period::den == 0) {
+                // Exact, in whatever of the two types is wider.
+                using Wide = std::common_type_t<Rep, rep>;
+                constexpr rep factor = whole_seconds / Period::den;
+                const auto count = static_cast<Wide>(time.count());
+                if (count > static_cast<Wide>(most / factor)) {
+                    return nanoseconds::max();
+                }
+                if constexpr (static_cast<Wide>(-1) < Wide{}) {
+                    if (count < static_cast<Wide>(least / factor)) {
+                        return nanoseconds::min();
+                    }
+                }
+                return nanoseconds(static_cast<rep>(count) * factor);
+            }
+        }
+        const long double exact = static_cast<long double>(time.count()) * 1e9L *
+                                  static_cast<long double>(Period::num) /
+                                  static_cast<long double>(Period::den);
+        if (exact >= static_cast<long double>(most)) {
+            return nanoseconds::max();
+        }
+        if (!(exact > static_cast<long double>(least))) {
+            return nanoseconds::min();
+        }
+        const auto whole = static_cast<rep>(exact);
+        const auto found = static_cast<long double>(whole);
+        return nanoseconds(whole + (found < exact ? 1 : 0) - (found > exact ? 1 : 0));
+    }
+};
+
+// ---- errors ------------------------------------------------------------------------------------
+
+/// What went wrong. The numbers are those of paceline.h, and so is what they mean.
+enum class Code : std::int32_t {
+    Ok = PACE_OK,
+    Invalid = PACE_EINVAL,
+    Full = PACE_EFULL,
+    Empty = PACE_EEMPTY,
+    TimedOut = PACE_ETIMEDOUT,
+    ShutDown = PACE_ESHUTDOWN,
+    Forked = PACE_EFORKED,
+    Stale = PACE_ESTALE,
+    Closing = PACE_ECLOSING,
+    WouldDeadlock = PACE_EDEADLOCK,
+    Cancelled = PACE_ECANCELLED,
+    Failed = PACE_EFAILED,
+    Panicked = PACE_EPANIC,
+    Os = PACE_EOS,
+    Version = PACE_EVERSION,
+    Busy = PACE_EBUSY,
+    NoResponders = PACE_ENORESPONDERS,
+    Unsupported = PACE_EUNSUPPORTED,
+    GivenUp = PACE_EGIVENUP,
+};
+
+/// The constant's name in paceline.h, such as "PACE_EFULL". Static.
+inline const char *name(Code code) noexcept {
+    return pace_status_name(static_cast<pace_status_t>(code));
+}
+
+/// A failed call, or a task that has thrown.
+class Error {
+public:
+    /// A failure with a text of one's own.
+    explicit Error(Code code, std::string text = {}) : code_(code), text_(std::move(text)) {}
+
+    /// What a task has thrown.
+    explicit Error(std::exception_ptr thrown) : code_(Code::Failed), thrown_(std::move(thrown)) {}
+
+    Code code() const noexcept { return code_; }
+
+    /// errno, if the code is Os; else 0.
+    std::int32_t os_error() const noexcept { return os_error_; }
+
+    /// What the task has thrown, if that is what failed.
+    const std::exception_ptr &thrown() const noexcept { return thrown_; }
+
+    /// A sentence: it names the argument, its value and what is allowed, where that is known. Lives
+    /// as long as this Error.
+    const char *message() const noexcept {
+        return text_.empty() ? pace_strerror(static_cast<pace_status_t>(code_)) : text_.c_str();
+    }
+
+    friend bool operator==(const Error &error, Code code) noexcept { return error.code_ == code; }
+    friend bool operator!=(const Error &error, Code code) noexcept { return error.code_ != code; }
+
+    /// This thread's call has just returned `status`, which is not PACE_OK. The everyday refusals
+    /// carry no text: they are answers, and cost no memory.
+    static Error last(pace_status_t status) {
+        Error error(static_cast<Code>(status));
+        switch (error.code_) {
+        case Code::Full:
+        case Code::Empty:
+        case Code::TimedOut: break;
+        default: error.text_ = pace_last_error(); error.os_error_ = pace_last_os_error();
+        }
+        return error;
+    }
+
+private:
+    Code code_;
+    std::int32_t os_error_ = 0;
+    std::string text_;
+    std::exception_ptr thrown_;
+};
+
+/// What Result::value() throws.
+class Exception : public std::runtime_error {
+public:
+    explicit Exception(Error error) : std::runtime_error(error.message()), error_(std::move(error)) {}
+
+    const Error &error() const noexcept { return error_; }
+    Code code() const noexcept { return error_.code(); }
+
+private:
+    Error error_;
+};
+
+namespace detail {
+
+[[noreturn]] inline void raise(const Error &error) {
+#if defined(__cpp_exceptions)
+    if (error.thrown()) {
+        std::rethrow_exception(error.thrown());
+    }
+    throw Exception(error);
+#else
+    (void)error;
+    std::abort();
+#endif
+}
+
+#if defined(__cpp_lib_expected)
+
+template <class T>
+using Expected = std::expected<T, Error>;
+using Unexpect = std::unexpect_t;
+inline constexpr Unexpect unexpect = std::unexpect;
+
+#else
+
+struct Unexpect {};
+inline constexpr Unexpect unexpect{};
+
+// The part of std::expected that there is in C++17.
+template <class T>
+class Expected {
+public:
+    template <class... Args>
+    explicit Expected(std::in_place_t, Args &&...args)
+        : either_(std::in_place_index<0>, std::forward<Args>(args)...) {}
+    explicit Expected(Unexpect, Error error) : either_(std::in_place_index<1>, std::move(error)) {}
+
+    bool has_value() const noexcept { return either_.index() == 0; }
+    explicit operator bool() const noexcept { return has_value(); }
+
+    T &operator*() &noexcept { return *std::get_if<0>(&either_); }
+    const T &operator*() const &noexcept { return *std::get_if<0>(&either_); }
+    T &&operator*() &&noexcept { return std::move(*std::get_if<0>(&either_)); }
+    T *operator->() noexcept { return std::get_if<0>(&either_); }
+    const T *operator->() const noexcept { return std::get_if<0>(&either_); }
+
+    Error &error() &noexcept { return *std::get_if<1>(&either_); }
+    const Error &error() const &noexcept { return *std::get_if<1>(&either_); }
+    Error &&error() &&noexcept { return std::move(*std::get_if<1>(&either_)); }
+
+    template <class U>
+    T value_or(U &&other) const & {
+        return has_value() ? **this : static_cast<T>(std::forward<U>(other));
+    }
+    template <class U>
+    T value_or(U &&other) && {
+        return has_value() ? std::move(**this) : static_cast<T>(std::forward<U>(other));
+    }
+
+private:
+    std::variant<T, Error> either_;
+};
+
+template <>
+class Expected<void> {
+public:
+    explicit Expected(std::in_place_t) noexcept {}
+    explicit Expected(Unexpect, Error error) : error_(std::move(error)) {}
+
+    bool has_value() const noexcept { return !error_.has_value(); }
+    explicit operator bool() const noexcept { return has_value(); }
+    void operator*() const noexcept {}
+
+    Error &error() &noexcept { return *error_; }
+    const Error &error() const &noexcept { return *error_; }
+    Error &&error() &&noexcept { return std::move(*error_); }
+
+private:
+    std::optional<Error> error_;
+};
+
+#endif
+
+} // namespace detail
+
+/// A value or an Error. Where the standard library has std::expected this is one, and elsewhere it
+/// has the same has_value, *, ->, error and value_or. Only value() throws, and it throws the same
+/// everywhere: what a task has thrown, if that is the error, else an Exception.
+template <class T>
+class [[nodiscard]] Result : public detail::Expected<T> {
+    using Base = detail::Expected<T>;
+
+public:
+    Result(T value) : Base(std::in_place, std::move(value)) {}
+    Result(Error error) : Base(detail::unexpect, std::move(error)) {}
+
+    T &value() & { return require(), **this; }
+    const T &value() const & { return require(), **this; }
+    /// By value, so that `for (auto &event : pool.pull(events, time).value())` holds on to it.
+    T value() && { return require(), std::move(**this); }
+
+private:
+    void require() const {
+        if (!this->has_value()) {
+            detail::raise(this->error());
+        }
+    }
+};
+
+template <>
+class [[nodiscard]] Result<void> : public detail::Expected<void> {
+    using Base = detail::Expected<void>;
+
+public:
+    Result() noexcept : Base(std::in_place) {}
+    Result(Error error) : Base(detail::unexpect, std::move(error)) {}
+
+    void value() const {
+        if (!has_value()) {
+            detail::raise(error());
+        }
+    }
+};
+
+template <class Signature>
+class Function;
+
+/// A callable of any type that takes A... and answers with R: what settings and long-lived hooks are kept in. It is as
+/// a std::function, and takes callables that can only be moved too. A copy has a copy of the callable if that can be
+/// copied; otherwise both call the same one. Calling an empty one is an error of the program's.
+template <class R, class... A>
+class Function<R(A...)> {
+    template <class D>
+    using if_callable =
+        std::enable_if_t<!std::is_same_v<D, Function> && std::is_invocable_r_v<R, D &, A...>>;
+
+public:
+    /// Empty.
+    Function() noexcept = default;
+    Function(std::nullptr_t) noexcept {}
+    /// Empty too, if it is made of a pointer that is null, or of a std::function that is empty.
+    template <class F, class = if_callable<std::decay_t<F>>>
+    Function(F &&f) {
+        using D = std::decay_t<F>;
+        // A function itself is never null, and compilers warn of whoever asks.
+        constexpr bool is_function = std::is_function_v<std::remove_reference_t<F>>;
+        if constexpr (!is_function && (std::is_pointer_v<D> || std::is_member_pointer_v<D> ||
+                                       std::is_same_v<D, std::function<R(A...)>>)) {
+            if (f == nullptr) {
+                return;
+            }
+        }
+        kept_ = std::make_shared<Kept<D>>(std::forward<F>(f));
+    }
+    Function(const Function &other) : kept_(other.kept_ ? other.kept_->copy(other.kept_) : nullptr) {}
+    Function(Function &&) noexcept = default;
+    Function &operator=(const Function &other) { return *this = Function(other); }
+    Function &operator=(Function &&) noexcept = default;
+
+    explicit operator bool() const noexcept { return kept_ != nullptr; }
+
+    R operator()(A... arguments) const { return kept_->call(std::forward<A>(arguments)...); }
+
+private:
+    struct Callable {
+        virtual ~Callable() = default;
+        virtual R call(A... arguments) = 0;
+        virtual std::shared_ptr<Callable> copy(const std::shared_ptr<Callable> &self) const = 0;
+    };
+
+    template <class D>
+    struct Kept final : Callable {
+        template <class F>
+        explicit Kept(F &&f) : f_(std::forward<F>(f)) {}
+
+        R call(A... arguments) override {
+            if constexpr (std::is_void_v<R>) {
+                (void)std::invoke(f_, std::forward<A>(arguments)...);
+            } else {
+                return std::invoke(f_, std::forward<A>(arguments)...);
+            }
+        }
+        std::shared_ptr<Callable> copy(const std::shared_ptr<Callable> &self) const override {
+            if constexpr (std::is_copy_constructible_v<D>) {
+                return std::make_shared<Kept>(f_);
+            } else {
+                return self;
+            }
+        }
+
+    private:
+        D f_;
+    };
+
+    std::shared_ptr<Callable> kept_;
+};
+
+/// What a handler or task has thrown, if nobody waits for it.
+using Unhandled = Function<void(std::exception_ptr)>;
+
+namespace detail {
+
+struct UnhandledHook {
+    std::mutex mutex;
+    std::shared_ptr<const Unhandled> hook;
+
+    // Never destroyed: a pool's threads may still run while static objects are being destroyed.
+    static UnhandledHook &get() {
+        static UnhandledHook *hook = new UnhandledHook;
+        return *hook;
+    }
+};
+
+} // namespace detail
+
+/// Sets what is called with each exception that no Task carries to somebody: thrown by what was
+/// posted, by handlers, timers, rings and the pool's hooks. It is one for the process, is called on
+/// the thread that caught it; what it throws itself goes nowhere. In any case the task or handler counts as failed,
+/// and the handle is closed. An empty one is the default: the pool's log is told what() was thrown, or the standard
+/// error stream if the pool has none (quiet()).
+/// Returns the hook that was set before.
+///
+/// Threads: any. In handlers: yes.
+inline Unhandled on_unhandled(Unhandled hook) {
+    auto next = hook ? std::make_shared<const Unhandled>(std::move(hook)) : nullptr;
+    auto &slot = detail::UnhandledHook::get();
+    {
+        std::lock_guard<std::mutex> lock(slot.mutex);
+        slot.hook.swap(next);
+    }
+    return next ? *next : Unhandled();
+}
+
+/// Whether the library keeps silent about faults that no log and no hook is told of. Default: it does not.
+///
+/// Without this, a fault of a pool that has no log (Config::log, Log::install()) is one line on the standard error
+/// stream: an exception out of a handler, a suspended subscription, a log's file that cannot be written and the like.
+/// Of each kind of fault at most one line is written in 10 seconds, with the number of those that were not. With a
+/// log, a fault is a record of it and no line; with a hook for the fault (on_unhandled(), say), neither. It holds for
+/// the process.
+///
+/// Threads: any. In handlers: yes, it never waits.
+inline void quiet(bool silent = true) noexcept { pace_quiet(silent); }
+
+// ---- words of the library ----------------------------------------------------------------------
+
+/// A handler's answer: what next?
+enum class Flow : std::int32_t {
+    /// It has seen EAGAIN: call again at the next event.
+    Wait = PACE_FLOW_WAIT,
+    /// There is more: call again, behind others.
+    Again = PACE_FLOW_AGAIN,
+    /// Not before resume().
+    Pause = PACE_FLOW_PAUSE,
+    /// Never again: deregister, and delete the handler.
+    Done = PACE_FLOW_DONE,
+};
+
+/// What a descriptor is ready for.
+class Ready {
+public:
+    constexpr explicit Ready(std::uint32_t bits = 0) noexcept : bits_(bits) {}
+
+    constexpr bool readable() const noexcept { return has(PACE_READY_READABLE); }
+    constexpr bool writable() const noexcept { return has(PACE_READY_WRITABLE); }
+    constexpr bool priority() const noexcept { return has(PACE_READY_PRIORITY); }
+    constexpr bool error() const noexcept { return has(PACE_READY_ERROR); }
+    constexpr bool hang_up() const noexcept { return has(PACE_READY_HANG_UP); }
+    /// The peer will send no more.
+    constexpr bool read_closed() const noexcept { return has(PACE_READY_READ_CLOSED); }
+    /// PACE_READY_*, ored.
+    constexpr std::uint32_t bits() const noexcept { return bits_; }
+
+private:
+    constexpr bool has(std::uint32_t bit) const noexcept { return (bits_ & bit) != 0; }
+
+    std::uint32_t bits_;
+};
+
+/// The library that was loaded, as major << 16 | minor << 8 | patch. PACE_VERSION_* in paceline.h
+/// tell which one the program was compiled for.
+inline std::uint32_t version() noexcept { return pace_version(); }
+
+// ---- span --------------------------------------------------------------------------------------
+
+/// Values that lie side by side, belonging to somebody else. Whatever has data() and size() converts
+/// to it, std::span included, and it converts to std::span.
+template <class T>
+class span {
+    template <class C>
+    using if_contiguous = std::enable_if_t<
+        std::is_convertible_v<std::remove_pointer_t<decltype(std::data(std::declval<C &>()))> (*)[],
+                              T (*)[]> &&
+        std::is_convertible_v<decltype(std::size(std::declval<C &>())), std::size_t>>;
+
+public:
+    using element_type = T;
+    using value_type = std::remove_cv_t<T>;
+    using size_type = std::size_t;
+    using difference_type = std::ptrdiff_t;
+    using pointer = T *;
+    using reference = T &;
+    using iterator = T *;
+
+    constexpr span() noexcept = default;
+    constexpr span(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
+    template <std::size_t N>
+    constexpr span(T (&array)[N]) noexcept : data_(array), size_(N) {}
+    template <class C, class = if_contiguous<C>>
+    constexpr span(C &&values) : data_(std::data(values)), size_(std::size(values)) {}
+
+    constexpr T *data() const noexcept { return data_; }
+    constexpr std::size_t size() const noexcept { return size_; }
+    constexpr bool empty() const noexcept { return size_ == 0; }
+    constexpr T *begin() const noexcept { return data_; }
+    constexpr T *end() const noexcept { return data_ + size_; }
+    constexpr T &operator[](std::size_t index) const noexcept { return data_[index]; }
+    constexpr span first(std::size_t count) const noexcept { return {data_, count}; }
+    constexpr span subspan(std::size_t begin) const noexcept { return {data_ + begin, size_ - begin}; }
+
+private:
+    T *data_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+// ---- what callables are carried in ---------------------------------------------------------------
+
+namespace detail {
+
+/// A time as C has it.
+inline std::uint64_t nanos(Duration time) noexcept {
+    if (time == forever) {
+        return PACE_FOREVER;
+    }
+    return time.count() < 0 ? 0 : static_cast<std::uint64_t>(time.count());
+}
+
+/// The same for what is none or the default in C where it finds 0: a limit that is negative is over at once.
+inline std::uint64_t limit_nanos(Duration time) noexcept { return time.count() < 0 ? 1 : nanos(time); }
+
+/// A time that C has measured.
+inline nanoseconds time_of(std::uint64_t measured) noexcept {
+    const auto most = static_cast<std::uint64_t>(forever.count());
+    return measured >= most ? forever : nanoseconds(static_cast<std::int64_t>(measured));
+}
+
+/// A point in time as C has it, since 1970: any time_point of the system's clock. Those before 1970 are 1970.
+struct SystemTime {
+    std::uint64_t nanos_since_1970 = 0;
+
+    SystemTime() noexcept = default;
+    template <class D>
+    SystemTime(const std::chrono::time_point<std::chrono::system_clock, D> &time)
+        : nanos_since_1970(nanos(time.time_since_epoch())) {}
+};
+
+inline Result<void> outcome(pace_status_t status) {
+    return status == PACE_OK ? Result<void>() : Result<void>(Error::last(status));
+}
+
+/// What is answered about an object that was moved from, closed or taken.
+inline Error gone(const char *what) {
+    return Error(Code::Stale, std::string("this ") + what + " has ended, was moved from, or was taken");
+}
+
+/// Called inside a catch block: calls `tell` with a text about what was thrown, its what() if it has one. Whether it
+/// is a std::exception.
+template <class Tell>
+bool tell_what(Tell tell) {
+#if defined(__cpp_exceptions)
+    try {
+        throw;
+    } catch (const std::exception &thrown) {
+        const char *what = thrown.what();
+        (void)tell(what != nullptr ? what : "an exception whose what() is NULL");
+        return true;
+    } catch (...) {
+        (void)tell("what was thrown is no std::exception");
+    }
+#else
+    (void)tell;
+#endif
+    return false;
+}
+
+/// Called inside a catch block. What the hook throws is the caller's. `fails`: the callback answers that it has
+/// failed, which the library tells of. Without a hook the library is told what was thrown.
+inline void report_unhandled(bool fails) {
+    auto &slot = UnhandledHook::get();
+    std::shared_ptr<const Unhandled> hook;
+    {
+        std::lock_guard<std::mutex> lock(slot.mutex);
+        hook = slot.hook;
+    }
+    if (!hook) {
+        (void)tell_what([fails](const char *what) { pace_unhandled(what, fails); });
+        return;
+    }
+    pace_unhandled(nullptr, fails);
+    (*hook)(std::current_exception());
+}
+
+/// Calls `f`, the user's code; whether it has returned. Inside the catch block of what it has thrown calls
+/// `told`. What throws after that, as the destructor of an exception or the hook of on_unhandled() may, goes
+/// nowhere. Whatever C calls back goes through here: nothing passes.
+template <class F, class Told>
+bool contained(F &&f, Told &&told) noexcept {
+    bool returned = false;
+    PACELINE_DETAIL_TRY {
+        PACELINE_DETAIL_TRY {
+            std::forward<F>(f)();
+            returned = true;
+        }
+        PACELINE_DETAIL_CATCH { std::forward<Told>(told)(); }
+    }
+    PACELINE_DETAIL_CATCH {}
+    return returned;
+}
+
+/// Calls `f`; whether it has returned. What it throws goes to the hook of on_unhandled().
+template <class F>
+bool guard(F &&f) noexcept {
+    return contained(std::forward<F>(f), [] { report_unhandled(false); });
+}
+
+/// As guard(), for a callback that answers that it has failed if this does not return.
+template <class F>
+bool guard_or_fail(F &&f) noexcept {
+    return contained(std::forward<F>(f), [] { report_unhandled(true); });
+}
+
+/// Rows that C hands over one by one, during a call.
+template <class Row>
+struct Rows {
+    std::vector<Row> list{};
+    /// For want of memory, for example. There are no more rows then.
+    std::exception_ptr thrown{};
+
+    /// Adds what `make` makes to the Rows at `data`.
+    template <class Make>
+    static void add(void *data, Make make) noexcept {
+        auto &rows = *static_cast<Rows *>(data);
+        if (rows.thrown == nullptr) {
+            (void)contained([&] { rows.list.push_back(make()); },
+                            [&] { rows.thrown = std::current_exception(); });
+        }
+    }
+
+    /// All of them, or what went wrong: never some.
+    Result<std::vector<Row>> taken(pace_status_t status) {
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        if (thrown != nullptr) {
+            return Error(std::move(thrown));
+        }
+        return std::move(list);
+    }
+};
+
+/// The answer that the library takes for a failed handler: none of Flow's.
+inline constexpr std::int32_t FAILED_FLOW = -1;
+
+template <class F>
+std::int32_t guard_flow(F &&f) noexcept {
+    Flow flow{};
+    return guard_or_fail([&] { flow = f(); }) ? static_cast<std::int32_t>(flow) : FAILED_FLOW;
+}
+
+template <class Box>
+void drop_box(void *box) noexcept {
+    (void)guard([&] { delete static_cast<Box *>(box); });
+}
+
+struct DropBox {
+    template <class F>
+    void operator()(F *box) const noexcept {
+        drop_box<F>(box);
+    }
+};
+
+/// A callable that C may take. If it does not, it goes as with C: what its destructor throws is told.
+template <class F>
+using Boxed = std::unique_ptr<F, DropBox>;
+
+template <class F>
+Boxed<std::decay_t<F>> boxed(F &&f) {
+    return Boxed<std::decay_t<F>>(new std::decay_t<F>(std::forward<F>(f)));
+}
+
+/// What was moved out of the caller's rvalue goes back, so that it is as it was. Lambdas that
+/// capture cannot be assigned to, so the emptied one is replaced in its place.
+template <class F>
+void give_back(std::remove_reference_t<F> &caller, std::decay_t<F> &kept) noexcept {
+    using D = std::decay_t<F>;
+    if constexpr (std::is_same_v<F, D> && !std::is_trivially_copyable_v<D>) {
+        if constexpr (std::is_nothrow_move_assignable_v<D>) {
+            caller = std::move(kept);
+        } else if constexpr (std::is_nothrow_move_constructible_v<D>) {
+            caller.~D();
+            ::new (static_cast<void *>(std::addressof(caller))) D(std::move(kept));
+        }
+    }
+}
+
+/// What rings and queues copy as bytes.
+template <class T>
+inline constexpr bool is_plain = std::is_trivially_copyable_v<T> && sizeof(T) <= 256 &&
+                                 alignof(T) <= alignof(std::uint64_t);
+
+inline std::vector<pace_piece_t> pieces_of(span<const std::string_view> pieces) {
+    std::vector<pace_piece_t> raw;
+    raw.reserve(pieces.size());
+    for (const std::string_view piece : pieces) {
+        raw.push_back({piece.data(), piece.size()});
+    }
+    return raw;
+}
+
+} // namespace detail
+
+/// How failed attempts are followed by others.
+class Retry {
+public:
+    static Retry none() noexcept { return Retry(PACE_RETRY_NONE, 0, {}, {}); }
+    /// Each `delay` after the failure before it.
+    static Retry fixed(std::uint32_t retries, Duration delay) noexcept {
+        return Retry(PACE_RETRY_FIXED, retries, delay, {});
+    }
+    /// Each `step` later after its failure than the one before.
+    static Retry linear(std::uint32_t retries, Duration step) noexcept {
+        return Retry(PACE_RETRY_LINEAR, retries, step, {});
+    }
+    /// Each twice as late as the one before, with full jitter: from 100 ms to 30 s unless given.
+    static Retry exponential(std::uint32_t retries, Duration first = {}, Duration cap = {}) noexcept {
+        return Retry(PACE_RETRY_EXPONENTIAL, retries, first, cap);
+    }
+    /// Each anywhere between the two after its failure.
+    static Retry random(std::uint32_t retries, Duration least, Duration most) noexcept {
+        return Retry(PACE_RETRY_RANDOM, retries, least, most);
+    }
+
+    /// No attempt begins later than this after the submission.
+    Retry &within(Duration limit) noexcept {
+        raw_.within_ns = detail::limit_nanos(limit);
+        return *this;
+    }
+    /// PACE_JITTER_: how delays are spread.
+    Retry &jitter(std::uint32_t jitter) noexcept {
+        raw_.jitter = jitter;
+        return *this;
+    }
+
+    const pace_retry_t &native() const noexcept { return raw_; }
+
+private:
+    Retry(std::uint32_t shape, std::uint32_t retries, Duration first, Duration cap) noexcept {
+        raw_.shape = shape;
+        raw_.retries = retries;
+        raw_.first_ns = detail::limit_nanos(first);
+        raw_.cap_ns = detail::limit_nanos(cap);
+    }
+
+    pace_retry_t raw_{};
+};
+
+/// How often tasks of a task type may start.
+struct Rate {
+    std::uint32_t starts{};
+    Duration per{std::chrono::seconds(1)};
+    std::uint32_t burst{1};
+};
+
+namespace detail {
+
+/// A text of figures, which may take more digits when it is asked for again.
+template <class F>
+Result<std::string> figures_of(F &&ask) {
+    std::string text;
+    std::size_t needed = 0;
+    for (;;) {
+        const pace_status_t status = ask(text.data(), text.size(), &needed);
+        if (status == PACE_OK) {
+            text.resize(needed - 1);
+            return text;
+        }
+        if (status != PACE_EFULL) {
+            return Error::last(status);
+        }
+        text.resize(needed + needed / 8);
+    }
+}
+
+} // namespace detail
+
+} // inline namespace
+} // namespace paceline
+
+#undef PACELINE_DETAIL_TRY
+#undef PACELINE_DETAIL_CATCH
+
+#endif // PACELINE_CORE_HPP

@@ -1,0 +1,286 @@
+// paceline/history.hpp: the hub's history: queries and replays.
+// The head of paceline.hpp says what holds for all of it: who owns what, errors, exceptions, durations.
+#ifndef PACELINE_HISTORY_HPP
+#define PACELINE_HISTORY_HPP
+
+#include "subscription.hpp"
+
+#include <paceline/history.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace paceline {
+inline namespace PACELINE_DETAIL_ABI {
+
+/// A message that a history has kept: a copy.
+struct Record {
+    std::string key{}, payload{};
+    std::vector<std::pair<std::string, std::string>> headers{};
+    std::uint64_t sequence{}, time_ns{};
+    Priority priority{};
+};
+
+/// Which messages of a history are asked for; what is zero is not asked about.
+struct Query {
+    std::string pattern{">"};
+    /// Sequences and times (Duration since 1970), the ends included.
+    std::uint64_t first{}, last{}, since_ns{}, until_ns{};
+    /// At most so many, the oldest, or the newest.
+    std::uint64_t limit{};
+    bool newest{};
+
+    pace_query_t native() const noexcept {
+        pace_query_t raw{};
+        raw.struct_size = sizeof raw;
+        raw.newest = newest;
+        raw.pattern = pattern.c_str();
+        raw.first = first;
+        raw.last = last;
+        raw.since_ns = since_ns;
+        raw.until_ns = until_ns;
+        raw.limit = limit;
+        return raw;
+    }
+};
+
+/// What a history has done. Fields as in pace_history_stats_t, copied.
+struct HistoryStats {
+    std::string pattern{}, last_error{}, last_read_error{}, last_lines_error{};
+    std::uint64_t recorded{}, in_memory{}, memory_bytes{}, waiting{}, commits{}, given_up{}, errors{},
+        read_errors{}, durable{}, lines_lost{};
+};
+
+/// What a hub keeps of the messages that a pattern matches. Without a limit it has none.
+struct HistoryConfig {
+    std::string pattern{">"};
+    std::optional<std::uint64_t> keep_count{1024}, keep_bytes{};
+    std::optional<Duration> keep_age{};
+    /// A file of SQLite, and not ":memory:". Code::Unsupported if the library was built without the feature `archive`.
+    std::string archive{};
+    std::optional<std::uint64_t> archive_count{}, archive_bytes{};
+    std::optional<Duration> archive_age{};
+    /// A commit counts when the file was written, and not only when the disk has it.
+    bool process_only = false;
+    /// Reads the whole archive when it is opened.
+    bool check = false;
+    /// A file of lines of JSON. Several histories may write one. It may be a device, as that of a Log, and is no pipe.
+    std::string lines{};
+    /// Where there is no room publishers write to the disk themselves, or wait for so long, and their publication is
+    /// refused then: Code::Full. On threads of the pool it is refused at once if the disk fails. Without it
+    /// (std::nullopt) they never wait, and the archive goes without the oldest: flush() fails then, and says how many.
+    std::optional<Duration> disk_wait{std::chrono::seconds(10)};
+
+    HistoryConfig &set_pattern(std::string value) { return pattern = std::move(value), *this; }
+    HistoryConfig &set_keep_count(std::uint64_t value) { return keep_count = value, *this; }
+    HistoryConfig &set_keep_bytes(std::uint64_t value) { return keep_bytes = value, *this; }
+    HistoryConfig &set_keep_age(Duration value) { return keep_age = value, *this; }
+    HistoryConfig &set_archive(std::string path) { return archive = std::move(path), *this; }
+    HistoryConfig &set_lines(std::string path) { return lines = std::move(path), *this; }
+
+    pace_history_options_t native() const noexcept {
+        pace_history_options_t raw{};
+        (void)pace_history_options_init(&raw, sizeof raw);
+        const auto age = [](const std::optional<Duration> &value) {
+            return value ? detail::nanos(*value) : PACE_UNLIMITED;
+        };
+        raw.pattern = pattern.c_str();
+        raw.keep_count = keep_count.value_or(PACE_UNLIMITED);
+        raw.keep_bytes = keep_bytes.value_or(PACE_UNLIMITED);
+        raw.keep_age_ns = age(keep_age);
+        raw.archive = archive.empty() ? nullptr : archive.c_str();
+        raw.archive_count = archive_count.value_or(PACE_UNLIMITED);
+        raw.archive_bytes = archive_bytes.value_or(PACE_UNLIMITED);
+        raw.archive_age_ns = age(archive_age);
+        raw.lines = lines.empty() ? nullptr : lines.c_str();
+        raw.process_only = process_only;
+        raw.check = check;
+        raw.when_full = disk_wait ? PACE_DISK_WAIT : PACE_DISK_GIVE_UP;
+        raw.disk_wait_ns = disk_wait ? detail::nanos(*disk_wait) : 0;
+        return raw;
+    }
+};
+
+/// Where a replay begins.
+class ReplayFrom {
+public:
+    static ReplayFrom beginning() noexcept { return {PACE_REPLAY_BEGINNING, 0}; }
+    static ReplayFrom sequence(std::uint64_t number) noexcept { return {PACE_REPLAY_SEQUENCE, number}; }
+    static ReplayFrom time(detail::SystemTime time) noexcept {
+        return {PACE_REPLAY_TIME, time.nanos_since_1970};
+    }
+    /// With the last so many messages that are kept.
+    static ReplayFrom last(std::uint64_t messages) noexcept { return {PACE_REPLAY_LAST, messages}; }
+    static ReplayFrom now() noexcept { return {PACE_REPLAY_NOW, 0}; }
+
+private:
+    friend class Hub;
+    ReplayFrom(std::uint32_t from, std::uint64_t at) noexcept : from_(from), at_(at) {}
+
+    std::uint32_t from_;
+    std::uint64_t at_;
+};
+
+/// How a replay is supervised: what becomes of messages that its handler fails at, and of the handler.
+struct ReplayConfig {
+    /// How a message that the handler fails at is tried again, and what then becomes of it.
+    std::optional<Retry> retry{};
+    OnExhausted on_exhausted = OnExhausted::DeadLetter;
+    /// More restarts suspend it for a while. Without one: 3 in 5 seconds.
+    std::optional<Intensity> intensity{};
+    /// Restarts it together with others, in place of an intensity of its own.
+    std::optional<Supervisor> supervisor{};
+
+    ReplayConfig &set_on_failure(OnExhausted value, std::optional<Retry> before = {}) {
+        return on_exhausted = value, retry = before, *this;
+    }
+    ReplayConfig &set_intensity(Intensity value) { return intensity = value, *this; }
+    ReplayConfig &set_supervisor(Supervisor value) { return supervisor = std::move(value), *this; }
+
+    pace_replay_options_t native() const noexcept {
+        pace_replay_options_t raw{};
+        (void)pace_replay_options_init(&raw, sizeof raw);
+        if (retry) {
+            raw.retry = retry->native();
+        }
+        raw.on_exhausted = static_cast<std::uint32_t>(on_exhausted);
+        if (intensity) {
+            raw.restarts = intensity->restarts;
+            raw.within_ns = detail::limit_nanos(intensity->within);
+            raw.suspension_ns = detail::limit_nanos(intensity->suspension);
+            raw.longest_suspension_ns = detail::limit_nanos(intensity->longest_suspension);
+        }
+        raw.supervisor = supervisor ? supervisor->native() : nullptr;
+        return raw;
+    }
+};
+
+/// The counts of a replay. Fields as in pace_replay_stats_t.
+struct ReplayStats : pace_replay_stats_t {
+    ReplayStats() noexcept : pace_replay_stats_t{} { struct_size = sizeof(pace_replay_stats_t); }
+};
+
+namespace detail {
+
+inline void collect_record(void *data, const pace_message_t *raw) noexcept {
+    Rows<Record>::add(data, [&] {
+        const Message message{*raw};
+        return Record{std::string(message.key_text()),
+                      std::string(message.text()),
+                      headers_of(*raw),
+                      raw->sequence,
+                      raw->time_ns,
+                      static_cast<Priority>(raw->priority)};
+    });
+}
+
+inline void collect_history(void *data, const pace_history_stats_t *raw) noexcept {
+    Rows<HistoryStats>::add(data, [&] {
+        HistoryStats stats;
+        stats.pattern = Message::view(raw->pattern);
+        stats.last_error = Message::view(raw->last_error);
+        stats.last_read_error = Message::view(raw->last_read_error);
+        stats.last_lines_error = Message::view(raw->last_lines_error);
+        stats.recorded = raw->recorded;
+        stats.in_memory = raw->in_memory;
+        stats.memory_bytes = raw->memory_bytes;
+        stats.waiting = raw->waiting;
+        stats.commits = raw->commits;
+        stats.given_up = raw->given_up;
+        stats.errors = raw->errors;
+        stats.read_errors = raw->read_errors;
+        stats.durable = raw->durable;
+        stats.lines_lost = raw->lines_lost;
+        return stats;
+    });
+}
+
+} // namespace detail
+
+/// A replay to a handler. When it goes it ends, and the destructor returns when the handler does not run and has been
+/// deleted. Inside a handler, on a thread of the pool, and after end(), it does not wait.
+class [[nodiscard]] Replay {
+public:
+    /// Its counts.
+    Result<ReplayStats> stats() const {
+        ReplayStats stats;
+        const pace_status_t status = pace_replay_stats(raw_.get(), &stats);
+        return status == PACE_OK ? Result<ReplayStats>(stats) : Result<ReplayStats>(Error::last(status));
+    }
+    /// Ends its suspension, and that of all others of its supervisor: it goes on with the message behind the
+    /// last that its handler was called with. False: none was suspended.
+    Result<bool> resume() const {
+        bool resumed = false;
+        const pace_status_t status = pace_replay_resume(raw_.get(), &resumed);
+        return status == PACE_OK ? Result<bool>(resumed) : Result<bool>(Error::last(status));
+    }
+    /// Ends it. True: no handler runs or will run, and it has been deleted.
+    Result<bool> end(Unsubscribe how = Unsubscribe::Async) const {
+        bool ended = false;
+        const pace_status_t status =
+            pace_replay_end(raw_.get(), static_cast<std::uint32_t>(how), &ended);
+        return status == PACE_OK ? Result<bool>(ended) : Result<bool>(Error::last(status));
+    }
+
+private:
+    friend class Hub;
+    Replay(std::shared_ptr<const detail::HubCore> core, pace_replay_t *raw)
+        : core_(std::move(core)), raw_(raw, &pace_replay_free) {}
+
+    std::shared_ptr<const detail::HubCore> core_;
+    std::unique_ptr<pace_replay_t, void (*)(pace_replay_t *)> raw_;
+};
+
+/// A replay to whoever pulls.
+class [[nodiscard]] ReplayMailbox {
+public:
+    /// Waits for up to `time` for the next messages: the part of `messages` that was filled. They stay until
+    /// this thread pulls again. Code::TimedOut: none came; Code::Stale: it has ended; Code::ShutDown when the pool
+    /// ends; Code::WouldDeadlock on a thread of the pool.
+    Result<span<Message>> pull(span<Message> messages, Duration time) const {
+        std::size_t count = 0;
+        const pace_status_t status = pace_replay_mailbox_pull(
+            raw_.get(), messages.data(), messages.size(), detail::nanos(time), &count);
+        return status == PACE_OK ? Result<span<Message>>(messages.first(count))
+                                 : Result<span<Message>>(Error::last(status));
+    }
+    /// Makes a message that was pulled here a dead letter, after so many attempts: it counts as that then,
+    /// and no longer as delivered.
+    Result<void> bury(const Message &message, const char *failure, std::uint32_t attempts = 1) const {
+        return detail::outcome(pace_replay_mailbox_bury(raw_.get(), &message, failure, attempts));
+    }
+    /// A descriptor, readable while a message may wait, or when it has ended. Not to be read or closed.
+    Result<int> pollable() const {
+        std::int32_t fd = -1;
+        const pace_status_t status = pace_replay_mailbox_pollable(raw_.get(), &fd);
+        return status == PACE_OK ? Result<int>(fd) : Result<int>(Error::last(status));
+    }
+    /// Its counts; what was pulled counts as delivered.
+    Result<ReplayStats> stats() const {
+        ReplayStats stats;
+        const pace_status_t status = pace_replay_mailbox_stats(raw_.get(), &stats);
+        return status == PACE_OK ? Result<ReplayStats>(stats) : Result<ReplayStats>(Error::last(status));
+    }
+    /// Ends it: nothing can be pulled any more, and who waits gets Code::Stale.
+    Result<void> end() const { return detail::outcome(pace_replay_mailbox_end(raw_.get())); }
+
+private:
+    friend class Hub;
+    ReplayMailbox(std::shared_ptr<const detail::HubCore> core, pace_replay_mailbox_t *raw)
+        : core_(std::move(core)), raw_(raw, &pace_replay_mailbox_free) {}
+
+    std::shared_ptr<const detail::HubCore> core_;
+    std::unique_ptr<pace_replay_mailbox_t, void (*)(pace_replay_mailbox_t *)> raw_;
+};
+
+} // inline namespace
+} // namespace paceline
+
+#endif // PACELINE_HISTORY_HPP

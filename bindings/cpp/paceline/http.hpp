@@ -1,0 +1,1009 @@
+// paceline/http.hpp: HTTP/1.1 servers.
+// The head of paceline.hpp says what holds for all of it: who owns what, errors, exceptions, durations.
+#ifndef PACELINE_HTTP_HPP
+#define PACELINE_HTTP_HPP
+
+#include "net.hpp"
+
+#include <paceline/http.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace paceline {
+inline namespace PACELINE_DETAIL_ABI {
+
+// ---- HTTP ----------------------------------------------------------------------------------------
+
+/// A request, for as long as its handler runs. What it gives belongs to it.
+class Request {
+public:
+    /// A header, or a parameter of the path.
+    struct Field {
+        std::string_view name, value;
+    };
+
+    explicit Request(const pace_request_t *raw) noexcept : raw_(raw) {}
+    Request(const Request &) = delete;
+    Request &operator=(const Request &) = delete;
+
+    /// As it was sent: GET.
+    std::string_view method() const noexcept { return text(pace_request_method); }
+    /// As it was sent: /hello/you?loud=1.
+    std::string_view target() const noexcept { return text(pace_request_target); }
+    /// The target's path, as it was sent: percent-encoded.
+    std::string_view path() const noexcept { return text(pace_request_path); }
+    /// What follows the target's first question mark.
+    std::optional<std::string_view> query() const noexcept { return optional(pace_request_query); }
+    /// 0 or 1, of HTTP/1.
+    std::uint32_t version() const noexcept {
+        std::uint32_t version = 0;
+        (void)pace_request_version(raw_, &version);
+        return version;
+    }
+    /// The value of the first header of this name, upper or lower case.
+    std::optional<std::string_view> header(const char *name) const noexcept {
+        return named(pace_request_header, name);
+    }
+    /// All headers, in order.
+    std::vector<Field> headers() const { return fields(pace_request_headers); }
+    /// The part of the path that stands for this name in the route's pattern, percent-decoded. A slash that
+    /// was encoded stays in its part, since routes are matched with the path as it was sent: path(). A
+    /// request with a part that cannot be decoded (to UTF-8 without NUL) gets a 400, and has no handler.
+    std::optional<std::string_view> param(const char *name) const noexcept {
+        return named(pace_request_param, name);
+    }
+    std::vector<Field> params() const { return fields(pace_request_params); }
+    /// The names and values of the query, decoded as a browser's form encodes them: "+" is a space, and what is
+    /// percent-encoded is decoded. A pair without "=" has an empty value. Values are bytes; UTF-8 as a rule.
+    std::vector<std::pair<std::string, std::string>> query_pairs() const {
+        const std::string_view query = text(pace_request_query);
+        std::size_t count = 0;
+        (void)pace_query_pairs(query.data(), query.size(), nullptr, nullptr, 0, &count);
+        std::vector<pace_field_t> raw(count);
+        std::string room(query.size(), ' ');
+        (void)pace_query_pairs(query.data(), query.size(), room.data(), raw.data(), count, &count);
+        std::vector<std::pair<std::string, std::string>> pairs;
+        pairs.reserve(count);
+        for (const pace_field_t &pair : raw) {
+            pairs.emplace_back(view(pair.name), view(pair.value));
+        }
+        return pairs;
+    }
+    /// The pattern of the route that it came by: "/hello/{name}". std::nullopt: no route has taken it.
+    std::optional<std::string_view> pattern() const noexcept { return optional(pace_request_pattern); }
+    /// The whole body. Empty where it is streamed.
+    std::string_view body() const noexcept {
+        pace_piece_t body{};
+        (void)pace_request_body(raw_, &body);
+        return {static_cast<const char *>(body.bytes), body.size};
+    }
+    /// The protocol that it asks to upgrade to.
+    std::optional<std::string_view> upgrade() const noexcept { return optional(pace_request_upgrade); }
+    /// The other end.
+    Result<std::string> peer() const {
+        return detail::text_of(
+            [this](char *text, std::size_t size) { return pace_request_peer(raw_, text, size); });
+    }
+    /// Its connection, as a number: see Http::conn().
+    std::uint64_t conn() const noexcept {
+        pace_conn_id_t id{};
+        (void)pace_request_conn(raw_, &id);
+        return id.id;
+    }
+
+    /// For calls to paceline.h.
+    const pace_request_t *native() const noexcept { return raw_; }
+
+private:
+    static std::string_view view(pace_text_t text) noexcept {
+        return text.text == nullptr ? std::string_view() : std::string_view(text.text, text.size);
+    }
+    template <class Ask>
+    std::string_view text(Ask ask) const noexcept {
+        pace_text_t text{};
+        (void)ask(raw_, &text);
+        return view(text);
+    }
+    template <class Ask>
+    std::optional<std::string_view> optional(Ask ask) const noexcept {
+        pace_text_t text{};
+        (void)ask(raw_, &text);
+        return text.text == nullptr ? std::nullopt : std::optional(view(text));
+    }
+    template <class Ask>
+    std::optional<std::string_view> named(Ask ask, const char *name) const noexcept {
+        return optional(
+            [ask, name](const pace_request_t *raw, pace_text_t *text) { return ask(raw, name, text); });
+    }
+    template <class Ask>
+    std::vector<Field> fields(Ask ask) const {
+        std::size_t count = 0;
+        (void)ask(raw_, nullptr, 0, &count);
+        std::vector<pace_field_t> raw(count);
+        (void)ask(raw_, raw.data(), raw.size(), &count);
+        std::vector<Field> fields;
+        fields.reserve(count);
+        for (const pace_field_t &field : raw) {
+            fields.push_back({view(field.name), view(field.value)});
+        }
+        return fields;
+    }
+
+    const pace_request_t *raw_;
+};
+
+namespace detail {
+
+/// A text as C has it, where it would end at a NUL. What has one is not cut there: other control characters are
+/// refused, too.
+inline const char *refused_if_cut(const std::string &text) noexcept {
+    return text.find('\0') == std::string::npos ? text.c_str() : "\1";
+}
+
+/// Calls `f`, code of a request, which fails if that throws; whether it has returned.
+template <class F>
+bool guard_request(F &&f) noexcept {
+    return contained(std::forward<F>(f), [] {
+        tell_what(pace_request_fail);
+        report_unhandled(true);
+    });
+}
+
+} // namespace detail
+
+/// The body of an answer, written piece by piece by whoever holds it. When it goes unfinished the
+/// connection is reset, so that the peer can tell; while an exception unwinds, that is a failure (fail()).
+class [[nodiscard]] Body {
+public:
+    Body(Body &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+    Body &operator=(Body &&other) noexcept {
+        std::swap(raw_, other.raw_);
+        return *this;
+    }
+    ~Body() { std::uncaught_exceptions() > 0 ? fail() : pace_body_free(raw_); }
+
+    /// As ConnRef::write(). Code::Invalid: more than was announced. WriteStatus::Unwanted: the peer gets no body,
+    /// and the bytes were dropped. No mark paces such a body: finish() it.
+    Result<WriteStatus> write(std::string_view bytes) {
+        std::uint32_t what = 0;
+        const auto status = pace_body_write(raw_, bytes.data(), bytes.size(), &what);
+        return detail::wrote(status, what);
+    }
+    /// Ends the body. The connection's next request may come.
+    Result<void> finish() {
+        return raw_ == nullptr ? detail::gone("body")
+                               : detail::outcome(pace_body_finish(std::exchange(raw_, nullptr)));
+    }
+    /// What writes it has failed: the connection is reset, and the failure counted.
+    void fail() noexcept { pace_body_fail(std::exchange(raw_, nullptr)); }
+    bool is_pressed() const noexcept {
+        bool pressed = false;
+        (void)pace_body_is_pressed(raw_, &pressed);
+        return pressed;
+    }
+    /// Has `f()` called, in a run of the connection, each time that the output has fallen to its low
+    /// mark. If the output is not above its high mark now, it is called once without delay.
+    template <class F>
+    Result<void> on_writable(F &&f) {
+        using D = std::decay_t<F>;
+        auto box = detail::boxed(std::forward<F>(f));
+        const pace_status_t status =
+            pace_body_on_writable(raw_, writable<D>, box.get(), detail::drop_box<D>);
+        if (status == PACE_OK) {
+            (void)box.release();
+        }
+        return detail::outcome(status);
+    }
+    /// Has `f(Body &)` write the body, as fast as the peer takes it and no faster: as long as it
+    /// answers Flow::Again and there is something left to be sent; with Flow::Done the body is finished.
+    /// It is not called for a body that is not sent (an answer to HEAD, or with the status 204, 205 or
+    /// 304). This one is empty afterwards.
+    template <class F>
+    Result<void> pump(F &&f) {
+        using D = std::decay_t<F>;
+        static_assert(std::is_invocable_r_v<Flow, D &, Body &>, "a producer is Flow(Body &)");
+        auto box = detail::boxed(std::forward<F>(f));
+        const pace_status_t status = pace_body_pump(raw_, produce<D>, box.get(), detail::drop_box<D>);
+        if (status == PACE_OK) {
+            (void)box.release();
+            raw_ = nullptr;
+        }
+        return detail::outcome(status);
+    }
+
+private:
+    friend class Response;
+
+    explicit Body(pace_body_t *raw) noexcept : raw_(raw) {}
+
+    template <class F>
+    static void writable(void *data) noexcept {
+        detail::guard_request([&] { (*static_cast<F *>(data))(); });
+    }
+    template <class F>
+    static std::int32_t produce(void *data, pace_body_t *raw) noexcept {
+        Body lent(raw);
+        auto flow = Flow::Done;
+        detail::guard_request([&] { flow = (*static_cast<F *>(data))(lent); });
+        lent.raw_ = nullptr;
+        return static_cast<std::int32_t>(flow);
+    }
+
+    pace_body_t *raw_;
+};
+
+namespace detail {
+template <class F>
+struct Route;
+} // namespace detail
+
+class Next;
+
+/// The answer to a request, to be completed by its handler, or by any thread later. When it goes
+/// uncompleted, the peer gets a 500; while an exception unwinds, that is a failure (fail()).
+class [[nodiscard]] Response {
+public:
+    Response(Response &&other) noexcept
+        : raw_(std::exchange(other.raw_, nullptr)), typed_(other.typed_), state_(other.state_) {}
+    Response &operator=(Response &&other) noexcept {
+        std::swap(raw_, other.raw_);
+        std::swap(typed_, other.typed_);
+        std::swap(state_, other.state_);
+        return *this;
+    }
+    ~Response() { std::uncaught_exceptions() > 0 ? fail() : pace_response_free(raw_); }
+
+    /// 200 to 599; without this it is 200. Another one is an error of what completes the response.
+    Response &status(std::uint32_t status) & {
+        (void)pace_response_status(raw_, status);
+        return *this;
+    }
+    Response &&status(std::uint32_t value) && { return std::move(status(value)); }
+    /// Adds a header. Content-Length, Transfer-Encoding, Connection, Upgrade and Date are the
+    /// library's own. One that is not allowed is an error of what completes the response.
+    Response &header(const char *name, const std::string &value) & {
+        if (pace_response_header(raw_, name, detail::refused_if_cut(value)) != PACE_OK) {
+            // NULL or not UTF-8: C keeps no such name. This one is no name either.
+            (void)pace_response_header(raw_, "", "");
+            return *this;
+        }
+        typed_ = typed_ || is_content_type(name);
+        return *this;
+    }
+    Response &&header(const char *name, const std::string &value) && {
+        return std::move(header(name, value));
+    }
+    /// No more requests follow on this connection.
+    Response &close() & {
+        (void)pace_response_close(raw_);
+        return *this;
+    }
+    Response &&close() && { return std::move(close()); }
+
+    /// Completes it. Code::Invalid names the status or header that was not allowed, and Code::Full
+    /// tells of a body larger than a connection's output may be (stream it): then the peer gets a 500.
+    /// Code::Stale: the connection has ended, or the library has answered already.
+    Result<void> send(std::string_view body) {
+        if (raw_ == nullptr) {
+            return detail::gone("response");
+        }
+        return detail::outcome(pace_response_send(take(), body.data(), body.size()));
+    }
+    /// As send(), with Content-Type: text/plain; charset=utf-8 unless it has another.
+    Result<void> text(std::string_view text) {
+        if (!typed_) {
+            header("Content-Type", "text/plain; charset=utf-8");
+        }
+        return send(text);
+    }
+    /// As send(), with this Content-Type unless it has another: a media type, as "application/json".
+    Result<void> send_as(const std::string &content_type, std::string_view body) {
+        if (!typed_) {
+            header("Content-Type", content_type);
+        }
+        return send(body);
+    }
+    /// As send(), of a text that is JSON, with Content-Type: application/json unless it has another.
+    Result<void> json(std::string_view text) { return send_as("application/json", text); }
+    /// Completes it with a short page about its status, as the server's own errors have it, in the form that the
+    /// request's Accept wants most: text ("404 Not Found"), JSON ({"title":"Not Found","status":404}, as
+    /// RFC 9457 has it) or HTML.
+    Result<void> error() {
+        return raw_ == nullptr ? detail::gone("response") : detail::outcome(pace_response_error(take()));
+    }
+    /// Sends the head, and gives what the body is written to: exactly `length` bytes, or chunks if
+    /// that is not known. A peer that waits for "100 Continue" is told so first.
+    Result<Body> stream(std::optional<std::uint64_t> length = std::nullopt) {
+        if (raw_ == nullptr) {
+            return detail::gone("response");
+        }
+        pace_body_t *body = nullptr;
+        const pace_status_t status =
+            pace_response_stream(take(), length.value_or(PACE_LENGTH_UNKNOWN), &body);
+        return status == PACE_OK ? Result<Body>(Body(body)) : Result<Body>(Error::last(status));
+    }
+
+    /// What was to answer has failed: the peer gets a 500, the connection closes, and the failure is counted
+    /// (HttpStats::panics).
+    void fail() noexcept { pace_response_fail(take()); }
+
+    /// Answers with 101, and gives the connection to `handler`, for a protocol that the request has asked
+    /// for. Its `open` comes next. A handler that is refused stays the caller's.
+    Result<void> upgrade(const std::string &protocol, std::unique_ptr<ConnHandler> &&handler);
+
+private:
+    template <class F>
+    friend struct detail::Route;
+    friend class Next;
+
+    Response(pace_response_t *raw, const detail::ServerState &state) noexcept
+        : raw_(raw), state_(&state) {}
+
+    pace_response_t *take() noexcept { return std::exchange(raw_, nullptr); }
+
+    static bool is_content_type(const char *name) noexcept {
+        const char *known = "content-type";
+        for (; *known != '\0' && (*name | 0x20) == *known; ++known, ++name) {
+        }
+        return *known == *name;
+    }
+
+    pace_response_t *raw_;
+    bool typed_ = false;
+    /// Of its server. It lives as long as any response.
+    const detail::ServerState *state_;
+};
+
+inline Result<void> Response::upgrade(const std::string &protocol,
+                                      std::unique_ptr<ConnHandler> &&handler) {
+    if (raw_ == nullptr) {
+        return detail::gone("response");
+    }
+    if (handler == nullptr) {
+        return Error(Code::Invalid, "handler is nullptr");
+    }
+    auto box = std::unique_ptr<detail::ConnBox>(new detail::ConnBox{std::move(handler), *state_});
+    pace_conn_hooks_t hooks = detail::ConnBox::hooks();
+    hooks.user_data = box.get();
+    hooks.drop = detail::drop_box<detail::ConnBox>;
+    const pace_status_t status = pace_response_upgrade(take(), detail::refused_if_cut(protocol), &hooks);
+    if (status != PACE_OK) {
+        Error error = Error::last(status);
+        handler = std::move(box->own);
+        return error;
+    }
+    (void)box.release();
+    return {};
+}
+
+/// The rest of a request's way, in a middleware: see Http::around().
+class [[nodiscard]] Next {
+public:
+    explicit Next(pace_next_t *raw) noexcept : raw_(raw) {}
+    Next(Next &&) noexcept = default;
+    Next(const Next &) = delete;
+    Next &operator=(const Next &) = delete;
+
+    /// Goes on with the request, on this thread, and returns when the handler has returned or thrown. The status is
+    /// the one with which it was answered by then: 500 if the handler has thrown without an answer.
+    /// std::nullopt: it will be answered later, or its answer was lost; Http::on_end() tells. So is a second call.
+    std::optional<std::uint32_t> run(const Request &request, Response response) {
+        std::uint32_t status = 0;
+        if (pace_next_run(raw_, request.native(), response.raw_, &status) == PACE_OK) {
+            (void)response.take();
+        }
+        return status == 0 ? std::nullopt : std::optional(status);
+    }
+
+private:
+    pace_next_t *raw_;
+};
+
+/// What has become of a request: see Http::on_end(). Its texts are good while that runs.
+struct RequestEnd {
+    /// As they were sent. Empty if they are not known, as of a malformed request.
+    std::string_view method, target;
+    /// Of the answer. std::nullopt: no whole answer has left.
+    std::optional<std::uint32_t> status;
+    /// From the head until the answer was complete. What the peer has not taken yet may still be queued.
+    std::chrono::nanoseconds duration;
+    /// The other end.
+    std::string_view peer;
+};
+
+/// The handler of a route, for many requests at once. The request is lent, the response is given.
+using RequestHandler = Function<void(const Request &, Response)>;
+
+/// What takes the body of a request as it comes. It is called by one thread at a time.
+class RequestBody {
+public:
+    RequestBody() = default;
+    RequestBody(const RequestBody &) = delete;
+    RequestBody &operator=(const RequestBody &) = delete;
+    virtual ~RequestBody() = default;
+
+    /// A part has come: how many of its bytes were taken, from the front. The rest is shown again
+    /// after ConnRef::resume(); until then nothing is read.
+    virtual std::size_t data(std::string_view bytes) = 0;
+    /// The last call, exactly once: it was whole, or it never will be.
+    virtual void end(bool is_whole) = 0;
+};
+
+/// Makes what takes a body, when the head of the request is there. nullptr: what comes is dropped.
+using BodyFactory = Function<std::unique_ptr<RequestBody>(const Request &, Response)>;
+
+/// Settings of an HTTP server. What is not set is the library's choice; ranges and defaults are those of
+/// pace_http_options_t.
+struct HttpConfig {
+    std::vector<Listen> listeners{};
+    std::optional<std::uint64_t> max_head{}, max_target{}, max_body{}, body_rate{}, max_requests{};
+    std::optional<std::uint32_t> max_headers{}, keep_alive_requests{};
+    std::optional<Duration> head_timeout{}, body_timeout{}, keep_alive_timeout{};
+
+    HttpConfig &add_listener(Listen value) { return listeners.push_back(std::move(value)), *this; }
+    HttpConfig &set_max_head(std::uint64_t value) { return max_head = value, *this; }
+    HttpConfig &set_max_target(std::uint64_t value) { return max_target = value, *this; }
+    HttpConfig &set_max_headers(std::uint32_t value) { return max_headers = value, *this; }
+    HttpConfig &set_max_body(std::uint64_t value) { return max_body = value, *this; }
+    HttpConfig &set_body_rate(std::uint64_t value) { return body_rate = value, *this; }
+    HttpConfig &set_max_requests(std::uint64_t value) { return max_requests = value, *this; }
+    HttpConfig &set_keep_alive_requests(std::uint32_t value) {
+        return keep_alive_requests = value, *this;
+    }
+    HttpConfig &set_head_timeout(Duration value) { return head_timeout = value, *this; }
+    HttpConfig &set_body_timeout(Duration value) { return body_timeout = value, *this; }
+    HttpConfig &set_keep_alive_timeout(Duration value) { return keep_alive_timeout = value, *this; }
+};
+
+/// The books of an HTTP server. Fields as in pace_http_stats_t.
+struct HttpStats : pace_http_stats_t {
+    HttpStats() noexcept : pace_http_stats_t{} { struct_size = sizeof(pace_http_stats_t); }
+
+    /// By handlers, whatever the status.
+    std::uint64_t answered() const noexcept {
+        return answered_upgraded + answered_successful + answered_redirected + answered_client_errors +
+               answered_server_errors;
+    }
+    /// Answered by the library in a handler's place.
+    std::uint64_t refused() const noexcept {
+        return refused_bad_request + refused_not_found + refused_method_not_allowed + refused_timed_out +
+               refused_body_too_large + refused_target_too_long + refused_expectation +
+               refused_head_too_large + refused_panicked + refused_unanswered + refused_not_implemented +
+               refused_busy + refused_version;
+    }
+    /// Not answered, or not to the end.
+    std::uint64_t aborted() const noexcept {
+        return aborted_disconnected + aborted_timed_out + aborted_unfinished + aborted_closed +
+               aborted_cut_off;
+    }
+};
+
+namespace detail {
+
+struct HttpCore {
+    HttpCore(SharedCore core, pace_http_t *raw) noexcept : pool(std::move(core)), http(raw) {}
+    HttpCore(const HttpCore &) = delete;
+    HttpCore &operator=(const HttpCore &) = delete;
+    ~HttpCore() { pace_http_free(http); }
+
+    const SharedCore pool;
+    pace_http_t *const http;
+};
+
+/// A handler, or what makes bodies. The library deletes it after the last connection and response.
+template <class F>
+struct Route {
+    F f;
+    std::shared_ptr<const ServerState> state;
+
+    static void handle(void *data, const pace_request_t *raw, pace_response_t *response) noexcept {
+        auto &route = *static_cast<Route *>(data);
+        Response given(response, *route.state);
+        guard_request([&] { route.f(Request(raw), std::move(given)); });
+    }
+
+    static void around(void *data, const pace_request_t *raw, pace_response_t *response,
+                       pace_next_t *next) noexcept {
+        auto &route = *static_cast<Route *>(data);
+        Response given(response, *route.state);
+        guard_request([&] { route.f(Request(raw), std::move(given), Next(next)); });
+    }
+
+    static void ended(void *data, const pace_http_end_t *raw) noexcept {
+        const auto view = [](pace_text_t text) { return std::string_view(text.text, text.size); };
+        const auto status = raw->status == 0 ? std::nullopt : std::optional(raw->status);
+        const auto time = std::chrono::nanoseconds(static_cast<std::int64_t>(raw->duration_ns));
+        const RequestEnd end{view(raw->method), view(raw->target), status, time, view(raw->peer)};
+        guard_request([&] { static_cast<Route *>(data)->f(end); });
+    }
+
+    static void begin(void *data, const pace_request_t *raw, pace_response_t *response,
+                      void **body) noexcept {
+        auto &route = *static_cast<Route *>(data);
+        Response given(response, *route.state);
+        guard_request([&] { *body = route.f(Request(raw), std::move(given)).release(); });
+    }
+};
+
+inline std::size_t body_data(void *body, const void *bytes, std::size_t size) noexcept {
+    std::size_t taken = size;
+    guard_request([&] {
+        taken = static_cast<RequestBody *>(body)->data({static_cast<const char *>(bytes), size});
+    });
+    return taken;
+}
+
+inline void body_end(void *body, bool is_whole) noexcept {
+    const std::unique_ptr<RequestBody> owned(static_cast<RequestBody *>(body));
+    guard_request([&] { owned->end(is_whole); });
+}
+
+} // namespace detail
+
+class PulledRequests;
+
+/// An HTTP/1.1 server on a pool. When it goes it stops: connections are cut off, and their handlers
+/// are done when the destructor returns, as ~Server() says. drain() first for an orderly end.
+///
+///     auto http = Http::create(pool).value();
+///     http.route("GET", "/hello/{name}", [](const Request &request, Response response) {
+///         response.text("Hello, " + std::string(*request.param("name")) + "!\n").value();
+///     }).value();
+///     http.start(HttpConfig().add_listener({"127.0.0.1:8080"})).value();
+class [[nodiscard]] Http {
+public:
+    /// A server without routes, to be given some and started.
+    static Result<Http> create(const Pool &pool) {
+        pace_http_t *http = nullptr;
+        const pace_status_t status = pace_http_new(pool.native(), &http);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return Http(std::make_shared<const detail::HttpCore>(pool.core_, http));
+    }
+
+    Http(Http &&) noexcept = default;
+    Http &operator=(Http &&other) noexcept {
+        std::swap(core_, other.core_);
+        std::swap(state_, other.state_);
+        std::swap(server_, other.server_);
+        return *this;
+    }
+    ~Http() {
+        if (server_) {
+            (void)pace_server_stop(server());
+        }
+    }
+
+    /// Requests of this method whose path matches this pattern go to this handler, with their whole
+    /// body. "/hello/{name}" stands for one segment, "/files/{*path}" for all that follows. GET serves
+    /// HEAD too. Each method is routed by itself; OPTIONS without a route of its own is answered with 204
+    /// and the methods of the path (Allow). What is wrong with a route is told by start().
+    Result<void> route(const char *method, const char *pattern, RequestHandler handler) {
+        using Route = detail::Route<RequestHandler>;
+        auto box = std::unique_ptr<Route>(new Route{std::move(handler), state_});
+        const pace_status_t status = pace_http_route(native(), method, pattern, Route::handle, box.get(),
+                                                     detail::drop_box<Route>);
+        if (status == PACE_OK) {
+            (void)box.release();
+        }
+        return detail::outcome(status);
+    }
+
+    /// The same for requests whose body is taken as it comes. A peer that waits for "100 Continue" is told so
+    /// when the factory has returned what takes the body, or before the head of an answer that it has begun
+    /// by Response::stream(). It is not told if the factory has answered by Response::send(), or has
+    /// returned nullptr: then the answer is the final one, and the connection closes behind it.
+    Result<void> route_streaming(const char *method, const char *pattern, BodyFactory factory) {
+        using Route = detail::Route<BodyFactory>;
+        auto box = std::unique_ptr<Route>(new Route{std::move(factory), state_});
+        pace_request_body_hooks_t hooks{};
+        (void)pace_request_body_hooks_init(&hooks, sizeof hooks);
+        hooks.begin = Route::begin;
+        hooks.data = detail::body_data;
+        hooks.end = detail::body_end;
+        const pace_status_t status = pace_http_route_streaming(native(), method, pattern, &hooks,
+                                                               box.get(), detail::drop_box<Route>);
+        if (status == PACE_OK) {
+            (void)box.release();
+        }
+        return detail::outcome(status);
+    }
+
+    /// Calls `f(const Request &, Response, Next)` around the handler of every request that has a whole head: of all
+    /// routes, of requests that no route takes (404, 405), and of what the library answers to OPTIONS. Several are
+    /// called in the order in which they were told, each around all that follow.
+    ///
+    /// It goes on by Next::run(), with the response, to which it may have added headers: they are sent with every
+    /// answer, errors of the server included. Or it answers by itself, and the handler is not called.
+    /// Request::pattern() says which route it is. A request that is refused for its head, its body's length or for want
+    /// of room is not seen here, but by on_end().
+    ///
+    ///     http.around([](const Request &request, Response response, Next next) {
+    ///         if (!request.header("authorization")) {
+    ///             response.status(401).header("WWW-Authenticate", "Basic").error();
+    ///             return;
+    ///         }
+    ///         next.run(request, std::move(response.header("Access-Control-Allow-Origin", "*")));
+    ///     });
+    template <class F>
+    Result<void> around(F &&f) {
+        using Route = detail::Route<std::decay_t<F>>;
+        static_assert(std::is_invocable_v<std::decay_t<F> &, const Request &, Response, Next>,
+                      "a middleware is void(const Request &, Response, Next)");
+        auto box = std::unique_ptr<Route>(new Route{std::forward<F>(f), state_});
+        return registered(pace_http_around, Route::around, std::move(box));
+    }
+
+    /// Requests that no route takes go to `f(const Request &, Response)`, without their body, which is dropped. The
+    /// response has the status that they would get otherwise: 404, 405 (with Allow), 501, or 400 for a parameter that
+    /// cannot be decoded. Response::error() answers as the server does, and Response::status() sets another status. The
+    /// last fallback that was told is the one, pulled or not.
+    template <class F>
+    Result<void> fallback(F &&f) {
+        using Route = detail::Route<std::decay_t<F>>;
+        static_assert(std::is_invocable_v<std::decay_t<F> &, const Request &, Response>,
+                      "a fallback is void(const Request &, Response)");
+        auto box = std::unique_ptr<Route>(new Route{std::forward<F>(f), state_});
+        return registered(pace_http_fallback, Route::handle, std::move(box));
+    }
+
+    /// Calls `f(const RequestEnd &)` at the end of each request, once: answered by a handler or refused by the server
+    /// (400, 404, 408, 413, 431 and others), or lost with its connection. It is what an access log needs. It must not
+    /// block: the connection waits for it. The last function that was told is the one, pulled or not.
+    template <class F>
+    Result<void> on_end(F &&f) {
+        using Route = detail::Route<std::decay_t<F>>;
+        static_assert(std::is_invocable_v<std::decay_t<F> &, const RequestEnd &>,
+                      "a hook of ends is void(const RequestEnd &)");
+        auto box = std::unique_ptr<Route>(new Route{std::forward<F>(f), state_});
+        return registered(pace_http_on_end, Route::ended, std::move(box));
+    }
+
+    /// The same for ends that are pulled from `requests`, as events of the kind RequestEvent::Ended.
+    Result<void> on_end_pulled(const PulledRequests &requests);
+
+    /// Requests that no route takes are pulled from `requests`, as events with the number `route`.
+    Result<void> fallback_pulled(const PulledRequests &requests, std::uint32_t route = 0);
+
+    /// The same for requests that are pulled from `requests`, as events with the number `route`.
+    Result<void> route_pulled(const char *method, const char *pattern, const PulledRequests &requests,
+                              std::uint32_t route = 0);
+    /// The same, where each part of the body comes after PulledRequests::read().
+    Result<void> route_pulled_streaming(const char *method, const char *pattern,
+                                        const PulledRequests &requests, std::uint32_t route = 0);
+
+    /// Starts. Code::Invalid names the setting, its value and its bounds, or the route that cannot be;
+    /// Code::Os the address that could not be listened on. If it fails, it may be tried again.
+    Result<void> start(const HttpConfig &config) {
+        if (!core_) {
+            return detail::gone("HTTP server");
+        }
+        detail::Listeners listeners(config.listeners);
+        pace_http_options_t options{};
+        (void)pace_http_options_init(&options, sizeof options);
+        options.listeners = listeners.raw.data();
+        options.listener_count = listeners.raw.size();
+        const auto set = [](auto &field, const auto &value) {
+            if (value) {
+                field = *value;
+            }
+        };
+        const auto set_time = [](std::uint64_t &field, const std::optional<Duration> &value) {
+            if (value) {
+                field = detail::nanos(*value);
+            }
+        };
+        set(options.max_head, config.max_head);
+        set(options.max_target, config.max_target);
+        set(options.max_headers, config.max_headers);
+        set(options.max_body, config.max_body);
+        set(options.body_rate, config.body_rate);
+        set(options.max_requests, config.max_requests);
+        set(options.keep_alive_requests, config.keep_alive_requests);
+        set_time(options.head_timeout_ns, config.head_timeout);
+        set_time(options.body_timeout_ns, config.body_timeout);
+        set_time(options.keep_alive_timeout_ns, config.keep_alive_timeout);
+        // See ServerState::core().
+        std::lock_guard<std::mutex> lock(state_->mutex);
+        pace_status_t status = pace_http_start(native(), &options);
+        pace_server_t *under = nullptr;
+        if (status == PACE_OK) {
+            listeners.keep();
+            status = pace_http_server(native(), &under);
+        }
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        server_ = std::make_shared<const detail::ServerCore>(core_->pool, under, core_);
+        state_->known = server_;
+        return {};
+    }
+
+    /// As Server's methods of these names.
+    Result<std::string> address(std::size_t index = 0) const {
+        return detail::text_of([this, index](char *text, std::size_t size) {
+            return pace_server_address(server(), index, text, size);
+        });
+    }
+    Result<void> wait() const { return detail::outcome(pace_server_wait(server())); }
+    Result<DrainReport> drain(Duration time) const {
+        DrainReport report;
+        const pace_status_t status = pace_server_drain(server(), detail::nanos(time), &report);
+        return status == PACE_OK ? Result<DrainReport>(report)
+                                 : Result<DrainReport>(Error::last(status));
+    }
+
+    /// The connection of this number: see Request::conn(). Its resume() reads on after a RequestBody has
+    /// not taken everything.
+    ConnRef conn(std::uint64_t id) const noexcept { return ConnRef(server_, pace_conn_id_t{id}); }
+
+    /// What has answered a request of this connection has failed after that: the connection closes when all
+    /// that is queued was sent, and the failure is counted. A handler throws, before that.
+    Result<void> fail(std::uint64_t conn) const {
+        return detail::outcome(pace_http_fail(native(), pace_conn_id_t{conn}));
+    }
+
+    Result<HttpStats> stats() const {
+        HttpStats stats;
+        const pace_status_t status = pace_http_stats(native(), &stats);
+        return status == PACE_OK ? Result<HttpStats>(stats) : Result<HttpStats>(Error::last(status));
+    }
+
+    /// For calls to paceline.h. Stays the Http's.
+    pace_http_t *native() const noexcept { return core_ ? core_->http : nullptr; }
+
+private:
+    explicit Http(std::shared_ptr<const detail::HttpCore> core)
+        : core_(std::move(core)), state_(std::make_shared<detail::ServerState>()) {}
+
+    template <class Route, class Register, class Hook>
+    Result<void> registered(Register add, Hook hook, std::unique_ptr<Route> box) {
+        const pace_status_t status = add(native(), hook, box.get(), detail::drop_box<Route>);
+        if (status == PACE_OK) {
+            (void)box.release();
+        }
+        return detail::outcome(status);
+    }
+
+    /// The stream server beneath, once it was started.
+    pace_server_t *server() const noexcept { return server_ ? server_->server : nullptr; }
+
+    std::shared_ptr<const detail::HttpCore> core_;
+    std::shared_ptr<detail::ServerState> state_;
+    detail::SharedServer server_;
+};
+
+// ---- HTTP: requests that are pulled ----------------------------------------------------------------
+
+/// A pulled request, or what has come of its body or its answer. It is a pace_request_event_t.
+struct RequestEvent : pace_request_event_t {
+    enum Kind : std::uint32_t {
+        Request = PACE_REQUEST_EVENT_REQUEST,
+        /// The output of an answer that goes on has fallen.
+        Writable = PACE_REQUEST_EVENT_WRITABLE,
+        /// A part of a streamed body, and its end.
+        Part = PACE_REQUEST_EVENT_PART,
+        End = PACE_REQUEST_EVENT_END,
+        Broken = PACE_REQUEST_EVENT_BROKEN,
+        /// A request of the server has ended: end().
+        Ended = PACE_REQUEST_EVENT_ENDED,
+    };
+
+    RequestEvent() noexcept : pace_request_event_t{} {}
+
+    Kind what() const noexcept { return static_cast<Kind>(kind); }
+
+    /// Of a Request; its texts stay where they are until it is answered.
+    std::string_view method() const noexcept { return text(0); }
+    std::string_view target() const noexcept { return text(1); }
+    std::string_view path() const noexcept { return text(2); }
+    std::optional<std::string_view> query() const noexcept {
+        return number(3) == none ? std::nullopt : std::optional(text(3));
+    }
+    /// 0 or 1, of HTTP/1.
+    std::uint32_t version() const noexcept { return number(4) & 0xffffU; }
+    /// The status of a request that no route has taken: 404, 405, 501 or 400. 0: a route has it.
+    std::uint32_t refusal() const noexcept { return number(4) >> 16U; }
+    /// Parameters of the path, percent-decoded, and headers, in order.
+    std::vector<paceline::Request::Field> params() const { return fields(0, number(5)); }
+    std::vector<paceline::Request::Field> headers() const { return fields(number(5), number(6)); }
+    /// Of an Ended; its texts are good until the thread pulls again.
+    RequestEnd end() const noexcept {
+        std::uint64_t time = 0;
+        std::memcpy(&time, base(), sizeof time);
+        const char *const texts = base() + 8 * sizeof(std::uint32_t);
+        const std::size_t method = number(5), target = number(6), peer = number(7);
+        const auto status = number(4) == 0 ? std::nullopt : std::optional(number(4));
+        return {{texts, method},
+                {texts + method, target},
+                status,
+                std::chrono::nanoseconds(static_cast<std::int64_t>(time)),
+                {texts + method + target, peer}};
+    }
+    /// The whole body; of a Part, the part.
+    std::string_view body() const noexcept {
+        const std::size_t from = what() == Request ? number(7) : 0;
+        return {base() + from, size - from};
+    }
+
+private:
+    static constexpr std::uint32_t none = UINT32_MAX;
+    static constexpr std::size_t front = 8;
+
+    const char *base() const noexcept { return static_cast<const char *>(bytes); }
+    std::uint32_t number(std::size_t index) const noexcept {
+        std::uint32_t value = 0;
+        std::memcpy(&value, base() + index * sizeof value, sizeof value);
+        return value;
+    }
+    std::size_t length(std::size_t index) const noexcept {
+        const std::uint32_t value = number(index);
+        return index == 3 && value == none ? 0 : value;
+    }
+    std::size_t texts() const noexcept {
+        return sizeof(std::uint32_t) * (front + 2 * (number(5) + std::size_t{number(6)}));
+    }
+    std::string_view text(std::size_t index) const noexcept {
+        std::size_t from = texts();
+        for (std::size_t before = 0; before < index; ++before) {
+            from += length(before);
+        }
+        return {base() + from, length(index)};
+    }
+    std::vector<paceline::Request::Field> fields(std::size_t first, std::size_t count) const {
+        const char *place = base() + texts() + length(0) + length(1) + length(2) + length(3);
+        std::vector<paceline::Request::Field> all;
+        for (std::size_t n = 0; n < first + count; ++n) {
+            const std::size_t name = number(front + 2 * n), value = number(front + 2 * n + 1);
+            if (n >= first) {
+                all.push_back({{place, name}, {place + name, value}});
+            }
+            place += name + value;
+        }
+        return all;
+    }
+};
+static_assert(sizeof(RequestEvent) == sizeof(pace_request_event_t),
+              "a batch of one is a batch of the other");
+
+/// What a pulled request is answered with, or the next piece of an answer's body. It is a pace_answer_t;
+/// its texts must stay until PulledRequests::answer() has returned.
+struct Answer : pace_answer_t {
+    explicit Answer(std::uint64_t to, std::string_view text = {}, std::uint32_t code = 200) noexcept
+        : pace_answer_t{} {
+        request = to;
+        length = PACE_LENGTH_UNKNOWN;
+        bytes = text.data();
+        size = text.size();
+        status = code;
+    }
+
+    /// Lines, each ended by CR LF.
+    Answer &set_headers(std::string_view lines) {
+        return headers = lines.data(), headers_size = lines.size(), *this;
+    }
+    /// The body goes on: other answers write its next pieces. Its whole length, if that is known.
+    Answer &set_more(std::uint64_t whole = PACE_LENGTH_UNKNOWN) {
+        return flags |= PACE_ANSWER_MORE, length = whole, *this;
+    }
+    /// Its body is a short page about its status, as Response::error() has it.
+    Answer &set_error() { return flags |= PACE_ANSWER_ERROR, *this; }
+    /// No more requests follow on this connection.
+    Answer &set_close() { return flags |= PACE_ANSWER_CLOSE, *this; }
+};
+static_assert(sizeof(Answer) == sizeof(pace_answer_t), "a batch of one is a batch of the other");
+
+/// Where requests of routes wait for host threads: see Http::route_pulled(). Any thread but the pool's own
+/// may pull. When it goes, requests that are out get a 500.
+class [[nodiscard]] PulledRequests {
+public:
+    static Result<PulledRequests> create(const Pool &pool) {
+        pace_requests_t *requests = nullptr;
+        const pace_status_t status = pace_requests_new(pool.native(), &requests);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return PulledRequests(pool.core_, requests);
+    }
+
+    PulledRequests(PulledRequests &&other) noexcept
+        : raw_(std::exchange(other.raw_, nullptr)), core_(other.core_) {}
+    PulledRequests &operator=(PulledRequests &&other) noexcept {
+        std::swap(raw_, other.raw_);
+        std::swap(core_, other.core_);
+        return *this;
+    }
+    ~PulledRequests() { pace_requests_free(raw_); }
+
+    /// Waits for up to `time` for events: the part of `events` that was filled. Code::TimedOut;
+    /// Code::ShutDown: the server has ended, and nothing is left.
+    Result<span<RequestEvent>> pull(span<RequestEvent> events, Duration time) const {
+        std::size_t count = 0;
+        const pace_status_t status =
+            pace_requests_pull(raw_, events.data(), events.size(), detail::nanos(time), &count);
+        return status == PACE_OK ? Result<span<RequestEvent>>(events.first(count))
+                                 : Result<span<RequestEvent>>(Error::last(status));
+    }
+    /// Gives answers, in order. Each says in `outcome` what has become of it; the error is the first one's.
+    Result<void> answer(span<Answer> answers) const {
+        return detail::outcome(pace_requests_answer(raw_, answers.data(), answers.size()));
+    }
+    /// A request is not answered: the peer gets a 500, or sees its answer break off.
+    Result<void> drop(std::uint64_t request) const {
+        return detail::outcome(pace_requests_drop(raw_, request));
+    }
+    /// What was to answer a request has failed: the same, the connection closes, and the failure is counted.
+    Result<void> fail(std::uint64_t request) const {
+        return detail::outcome(pace_requests_fail(raw_, request));
+    }
+    /// Asks for the next part of a streamed request's body, or its end. Code::Stale: there is none.
+    Result<void> read(std::uint64_t request) const {
+        return detail::outcome(pace_requests_read(raw_, request));
+    }
+    /// Answers with 101: what happens to the connection is pulled from `to`, beginning with Opened. It stays
+    /// the HTTP server's: Http::conn() finds it, by this number.
+    Result<std::uint64_t> upgrade(std::uint64_t request, const std::string &protocol,
+                                  const PulledServer &to, std::uint32_t wanted = PACE_WANTED_ALL,
+                                  std::string_view headers = {}) const {
+        pace_conn_id_t id{};
+        const pace_status_t status =
+            pace_requests_upgrade(raw_, request, detail::refused_if_cut(protocol), headers.data(),
+                                  headers.size(), to.native(), wanted, &id);
+        return status == PACE_OK ? Result<std::uint64_t>(id.id)
+                                 : Result<std::uint64_t>(Error::last(status));
+    }
+    /// A descriptor, readable while a pull would not wait. Not to be read or closed.
+    Result<int> pollable() const {
+        std::int32_t fd = -1;
+        const pace_status_t status = pace_requests_pollable(raw_, &fd);
+        return status == PACE_OK ? Result<int>(fd) : Result<int>(Error::last(status));
+    }
+    /// Ends it at once: pulls say Code::ShutDown, and requests that nobody has pulled get a 500.
+    Result<void> close() const { return detail::outcome(pace_requests_close(raw_)); }
+
+    /// For calls to paceline.h. Stays the PulledRequests'.
+    pace_requests_t *native() const noexcept { return raw_; }
+
+private:
+    PulledRequests(detail::SharedCore core, pace_requests_t *raw) noexcept
+        : raw_(raw), core_(std::move(core)) {}
+
+    pace_requests_t *raw_;
+    detail::SharedCore core_;
+};
+
+inline Result<void> Http::on_end_pulled(const PulledRequests &requests) {
+    return detail::outcome(pace_http_on_end_pulled(native(), requests.native()));
+}
+
+inline Result<void> Http::fallback_pulled(const PulledRequests &requests, std::uint32_t route) {
+    return detail::outcome(pace_http_fallback_pulled(native(), requests.native(), route));
+}
+
+inline Result<void> Http::route_pulled(const char *method, const char *pattern,
+                                       const PulledRequests &requests, std::uint32_t route) {
+    return detail::outcome(pace_http_route_pulled(native(), method, pattern, requests.native(), route));
+}
+
+inline Result<void> Http::route_pulled_streaming(const char *method, const char *pattern,
+                                                 const PulledRequests &requests, std::uint32_t route) {
+    return detail::outcome(
+        pace_http_route_pulled_streaming(native(), method, pattern, requests.native(), route));
+}
+
+} // inline namespace
+} // namespace paceline
+
+#endif // PACELINE_HTTP_HPP

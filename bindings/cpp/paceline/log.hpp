@@ -1,0 +1,238 @@
+// paceline/log.hpp: the structured log.
+// The head of paceline.hpp says what holds for all of it: who owns what, errors, exceptions, durations.
+#ifndef PACELINE_LOG_HPP
+#define PACELINE_LOG_HPP
+
+#include "core.hpp"
+
+#include <paceline/log.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace paceline {
+inline namespace PACELINE_DETAIL_ABI {
+
+// ---- the log -------------------------------------------------------------------------------------
+
+/// How much something matters; Off: nothing is told.
+enum class LogLevel : std::uint32_t {
+    Off = PACE_LOG_OFF,
+    Error = PACE_LOG_ERROR,
+    Warn = PACE_LOG_WARN,
+    Info = PACE_LOG_INFO,
+    Debug = PACE_LOG_DEBUG,
+    Trace = PACE_LOG_TRACE
+};
+/// Who tells something.
+enum class LogComponent : std::uint32_t {
+    Pool = PACE_LOG_POOL,
+    Net = PACE_LOG_NET,
+    Http = PACE_LOG_HTTP,
+    Task = PACE_LOG_TASK,
+    Hub = PACE_LOG_HUB,
+    History = PACE_LOG_HISTORY,
+    Webhook = PACE_LOG_WEBHOOK,
+    Service = PACE_LOG_SERVICE,
+    Log = PACE_LOG_LOG
+};
+/// "warn"; "net".
+inline const char *name_of(LogLevel level) noexcept {
+    return pace_log_level_name(static_cast<std::uint32_t>(level));
+}
+inline const char *name_of(LogComponent component) noexcept {
+    return pace_log_component_name(static_cast<std::uint32_t>(component));
+}
+
+/// Something that a component tells.
+struct LogRecord {
+    using Value = std::variant<std::uint64_t, std::int64_t, double, std::string>;
+
+    std::chrono::system_clock::time_point time{};
+    LogLevel level{};
+    LogComponent component{};
+    /// What happened: a name that stays, as "accept.paused".
+    std::string event{};
+    /// The name of the pool that it happened in.
+    std::string pool{};
+    /// For people: a sentence without the fields.
+    std::string message{};
+    /// In order. Times end in _ns.
+    std::vector<std::pair<std::string, Value>> fields{};
+
+    /// The value of a field; none if there is no such field, or it is of another type.
+    template <class T>
+    std::optional<T> field(std::string_view name) const {
+        for (const auto &one : fields) {
+            if (one.first == name && std::holds_alternative<T>(one.second)) {
+                return std::get<T>(one.second);
+            }
+        }
+        return std::nullopt;
+    }
+};
+
+/// Settings of a Log. What is not set is as `settings` has it, a file of settings (JSON or YAML, by its name),
+/// over which variables PACELINE_LOG_… win if `environment`; and then as paceline.h has it.
+struct LogConfig {
+    std::string settings{};
+    bool environment = false;
+    /// "info,net=debug,hub=off". Empty: "info".
+    std::string levels{};
+    /// The file that lines of JSON are appended to. Several logs may write one. A character device, a pipe and what a
+    /// link in /proc leads to, as /dev/stdout, are written and never rotated; a directory, a block device and a socket
+    /// are refused.
+    std::string file{};
+    std::optional<std::uint64_t> max_size{};
+    std::optional<std::uint32_t> files{};
+    std::optional<std::uint32_t> capacity{};
+    /// How many records may wait for pull().
+    std::uint32_t pull_capacity{};
+    /// Called on the log's own thread. What it causes itself is not logged.
+    Function<void(const LogRecord &)> on_record{};
+};
+
+/// What happens in pools and in all that stands on them, to a callable, to a file that is rotated, or to whoever
+/// pulls it. Copies are the same log, and so are those of pools. When the last goes, what waits is told; if there is a
+/// callable the destructor returns when it has been deleted, unless on a thread of a pool or of the log. See Config::log.
+class Log {
+public:
+    /// None.
+    Log() noexcept = default;
+
+    /// Code::Invalid names the setting, its value and what is allowed; Code::Os: there is no thread to be had.
+    static Result<Log> create(LogConfig config) {
+        pace_log_config_t raw{};
+        (void)pace_log_config_init(&raw, sizeof raw);
+        if (!config.settings.empty() || config.environment) {
+            const char *path = config.settings.empty() ? nullptr : config.settings.c_str();
+            const pace_status_t status = pace_log_config_load(&raw, path, config.environment);
+            if (status != PACE_OK) {
+                return Error::last(status);
+            }
+        }
+        raw.levels = config.levels.empty() ? raw.levels : config.levels.c_str();
+        raw.file = config.file.empty() ? raw.file : config.file.c_str();
+        raw.max_size = config.max_size.value_or(raw.max_size);
+        raw.files = config.files.value_or(raw.files);
+        raw.capacity = config.capacity.value_or(raw.capacity);
+        raw.pull_capacity = config.pull_capacity;
+        using Function = Function<void(const LogRecord &)>;
+        std::unique_ptr<Function> box;
+        if (config.on_record) {
+            box = std::make_unique<Function>(std::move(config.on_record));
+            raw.on_record = told;
+            raw.user_data = box.get();
+            raw.drop = detail::drop_box<Function>;
+        }
+        pace_log_t *log = nullptr;
+        const pace_status_t status = pace_log_new(&raw, &log);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        (void)box.release();
+        Log made;
+        made.raw_.reset(log, pace_log_free);
+        return made;
+    }
+
+    /// Makes it the log of all pools that are made from now on without one of their own. Code::Full: there is
+    /// one already.
+    Result<void> install() const { return detail::outcome(pace_log_install(native())); }
+    /// Which records are made from now on: a text as LogConfig::levels. Code::Invalid: it is none.
+    Result<void> set_levels(const std::string &levels) const {
+        return detail::outcome(pace_log_set_levels(native(), levels.c_str()));
+    }
+    /// Up to which level a component tells.
+    Result<LogLevel> level(LogComponent component) const {
+        std::uint32_t level = PACE_LOG_OFF;
+        const pace_status_t status =
+            pace_log_level(native(), static_cast<std::uint32_t>(component), &level);
+        return status == PACE_OK ? Result<LogLevel>(static_cast<LogLevel>(level))
+                                 : Result<LogLevel>(Error::last(status));
+    }
+    /// Up to `most` records that wait, waiting for the first for up to `time`. One thread at a time.
+    /// Code::TimedOut; Code::Empty, for no time; Code::ShutDown: it was closed, and all is pulled.
+    Result<std::vector<LogRecord>> pull(std::size_t most, Duration time) const {
+        std::vector<pace_log_record_t> raw(most);
+        std::size_t count = 0;
+        const pace_status_t status =
+            pace_log_pull(native(), raw.data(), raw.size(), detail::nanos(time), &count);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        std::vector<LogRecord> records;
+        records.reserve(count);
+        for (std::size_t index = 0; index < count; ++index) {
+            records.push_back(record_of(raw[index]));
+        }
+        return records;
+    }
+    /// Waits until everything that happened before was told and written. Code::TimedOut; Code::WouldDeadlock
+    /// in its own callable.
+    Result<void> flush(Duration time) const {
+        return detail::outcome(pace_log_flush(native(), detail::nanos(time)));
+    }
+    /// Turns all levels off, and waits until everything is told and written, and the callable is deleted. As
+    /// flush().
+    Result<void> close(Duration time) const {
+        return detail::outcome(pace_log_close(native(), detail::nanos(time)));
+    }
+    /// What it has done so far. Fields as in paceline.h.
+    Result<pace_log_stats_t> stats() const {
+        pace_log_stats_t stats{};
+        stats.struct_size = sizeof stats;
+        const pace_status_t status = pace_log_stats(native(), &stats);
+        return status == PACE_OK ? Result<pace_log_stats_t>(stats)
+                                 : Result<pace_log_stats_t>(Error::last(status));
+    }
+
+    /// For calls to paceline.h. Stays the Log's.
+    pace_log_t *native() const noexcept { return raw_.get(); }
+
+private:
+    static void told(void *data, const pace_log_record_t *raw) noexcept {
+        (void)detail::guard(
+            [&] { (*static_cast<Function<void(const LogRecord &)> *>(data))(record_of(*raw)); });
+    }
+
+    static LogRecord record_of(const pace_log_record_t &raw) {
+        LogRecord record;
+        record.time += std::chrono::duration_cast<std::chrono::system_clock::duration>(
+            detail::time_of(raw.time_ns));
+        record.level = static_cast<LogLevel>(raw.level);
+        record.component = static_cast<LogComponent>(raw.component);
+        record.event = raw.event;
+        record.pool = raw.pool;
+        record.message = raw.message;
+        for (std::size_t index = 0; index < raw.field_count; ++index) {
+            const pace_log_field_t &field = raw.fields[index];
+            LogRecord::Value value = field.u64;
+            if (field.kind == PACE_LOG_I64) {
+                value = field.i64;
+            } else if (field.kind == PACE_LOG_F64) {
+                value = field.f64;
+            } else if (field.kind == PACE_LOG_TEXT) {
+                value = std::string(field.text);
+            }
+            record.fields.emplace_back(field.name, std::move(value));
+        }
+        return record;
+    }
+
+    std::shared_ptr<pace_log_t> raw_;
+};
+
+} // inline namespace
+} // namespace paceline
+
+#endif // PACELINE_LOG_HPP

@@ -1,0 +1,165 @@
+// paceline/message.hpp: messages of the hub.
+// The head of paceline.hpp says what holds for all of it: who owns what, errors, exceptions, durations.
+#ifndef PACELINE_MESSAGE_HPP
+#define PACELINE_MESSAGE_HPP
+
+#include "task.hpp"
+
+#include <paceline/hub.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace paceline {
+inline namespace PACELINE_DETAIL_ABI {
+
+// ---- the event hub -------------------------------------------------------------------------------
+
+/// Which messages of a mailbox that regards it are delivered first.
+enum class Priority : std::int32_t {
+    Low = PACE_PRIORITY_LOW,
+    Normal = PACE_PRIORITY_NORMAL,
+    High = PACE_PRIORITY_HIGH,
+    Critical = PACE_PRIORITY_CRITICAL,
+};
+
+/// What a publisher is told. Fields as in pace_receipt_t.
+struct [[nodiscard]] Receipt : pace_receipt_t {
+    Receipt() noexcept : pace_receipt_t{} { struct_size = sizeof(pace_receipt_t); }
+    /// Whether everybody who matched will get it.
+    bool is_complete() const noexcept { return enqueued == matched; }
+};
+
+/// A message, lent: to a handler until it returns, to the thread that pulled it until that pulls again.
+/// Fields as in pace_message_t.
+struct Message : pace_message_t {
+    std::string_view key_text() const noexcept { return view(key); }
+    /// Its bytes.
+    std::string_view text() const noexcept { return {static_cast<const char *>(payload), size}; }
+    /// The value of the first header of this name.
+    std::optional<std::string_view> header(std::string_view name) const noexcept {
+        for (std::size_t i = 0; i < header_count; ++i) {
+            if (view(headers[i].name) == name) {
+                return view(headers[i].value);
+            }
+        }
+        return std::nullopt;
+    }
+
+    static std::string_view view(pace_text_t text) noexcept {
+        return text.size == 0 ? std::string_view() : std::string_view(text.text, text.size);
+    }
+};
+static_assert(sizeof(Message) == sizeof(pace_message_t), "arrays of one are arrays of the other");
+
+/// What is published beside a payload.
+struct Publication {
+    Priority priority = Priority::Normal;
+    std::vector<std::pair<std::string, std::string>> headers{};
+    /// Does not wait for room in mailboxes that let publishers wait: they refuse. For threads that must not be held up,
+    /// as those of an event loop.
+    bool no_wait = false;
+
+    Publication &set_priority(Priority value) { return priority = value, *this; }
+    Publication &add_header(std::string name, std::string value) {
+        return headers.emplace_back(std::move(name), std::move(value)), *this;
+    }
+    Publication &set_no_wait(bool value = true) { return no_wait = value, *this; }
+};
+
+namespace detail {
+
+struct HubCore {
+    SharedCore pool;
+    pace_hub_t *hub;
+
+    HubCore(SharedCore the_pool, pace_hub_t *the_hub) noexcept
+        : pool(std::move(the_pool)), hub(the_hub) {}
+    HubCore(const HubCore &) = delete;
+    HubCore &operator=(const HubCore &) = delete;
+    ~HubCore() { pace_hub_free(hub); }
+};
+
+/// What is published beside a payload, as C has it. It points into the Publication.
+struct RawPublication {
+    explicit RawPublication(const Publication &with) {
+        (void)pace_publication_init(&raw, sizeof raw);
+        for (const auto &[name, value] : with.headers) {
+            headers.push_back({{name.data(), name.size()}, {value.data(), value.size()}});
+        }
+        raw.priority = static_cast<std::int32_t>(with.priority);
+        raw.headers = headers.data();
+        raw.header_count = headers.size();
+        flags = with.no_wait ? PACE_PUBLISH_NO_WAIT : 0;
+    }
+    RawPublication(const RawPublication &) = delete;
+    RawPublication &operator=(const RawPublication &) = delete;
+
+    std::vector<pace_field_t> headers{};
+    pace_publication_t raw{};
+    std::uint32_t flags{};
+};
+
+inline std::vector<std::pair<std::string, std::string>> headers_of(const pace_message_t &message) {
+    std::vector<std::pair<std::string, std::string>> headers;
+    for (std::size_t i = 0; i < message.header_count; ++i) {
+        headers.emplace_back(Message::view(message.headers[i].name),
+                             Message::view(message.headers[i].value));
+    }
+    return headers;
+}
+
+/// A handler with a function that is told of restarts.
+template <class F, class R>
+struct Supervised {
+    F handler;
+    R on_restart;
+
+    decltype(auto) operator()(const Message &message) { return handler(message); }
+};
+
+template <class F, class R>
+void restarted(void *data, pace_text_t failure, std::uint64_t count) noexcept {
+    (void)guard(
+        [&] { static_cast<Supervised<F, R> *>(data)->on_restart(Message::view(failure), count); });
+}
+
+/// A handler of messages: void(const Message &), or Result<void>(const Message &). What it throws is a failure of its
+/// message if it is a std::exception, and else a crash of the handler.
+template <class F>
+void handle_message(void *data, const pace_message_t *raw, std::int32_t *outcome) noexcept {
+    (void)contained(
+        [&] {
+            auto &handler = *static_cast<F *>(data);
+            const Message message{*raw};
+            if constexpr (std::is_same_v<std::invoke_result_t<F &, const Message &>, Result<void>>) {
+                const Result<void> done = handler(message);
+                if (!done) {
+                    (void)pace_message_fail(done.error().message());
+                    return;
+                }
+            } else {
+                handler(message);
+            }
+            *outcome = PACE_OK;
+        },
+        [&] {
+            // What is no std::exception is no way to fail at a message.
+            if (!tell_what(pace_message_fail)) {
+                *outcome = PACE_EPANIC;
+            }
+        });
+}
+
+} // namespace detail
+
+} // inline namespace
+} // namespace paceline
+
+#endif // PACELINE_MESSAGE_HPP

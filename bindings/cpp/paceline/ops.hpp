@@ -1,0 +1,329 @@
+// paceline/ops.hpp: operation: figures, thresholds, webhooks, systemd.
+// The head of paceline.hpp says what holds for all of it: who owns what, errors, exceptions, durations.
+#ifndef PACELINE_OPS_HPP
+#define PACELINE_OPS_HPP
+
+#include "hub.hpp"
+#include "workers.hpp"
+
+#include <paceline/ops.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace paceline {
+inline namespace PACELINE_DETAIL_ABI {
+
+/// What a hub has and has told. Fields as in pace_hub_stats_t.
+struct HubStats : pace_hub_stats_t {
+    HubStats() noexcept : pace_hub_stats_t{} { struct_size = sizeof(pace_hub_stats_t); }
+};
+
+/// A limit for a figure. Its name and labels are those of Hub::metrics().
+class Threshold {
+public:
+    /// Crossed when the figure is above the limit.
+    static Threshold above(std::string metric, double limit) {
+        return Threshold(std::move(metric), limit, false);
+    }
+    /// Crossed when it is below.
+    static Threshold below(std::string metric, double limit) {
+        return Threshold(std::move(metric), limit, true);
+    }
+
+    /// Of the first figure that has this label, and the others that were given.
+    Threshold &label(std::string name, std::string value) {
+        return labels_.emplace_back(std::move(name), std::move(value)), *this;
+    }
+    /// Back when the figure is not beyond this, which lies before the limit.
+    Threshold &back_at(double value) noexcept { return back_at_ = value, *this; }
+    /// Looks at how much the figure grows in a second.
+    Threshold &rate() noexcept { return part_ = PACE_THRESHOLD_RATE, *this; }
+    /// Looks at this quantile of a distribution, 0 to 1.
+    Threshold &quantile(double value) noexcept {
+        return part_ = PACE_THRESHOLD_QUANTILE, quantile_ = value, *this;
+    }
+    Threshold &severity(Severity value) noexcept { return severity_ = value, *this; }
+
+private:
+    friend class Hub;
+    Threshold(std::string metric, double limit, bool below)
+        : metric_(std::move(metric)), limit_(limit), below_(below) {}
+
+    pace_threshold_t native(std::vector<pace_label_t> &labels) const {
+        pace_threshold_t raw{};
+        (void)pace_threshold_init(&raw, sizeof raw);
+        for (const auto &[name, value] : labels_) {
+            labels.push_back({name.c_str(), value.c_str()});
+        }
+        raw.part = part_;
+        raw.severity = static_cast<std::uint32_t>(severity_);
+        raw.below = below_;
+        raw.metric = metric_.c_str();
+        raw.labels = labels.data();
+        raw.label_count = labels.size();
+        raw.limit = limit_;
+        raw.back_at = back_at_.value_or(limit_);
+        raw.quantile = quantile_;
+        return raw;
+    }
+
+    std::string metric_;
+    std::vector<std::pair<std::string, std::string>> labels_{};
+    double limit_;
+    std::optional<double> back_at_{};
+    double quantile_ = 0;
+    std::uint32_t part_ = PACE_THRESHOLD_NUMBER;
+    Severity severity_ = Severity::Warning;
+    bool below_;
+};
+
+/// A threshold was crossed, or its figure is back.
+struct Crossing {
+    /// As people read it. It lives as long as the call.
+    std::string_view message{};
+    double figure{};
+    /// Which of the thresholds: 0 for the first.
+    std::size_t threshold{};
+    Severity severity{};
+    /// False: back.
+    bool crossed{};
+};
+
+/// Thresholds that are watched, until this goes: the destructor returns when its callable does not run and has been
+/// deleted. Inside a handler, and on a thread of the pool, it does not wait.
+class [[nodiscard]] Watch {
+public:
+    /// How often it has looked, and how many thresholds are crossed now.
+    Result<pace_watch_stats_t> stats() const {
+        pace_watch_stats_t stats{};
+        stats.struct_size = sizeof stats;
+        const pace_status_t status = pace_watch_stats(raw_.get(), &stats);
+        return status == PACE_OK ? Result<pace_watch_stats_t>(stats)
+                                 : Result<pace_watch_stats_t>(Error::last(status));
+    }
+
+private:
+    friend class Hub;
+    explicit Watch(pace_watch_t *raw) : raw_(raw, &pace_watch_free) {}
+
+    std::unique_ptr<pace_watch_t, void (*)(pace_watch_t *)> raw_;
+};
+
+namespace detail {
+
+/// Tells of a crossing: void(const Crossing &).
+template <class F>
+void tell_crossing(void *data, const pace_crossing_t *raw) noexcept {
+    (void)guard([&] {
+        Crossing crossing;
+        crossing.message = Message::view(raw->message);
+        crossing.figure = raw->figure;
+        crossing.threshold = raw->threshold;
+        crossing.severity = static_cast<Severity>(raw->severity);
+        crossing.crossed = raw->crossed;
+        (*static_cast<F *>(data))(static_cast<const Crossing &>(crossing));
+    });
+}
+
+} // namespace detail
+
+/// Settings of a webhook.
+struct WebhookConfig {
+    /// How many bodies may wait, 1 to 65536; what comes while so many wait is dropped.
+    std::uint64_t capacity = 1024;
+    /// How long one attempt may take: 1 ms to 5 minutes.
+    Duration timeout = std::chrono::seconds(10);
+    /// How an attempt that failed is followed by others. Without one: 5 of them, after 1 s, and twice as long
+    /// after each other.
+    std::optional<Retry> retry{};
+    /// More headers of each request.
+    std::vector<std::pair<std::string, std::string>> headers{};
+    /// "http://proxy.example:3128". Empty: none.
+    std::string proxy{};
+
+    WebhookConfig &set_capacity(std::uint64_t value) { return capacity = value, *this; }
+    WebhookConfig &set_timeout(Duration value) { return timeout = value, *this; }
+    WebhookConfig &set_retry(Retry value) { return retry = std::move(value), *this; }
+    WebhookConfig &add_header(std::string name, std::string value) {
+        return headers.emplace_back(std::move(name), std::move(value)), *this;
+    }
+    WebhookConfig &set_proxy(std::string value) { return proxy = std::move(value), *this; }
+};
+
+/// What a webhook has done. Fields as in pace_webhook_stats_t.
+struct WebhookStats : pace_webhook_stats_t {
+    WebhookStats() noexcept : pace_webhook_stats_t{} { struct_size = sizeof(pace_webhook_stats_t); }
+};
+
+/// Posts JSON to a URL, from a thread of its own, in order. Copies are the same one; when the last is gone, and
+/// no subscription has it, its thread ends, and what waits is dropped: flush() before.
+class Webhook {
+public:
+    /// Code::Unsupported: the library was built without the feature `webhook`; Code::Invalid names the
+    /// setting. That nobody listens there is no error.
+    static Result<Webhook> create(const std::string &url, const WebhookConfig &config = {}) {
+        pace_webhook_options_t options{};
+        (void)pace_webhook_options_init(&options, sizeof options);
+        options.capacity = config.capacity;
+        options.timeout_ns = detail::nanos(config.timeout);
+        if (config.retry) {
+            options.retry = config.retry->native();
+        }
+        std::vector<pace_field_t> headers;
+        for (const auto &[name, value] : config.headers) {
+            headers.push_back({{name.data(), name.size()}, {value.data(), value.size()}});
+        }
+        options.headers = headers.data();
+        options.header_count = headers.size();
+        options.proxy = config.proxy.empty() ? nullptr : config.proxy.c_str();
+        pace_webhook_t *raw = nullptr;
+        const pace_status_t status = pace_webhook_new(url.c_str(), &options, &raw);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return Webhook(raw);
+    }
+
+    /// Posts this, which should be JSON. Code::Full: there was no room, and it was dropped. It never waits.
+    Result<void> post(std::string_view json) const {
+        return detail::outcome(pace_webhook_post(raw_.get(), json.data(), json.size()));
+    }
+    /// Posts the payloads of all messages of a hub that the pattern matches, "$SYS.>" say.
+    Result<Subscription> forward(const Hub &hub, const char *pattern) const {
+        pace_subscription_t id{};
+        const pace_status_t status = pace_webhook_forward(raw_.get(), hub.native(), pattern, &id);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return Subscription(hub.core_, id);
+    }
+    /// Waits until everything that was posted before has been delivered or given up. Code::TimedOut.
+    Result<void> flush(Duration time) const {
+        return detail::outcome(pace_webhook_flush(raw_.get(), detail::nanos(time)));
+    }
+    /// What it has done so far.
+    Result<WebhookStats> stats() const {
+        WebhookStats stats;
+        const pace_status_t status = pace_webhook_stats(raw_.get(), &stats);
+        return status == PACE_OK ? Result<WebhookStats>(stats)
+                                 : Result<WebhookStats>(Error::last(status));
+    }
+    /// What the last attempt that failed has failed of; empty: none has.
+    Result<std::string> last_error() const {
+        return detail::figures_of([this](char *text, std::size_t size, std::size_t *needed) {
+            return pace_webhook_last_error(raw_.get(), text, size, needed);
+        });
+    }
+
+private:
+    explicit Webhook(pace_webhook_t *raw) : raw_(raw, pace_webhook_free) {}
+
+    std::shared_ptr<pace_webhook_t> raw_;
+};
+
+/// This process as a service of systemd, which counts as ready from its start on and as stopping when this is
+/// gone: let it go before the drain.
+class [[nodiscard]] Service {
+public:
+    /// Tells systemd that the process is ready. If its unit has a watchdog, a timer of the pool asks the
+    /// bool() twice in its time, and feeds it when the answer is true; what it throws is a no. Where no systemd
+    /// has started the process, nothing is told and nobody asks. Code::Unsupported: the library was built
+    /// without the feature `systemd`; Code::Os: systemd cannot be told.
+    template <class F>
+    static Result<Service> start(const Pool &pool, F &&is_well) {
+        using D = std::decay_t<F>;
+        static_assert(std::is_invocable_r_v<bool, D &>, "whether it is well is told by a bool()");
+        auto box = detail::boxed(std::forward<F>(is_well));
+        const auto ask = [](void *data) noexcept -> std::int32_t {
+            bool well = false;
+            (void)detail::guard([&] { well = (*static_cast<D *>(data))(); });
+            return well;
+        };
+        pace_service_t *raw = nullptr;
+        const pace_status_t status =
+            pace_service_start(pool.native(), ask, box.get(), detail::drop_box<D>, &raw);
+        if (status != PACE_OK) {
+            Error error = Error::last(status);
+            detail::give_back<F>(is_well, *box);
+            return error;
+        }
+        (void)box.release();
+        return Service(raw);
+    }
+    /// It is well as long as the pool comes round to telling it.
+    static Result<Service> start(const Pool &pool) {
+        pace_service_t *raw = nullptr;
+        const pace_status_t status = pace_service_start(pool.native(), nullptr, nullptr, nullptr, &raw);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return Service(raw);
+    }
+
+    /// What `systemctl status` shows: one line.
+    Result<void> status(const char *text) const {
+        return detail::outcome(pace_service_status(raw_.get(), text));
+    }
+
+private:
+    struct Free {
+        void operator()(pace_service_t *raw) const noexcept { pace_service_free(raw); }
+    };
+    explicit Service(pace_service_t *raw) : raw_(raw) {}
+
+    std::unique_ptr<pace_service_t, Free> raw_;
+};
+
+inline Result<HubStats> Hub::stats() const {
+    HubStats stats;
+    const pace_status_t status = pace_hub_stats(native(), &stats);
+    return status == PACE_OK ? Result<HubStats>(stats) : Result<HubStats>(Error::last(status));
+}
+
+inline Result<std::string> Hub::metrics(std::uint32_t format) const {
+    return detail::figures_of([&](char *text, std::size_t size, std::size_t *needed) {
+        return pace_hub_metrics(native(), format, text, size, needed);
+    });
+}
+
+inline Result<void> Hub::share_metrics(const WorkerPool &workers) const {
+    return detail::outcome(pace_hub_share_metrics(native(), workers.native()));
+}
+
+template <class F>
+Result<Watch> Hub::watch(Duration every, const std::vector<Threshold> &thresholds, F &&on_crossing,
+                         const WorkerPool *workers) const {
+    using D = std::decay_t<F>;
+    static_assert(std::is_invocable_v<D &, const Crossing &>, "it is void(const Crossing &)");
+    std::vector<std::vector<pace_label_t>> labels(thresholds.size());
+    std::vector<pace_threshold_t> raw;
+    for (std::size_t i = 0; i < thresholds.size(); ++i) {
+        raw.push_back(thresholds[i].native(labels[i]));
+    }
+    auto box = detail::boxed(std::forward<F>(on_crossing));
+    pace_watch_t *made = nullptr;
+    const pace_status_t status = pace_hub_watch(
+        native(), workers != nullptr ? workers->native() : nullptr, detail::nanos(every), raw.data(),
+        raw.size(), detail::tell_crossing<D>, box.get(), detail::drop_box<D>, &made);
+    if (status != PACE_OK) {
+        Error error = Error::last(status);
+        detail::give_back<F>(on_crossing, *box);
+        return error;
+    }
+    (void)box.release();
+    return Watch(made);
+}
+
+} // inline namespace
+} // namespace paceline
+
+#endif // PACELINE_OPS_HPP

@@ -1,0 +1,1062 @@
+// paceline/pool.hpp: pools of threads: tasks, descriptors, timers, rings, signals.
+// The head of paceline.hpp says what holds for all of it: who owns what, errors, exceptions, durations.
+#ifndef PACELINE_POOL_HPP
+#define PACELINE_POOL_HPP
+
+#include "log.hpp"
+#include "task.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace paceline {
+inline namespace PACELINE_DETAIL_ABI {
+
+/// What a pool waits at.
+enum class Source : std::uint32_t { Epoll = PACE_SOURCE_EPOLL, Ring = PACE_SOURCE_RING };
+
+/// When a leader hands leadership on.
+enum class Promotion : std::uint32_t {
+    Deferred = PACE_PROMOTION_DEFERRED,
+    Eager = PACE_PROMOTION_EAGER,
+};
+
+/// What a thread is doing.
+enum class Role : std::uint32_t {
+    Away = PACE_ROLE_AWAY,
+    Follower = PACE_ROLE_FOLLOWER,
+    Watch = PACE_ROLE_WATCH,
+    Leader = PACE_ROLE_LEADER,
+    Processing = PACE_ROLE_PROCESSING,
+    Task = PACE_ROLE_TASK,
+    /// Set aside by Pool::set_active(), or by a worker pool's scaling.
+    Parked = PACE_ROLE_PARKED,
+};
+
+/// What a descriptor is watched for.
+class Interest {
+public:
+    constexpr explicit Interest(std::uint32_t bits) noexcept : bits_(bits) {}
+
+    static constexpr Interest readable() noexcept { return Interest(PACE_INTEREST_READABLE); }
+    static constexpr Interest writable() noexcept { return Interest(PACE_INTEREST_WRITABLE); }
+    static constexpr Interest priority() noexcept { return Interest(PACE_INTEREST_PRIORITY); }
+
+    friend constexpr Interest operator|(Interest one, Interest other) noexcept {
+        return Interest(one.bits_ | other.bits_);
+    }
+    /// PACE_INTEREST_*, ored.
+    constexpr std::uint32_t bits() const noexcept { return bits_; }
+
+private:
+    std::uint32_t bits_;
+};
+
+/// Inside a handler: "I am about to block". Leadership is handed to a thread that is awake, so that
+/// others do not wait for this one. Once per handler; elsewhere it does nothing.
+inline Result<void> promote_new_leader() {
+    const pace_status_t status = pace_promote_new_leader();
+    return status == PACE_OK ? Result<void>() : Result<void>(Error::last(status));
+}
+
+// ---- handles and timers --------------------------------------------------------------------------
+
+/// How a descriptor is registered. In C++20: `{.interest = Interest::writable(), .paused = true}`.
+struct HandleOptions {
+    /// Default: what paceline.h says, reading and writing.
+    std::optional<Interest> interest{};
+    /// Call for as long as the descriptor is ready, not when it becomes so; for libraries that do
+    /// not read until EAGAIN.
+    bool level{};
+    /// The handler may block: hand leadership to a thread that is awake before each call.
+    bool may_block{};
+    /// Begin paused, as HandleRef::pause() does. Default: no.
+    bool paused{};
+
+    HandleOptions &set_interest(Interest value) { return interest = value, *this; }
+    HandleOptions &set_level(bool value = true) { return level = value, *this; }
+    HandleOptions &set_may_block(bool value = true) { return may_block = value, *this; }
+    HandleOptions &set_paused(bool value = true) { return paused = value, *this; }
+
+    /// As a struct of paceline.h.
+    pace_handle_options_t native() const noexcept {
+        pace_handle_options_t options{};
+        (void)pace_handle_options_init(&options, sizeof options);
+        if (interest) {
+            options.interest = interest->bits();
+        }
+        options.level = level;
+        options.may_block = may_block;
+        options.paused = paused;
+        return options;
+    }
+};
+
+/// A handle's number, to steer it with: for its own handler, and for what that handler starts. It
+/// owns nothing, and is to be used while the pool lives.
+class HandleRef {
+public:
+    HandleRef() noexcept = default;
+    HandleRef(pace_pool_t *pool, pace_handle_t id) noexcept : pool_(pool), id_(id) {}
+
+    /// No more calls before resume(). What arrives meanwhile is kept, and delivered then. The handler of an
+    /// edge-triggered descriptor is still told of an error or a hang-up, once in each pause.
+    Result<void> pause() const { return detail::outcome(pace_handle_pause(pool_, id_)); }
+    Result<void> resume() const { return detail::outcome(pace_handle_resume(pool_, id_)); }
+
+    /// When it succeeds the handler does not run, never will, and is deleted. Inside a handler, of
+    /// one that runs at this moment (its own, for example): Code::Closing, and the same is true when
+    /// that returns. Code::Stale: it was closed before.
+    Result<void> deregister() const { return detail::outcome(pace_handle_deregister(pool_, id_)); }
+
+    Result<bool> is_open() const {
+        bool open = false;
+        const pace_status_t status = pace_handle_is_open(pool_, id_, &open);
+        return status == PACE_OK ? Result<bool>(open) : Result<bool>(Error::last(status));
+    }
+
+    pace_handle_t native() const noexcept { return id_; }
+
+private:
+    pace_pool_t *pool_ = nullptr;
+    pace_handle_t id_{};
+};
+
+/// A registered descriptor or periodic timer. When it goes it is deregistered: the destructor returns when the handler
+/// does not run and has been deleted. Inside a handler, and on a thread of the pool, it does not wait.
+class [[nodiscard]] Handle {
+public:
+    Handle() noexcept = default;
+    Handle(Handle &&other) noexcept
+        : core_(std::move(other.core_)), ref_(std::exchange(other.ref_, HandleRef())) {}
+    Handle &operator=(Handle &&other) noexcept {
+        std::swap(core_, other.core_);
+        std::swap(ref_, other.ref_);
+        return *this;
+    }
+    ~Handle() {
+        if (core_) {
+            (void)pace_handle_deregister(core_->pool, ref_.native());
+        }
+    }
+
+    /// As HandleRef's methods. One that was moved from, deregistered or detached: Code::Stale.
+    Result<void> pause() const { return core_ ? ref_.pause() : detail::gone("handle"); }
+    Result<void> resume() const { return core_ ? ref_.resume() : detail::gone("handle"); }
+    Result<bool> is_open() const { return core_ ? ref_.is_open() : detail::gone("handle"); }
+
+    /// As HandleRef::deregister(); this is empty afterwards.
+    Result<void> deregister() {
+        if (!core_) {
+            return detail::gone("handle");
+        }
+        const detail::SharedCore core = std::move(core_);
+        return ref_.deregister();
+    }
+
+    /// It lasts until its handler answers Flow::Done or the pool ends. This is empty afterwards.
+    HandleRef detach() noexcept {
+        core_.reset();
+        return ref_;
+    }
+
+    HandleRef ref() const noexcept { return ref_; }
+    pace_handle_t native() const noexcept { return ref_.native(); }
+
+private:
+    friend class Pool;
+
+    Handle(detail::SharedCore core, pace_handle_t id) noexcept
+        : core_(std::move(core)), ref_(core_->pool, id) {}
+
+    detail::SharedCore core_;
+    HandleRef ref_;
+};
+
+/// A one-shot timer. When it goes the timer still runs.
+class Timer {
+public:
+    Timer() noexcept = default;
+    Timer(Timer &&) noexcept = default;
+    Timer &operator=(Timer &&) noexcept = default;
+
+    /// Whether it was cancelled by this call; one that runs or has run is not.
+    Result<bool> cancel() const {
+        return ask([](pace_pool_t *pool, pace_timer_t id, bool *done) {
+            return pace_timer_cancel(pool, id, done);
+        });
+    }
+
+    /// Puts it off until `delay` from now, not earlier than it was due (then nothing changes). False
+    /// if it has begun or has run; one that begins at this very moment may still run once.
+    Result<bool> postpone(Duration delay) const {
+        return ask([delay](pace_pool_t *pool, pace_timer_t id, bool *done) {
+            return pace_timer_postpone(pool, id, detail::nanos(delay), done);
+        });
+    }
+
+    Result<bool> is_pending() const {
+        return ask([](pace_pool_t *pool, pace_timer_t id, bool *done) {
+            return pace_timer_is_pending(pool, id, done);
+        });
+    }
+
+    pace_timer_t native() const noexcept { return id_; }
+
+private:
+    friend class Pool;
+
+    Timer(detail::SharedCore core, pace_timer_t id) noexcept : core_(std::move(core)), id_(id) {}
+
+    template <class Question>
+    Result<bool> ask(Question question) const {
+        if (!core_) {
+            return detail::gone("timer");
+        }
+        bool answer = false;
+        const pace_status_t status = question(core_->pool, id_, &answer);
+        return status == PACE_OK ? Result<bool>(answer) : Result<bool>(Error::last(status));
+    }
+
+    detail::SharedCore core_;
+    pace_timer_t id_{};
+};
+
+// ---- statistics ----------------------------------------------------------------------------------
+
+/// One thread's counters, since the pool began. Fields as in pace_thread_stats_t.
+struct ThreadStats {
+    Role role{};
+    /// The CPU that it is pinned to.
+    std::optional<std::uint32_t> cpu{};
+    bool pin_failed{};
+    std::uint64_t terms{}, handovers{}, rescues{}, events{}, handled{}, tasks{}, panics{}, stolen{},
+        parked{}, ticks{};
+};
+
+/// One handle set's counters.
+struct SetStats {
+    /// The thread that leads, if one does.
+    std::optional<std::uint32_t> leader{};
+    std::uint64_t harvests{}, surplus{};
+};
+
+/// What a pool is doing and has done. Each number is exact; together they are no snapshot.
+struct Stats {
+    std::vector<ThreadStats> threads{};
+    std::vector<SetStats> sets{};
+    std::uint32_t parked{};
+    /// The follower that looks out for stuck work, if one does.
+    std::optional<std::uint32_t> watch{};
+    std::uint64_t handles{}, wakes{};
+    /// Tasks that wait, by Lane.
+    std::array<std::uint64_t, 4> queued{};
+};
+
+/// The books of all tasks. At rest, `balances` is exact.
+struct Audit {
+    bool balances{};
+    std::uint64_t submitted{}, accepted{}, rejected{}, completed{}, failed{}, cancelled{}, in_flight{};
+};
+
+/// How a shutdown went.
+struct Report {
+    /// Everything that had been accepted has ended: nothing was cut off, cancelled or left, and no handler still runs.
+    /// If it is false, the counts say what was.
+    bool drained{};
+    /// It was called inside a handler, so it was only a request.
+    bool requested{};
+    /// Tasks that were accepted and will not run, and one-shot timers that were not due. (These do not count
+    /// against `drained`.) This and what follows is what has come about since the first shutdown of the pool began.
+    std::uint64_t cancelled{};
+    /// Threads whose handlers have not returned: in Stats::threads, those that are not Role::Away.
+    std::uint32_t stuck{};
+    /// Events of rings, and messages of hubs, in mailboxes or with publishers that waited for room there, which will not
+    /// be handled.
+    std::uint64_t left{};
+    /// Of worker pools: tasks that were cancelled, those that waited for another attempt among them, and those that a
+    /// host has pulled and not completed.
+    std::uint64_t worker_tasks{};
+    /// Of servers: connections that were cut off, as they were not through.
+    std::uint64_t connections{};
+};
+
+/// Something that takes, or took, longer than Config::slow.
+struct SlowReport {
+    std::uint32_t thread{};
+    nanoseconds elapsed{};
+    /// Whether it still runs.
+    bool running{};
+};
+
+// ---- pulled events -------------------------------------------------------------------------------
+
+/// What pull() brings: an event as data. It is a pace_event_t.
+struct Event : pace_event_t {
+    Event() noexcept : pace_event_t{} {}
+
+    bool is_ready() const noexcept { return kind == PACE_EVENT_READY; }
+    bool is_tick() const noexcept { return kind == PACE_EVENT_TICK; }
+    bool is_timer() const noexcept { return kind == PACE_EVENT_TIMER; }
+    bool is_task() const noexcept { return kind == PACE_EVENT_TASK; }
+    Ready readiness() const noexcept { return Ready(ready); }
+};
+static_assert(sizeof(Event) == sizeof(pace_event_t), "a batch of one is a batch of the other");
+
+// ---- the pool ------------------------------------------------------------------------------------
+
+namespace detail {
+struct Hooks;
+}
+
+/// Settings of a pool. What is not set is the library's choice; ranges and defaults are those of
+/// pace_pool_config_t. In C++20: `Pool::create({.threads = 2, .name = "io"})`; in C++17:
+/// `Pool::create(Config().set_threads(2).set_name("io"))`.
+struct Config {
+    /// 0: only host threads drive it, by join() or pull().
+    std::optional<std::uint32_t> threads{};
+    /// How many host threads may take part at once.
+    std::optional<std::uint32_t> max_joined{};
+    std::optional<std::uint32_t> leaders{};
+    Source source{Source::Epoll};
+    Promotion promotion{Promotion::Deferred};
+    std::optional<Duration> watch_period{};
+    std::optional<Duration> spin{};
+    std::optional<std::uint32_t> lane_capacity{};
+    std::optional<std::uint32_t> strand_capacity{};
+    std::optional<std::uint32_t> max_handles{};
+    /// "none", "compact", "spread", or a list such as "0,2,4-7". Empty: the library's choice.
+    std::string pin{};
+    /// Whether a failure to pin is create()'s error.
+    bool pin_strict{};
+    /// Threads are called name-0, name-1 … Empty: "paceline".
+    std::string name{};
+    /// Bytes per thread.
+    std::optional<std::uint64_t> stack_size{};
+    /// Threads that run nothing but tasks of a lane, by Lane.
+    std::array<std::uint32_t, 4> reserve{};
+    /// After how long a wait in a lane every fourth pick is of that lane; `forever`: never.
+    std::optional<Duration> ageing{};
+    /// Called on each thread first and last of all, with its index.
+    Function<void(std::uint32_t)> on_start{}, on_stop{};
+    /// Called for what takes longer than `slow`.
+    Function<void(const SlowReport &)> on_slow{};
+    Duration slow{};
+    /// Where it is told what happens in the pool, and in all that stands on it. None: to the installed one.
+    Log log{};
+
+    Config &set_threads(std::uint32_t value) { return threads = value, *this; }
+    Config &set_max_joined(std::uint32_t value) { return max_joined = value, *this; }
+    Config &set_leaders(std::uint32_t value) { return leaders = value, *this; }
+    Config &set_source(Source value) { return source = value, *this; }
+    Config &set_promotion(Promotion value) { return promotion = value, *this; }
+    Config &set_watch_period(Duration value) { return watch_period = value, *this; }
+    Config &set_spin(Duration value) { return spin = value, *this; }
+    Config &set_lane_capacity(std::uint32_t value) { return lane_capacity = value, *this; }
+    Config &set_strand_capacity(std::uint32_t value) { return strand_capacity = value, *this; }
+    Config &set_max_handles(std::uint32_t value) { return max_handles = value, *this; }
+    Config &set_pin(std::string value) { return pin = std::move(value), *this; }
+    Config &set_pin_strict(bool value = true) { return pin_strict = value, *this; }
+    Config &set_name(std::string value) { return name = std::move(value), *this; }
+    Config &set_stack_size(std::uint64_t value) { return stack_size = value, *this; }
+    Config &set_reserve(Lane lane, std::uint32_t value) {
+        return reserve[static_cast<std::size_t>(lane)] = value, *this;
+    }
+    Config &set_ageing(Duration value) { return ageing = value, *this; }
+    Config &set_on_start(Function<void(std::uint32_t)> hook) {
+        return on_start = std::move(hook), *this;
+    }
+    Config &set_on_stop(Function<void(std::uint32_t)> hook) { return on_stop = std::move(hook), *this; }
+    Config &set_on_slow(Duration limit, Function<void(const SlowReport &)> hook) {
+        return slow = limit, on_slow = std::move(hook), *this;
+    }
+    Config &set_log(Log value) { return log = std::move(value), *this; }
+};
+
+namespace detail {
+
+struct Hooks {
+    Function<void(std::uint32_t)> on_start, on_stop;
+    Function<void(const SlowReport &)> on_slow;
+
+    static void start(void *data, std::uint32_t thread) noexcept {
+        guard([&] { static_cast<Hooks *>(data)->on_start(thread); });
+    }
+    static void stop(void *data, std::uint32_t thread) noexcept {
+        guard([&] { static_cast<Hooks *>(data)->on_stop(thread); });
+    }
+    static void slow(void *data, std::uint32_t thread, std::uint64_t elapsed, bool running) noexcept {
+        const SlowReport report{thread, time_of(elapsed), running};
+        guard([&] { static_cast<Hooks *>(data)->on_slow(report); });
+    }
+};
+
+/// A configuration as C has it. The texts stay `config`'s.
+inline pace_pool_config_t to_native(const Config &config) noexcept {
+    pace_pool_config_t raw{};
+    (void)pace_pool_config_init(&raw, sizeof raw);
+    const auto set = [](auto &field, const auto &value) {
+        if (value) {
+            field = *value;
+        }
+    };
+    const auto set_time = [](std::uint64_t &field, const std::optional<Duration> &value) {
+        if (value) {
+            field = nanos(*value);
+        }
+    };
+    set(raw.threads, config.threads);
+    set(raw.max_joined, config.max_joined);
+    set(raw.leaders, config.leaders);
+    raw.source = static_cast<std::uint32_t>(config.source);
+    raw.promotion = static_cast<std::uint32_t>(config.promotion);
+    set_time(raw.watch_period_ns, config.watch_period);
+    set_time(raw.spin_ns, config.spin);
+    set(raw.lane_capacity, config.lane_capacity);
+    set(raw.strand_capacity, config.strand_capacity);
+    set(raw.max_handles, config.max_handles);
+    raw.pin = config.pin.empty() ? nullptr : config.pin.c_str();
+    raw.pin_strict = config.pin_strict;
+    raw.name = config.name.empty() ? nullptr : config.name.c_str();
+    set(raw.stack_size, config.stack_size);
+    std::copy(config.reserve.begin(), config.reserve.end(), raw.reserve);
+    raw.ageing_ns = config.ageing ? limit_nanos(*config.ageing) : raw.ageing_ns;
+    raw.on_start = config.on_start ? Hooks::start : nullptr;
+    raw.on_stop = config.on_stop ? Hooks::stop : nullptr;
+    raw.on_slow = config.on_slow ? Hooks::slow : nullptr;
+    raw.slow_ns = nanos(config.slow);
+    raw.log = config.log.native();
+    return raw;
+}
+
+/// A handler, and the pool that its HandleRef needs.
+template <class F>
+struct HandlerBox {
+    F f;
+    pace_pool_t *pool;
+
+    static std::int32_t ready(void *data, pace_handle_t self, std::int32_t fd,
+                              std::uint32_t bits) noexcept {
+        auto &box = *static_cast<HandlerBox *>(data);
+        return guard_flow([&]() -> Flow {
+            if constexpr (std::is_invocable_v<F &, HandleRef, int, Ready>) {
+                return box.f(HandleRef(box.pool, self), fd, Ready(bits));
+            } else {
+                return box.f(fd, Ready(bits));
+            }
+        });
+    }
+
+    static std::int32_t tick(void *data, pace_handle_t self) noexcept {
+        auto &box = *static_cast<HandlerBox *>(data);
+        return guard_flow([&]() -> Flow {
+            if constexpr (std::is_invocable_v<F &, HandleRef>) {
+                return box.f(HandleRef(box.pool, self));
+            } else {
+                return box.f();
+            }
+        });
+    }
+};
+
+template <class F>
+inline constexpr bool is_ready_handler = std::is_invocable_r_v<Flow, F &, int, Ready> ||
+                                         std::is_invocable_r_v<Flow, F &, HandleRef, int, Ready>;
+template <class F>
+inline constexpr bool is_tick_handler =
+    std::is_invocable_r_v<Flow, F &> || std::is_invocable_r_v<Flow, F &, HandleRef>;
+
+} // namespace detail
+
+/// A fixed set of threads that take turns at the front, and what they serve.
+///
+/// When it goes it drains, for up to 30 s, as shutdown() does: what was accepted ends. For an end without a drain
+/// call stop_now() before. Inside one of its own handlers that is only a request.
+class [[nodiscard]] Pool {
+public:
+    /// Starts the threads. Code::Invalid names the setting, its value and what is allowed; Code::Os:
+    /// the system refuses a thread or a descriptor, or, with pin_strict, to pin.
+    static Result<Pool> create(Config config = {}) {
+        pace_pool_config_t raw = detail::to_native(config);
+        std::unique_ptr<detail::Hooks> hooks;
+        if (config.on_start || config.on_stop || config.on_slow) {
+            hooks.reset(new detail::Hooks{std::move(config.on_start), std::move(config.on_stop),
+                                          std::move(config.on_slow)});
+            raw.hook_data = hooks.get();
+            raw.hook_drop = detail::drop_box<detail::Hooks>;
+        }
+        pace_pool_t *pool = nullptr;
+        const pace_status_t status = pace_pool_new(&raw, &pool);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        (void)hooks.release();
+        return Pool(std::make_shared<const detail::Core>(pool));
+    }
+
+    /// From a file of settings (JSON or YAML, by its name; empty: none), over which variables
+    /// PACELINE_… win if `environment`. Code::Invalid tells all that is wrong in them.
+    static Result<Pool> from_settings(const std::string &path, bool environment) {
+        pace_pool_config_t config{};
+        (void)pace_pool_config_init(&config, sizeof config);
+        pace_pool_t *pool = nullptr;
+        pace_status_t status =
+            pace_pool_config_load(&config, path.empty() ? nullptr : path.c_str(), environment);
+        if (status == PACE_OK) {
+            status = pace_pool_new(&config, &pool);
+        }
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return Pool(std::make_shared<const detail::Core>(pool));
+    }
+
+    Pool(Pool &&) noexcept = default;
+    Pool &operator=(Pool &&other) noexcept {
+        std::swap(core_, other.core_);
+        return *this;
+    }
+    ~Pool() {
+        // Children may keep the Core, so its end is not the pool's. The core stays in place until
+        // the handlers have returned: they may know this object.
+        if (core_) {
+            (void)pace_pool_shutdown(core_->pool, std::uint64_t{30'000'000'000}, nullptr);
+        }
+    }
+
+    // Tasks, on the lane NORMAL: see LaneRef.
+
+    template <class F>
+    Result<void> post(F &&f) const {
+        return normal().post(std::forward<F>(f));
+    }
+    template <class F>
+    Result<void> try_post(F &&f) const {
+        return normal().try_post(std::forward<F>(f));
+    }
+    template <class F>
+    Result<TaskOf<F>> submit(F &&f) const {
+        return normal().submit(std::forward<F>(f));
+    }
+    template <class F>
+    Result<TaskOf<F>> try_submit(F &&f) const {
+        return normal().try_submit(std::forward<F>(f));
+    }
+    template <class C>
+    Result<std::size_t> post_batch(C &&work) const {
+        return normal().post_batch(work);
+    }
+
+    /// The same five methods, for tasks of another priority.
+    LaneRef lane(Lane lane) const noexcept { return LaneRef(core_, lane); }
+
+    /// A new strand, with the same methods.
+    Result<Strand> strand() const {
+        pace_strand_t id{};
+        const pace_status_t status = pace_strand_new(native(), &id);
+        return made(status, [&] { return Strand(core_, id); });
+    }
+
+    // Descriptors and time
+
+    /// Calls `handler(fd, ready)` or `handler(self, fd, ready)`, where self is a HandleRef, when the
+    /// descriptor becomes ready; on one thread at a time, so it may have state. It reads or writes
+    /// until EAGAIN and answers with a Flow. What it throws closes the handle.
+    ///
+    /// The descriptor must be non-blocking, stays the caller's, and is to be closed only when the
+    /// handler has been deleted: let the handler own it, and that is so by itself.
+    ///
+    /// Code::Full: all Config::max_handles are in use. Code::Os: epoll refuses the descriptor.
+    template <class F>
+    Result<Handle> register_fd(int fd, F &&handler) const {
+        return register_fd(fd, HandleOptions(), std::forward<F>(handler));
+    }
+    template <class F>
+    Result<Handle> register_fd(int fd, const HandleOptions &options, F &&handler) const {
+        using D = std::decay_t<F>;
+        static_assert(detail::is_ready_handler<D>,
+                      "a handler is Flow(int, Ready) or Flow(HandleRef, int, Ready)");
+        const pace_handle_options_t raw = options.native();
+        return add_handler(std::forward<F>(handler),
+                           [&](auto *box, pace_drop_fn drop, pace_handle_t *id) {
+                               return pace_pool_register(native(), fd, &raw, box->ready, box, drop, id);
+                           });
+    }
+
+    /// Calls `handler()` or `handler(self)` once in `period`, on one thread at a time, until it
+    /// answers Flow::Done or the Handle goes. A period that was missed is not made up for. Code::Invalid for
+    /// a period that is not from 1 µs to 100 years.
+    template <class F>
+    Result<Handle> every(Duration period, F &&handler) const {
+        using D = std::decay_t<F>;
+        static_assert(detail::is_tick_handler<D>, "a periodic handler is Flow() or Flow(HandleRef)");
+        return add_handler(
+            std::forward<F>(handler), [&](auto *box, pace_drop_fn drop, pace_handle_t *id) {
+                return pace_pool_every(native(), detail::nanos(period), box->tick, box, drop, id);
+            });
+    }
+
+    /// Calls `f()` once, `delay` from now or later, never earlier. The Timer need not be kept.
+    /// Code::Invalid for a delay of more than 100 years.
+    template <class F>
+    Result<Timer> after(Duration delay, F &&f) const {
+        static_assert(detail::is_task<F>, "a timer is called without arguments");
+        detail::Packed<F> packed(std::forward<F>(f));
+        const pace_work_t &work = packed.work();
+        pace_timer_t id{};
+        const pace_status_t status = packed.settle(
+            pace_pool_after(native(), detail::nanos(delay), work.run, work.user_data, work.drop, &id));
+        return made(status, [&] { return Timer(core_, id); });
+    }
+
+    // The host's threads
+
+    /// Takes part for a time: handlers run on the calling thread. How many calls it has made.
+    /// Code::Full: Config::max_joined threads take part already.
+    Result<std::uint64_t> join(Duration time) const {
+        std::uint64_t ran = 0;
+        const pace_status_t status = pace_pool_join(native(), detail::nanos(time), &ran);
+        return made(status, [&] { return ran; });
+    }
+
+    /// A descriptor, readable while there may be something to join or pull for, for a pool of no
+    /// threads inside a host that has a loop of its own. Not to be read or closed.
+    Result<int> pollable() const {
+        std::int32_t fd = -1;
+        const pace_status_t status = pace_pool_pollable(native(), &fd);
+        return made(status, [&] { return static_cast<int>(fd); });
+    }
+
+    /// Takes part and returns events as data, which belong to this thread until its next pull() or
+    /// pull_done(). The part of `events` that was filled; Code::TimedOut, or Code::ShutDown when
+    /// nothing is left.
+    Result<span<Event>> pull(span<Event> events, Duration time) const {
+        std::size_t count = 0;
+        const pace_status_t status =
+            pace_pool_pull(native(), events.data(), events.size(), detail::nanos(time), &count);
+        return made(status, [&] { return events.first(count); });
+    }
+
+    /// Completes this thread's batch without pulling on.
+    Result<void> pull_done() const { return detail::outcome(pace_pull_done(native())); }
+
+    /// Completes one event earlier, from any thread, with another answer than Flow::Wait.
+    Result<void> pull_complete(pace_handle_t handle, Flow flow) const {
+        return detail::outcome(pace_pull_complete(native(), handle, static_cast<std::int32_t>(flow)));
+    }
+
+    /// What register_fd, every, after, post and post_batch are for handlers: `token` comes back with
+    /// each event.
+    Result<Handle> pull_register(int fd, std::uint64_t token, const HandleOptions &options = {}) const {
+        const pace_handle_options_t raw = options.native();
+        pace_handle_t id{};
+        const pace_status_t status = pace_pull_register(native(), fd, &raw, token, &id);
+        return made(status, [&] { return Handle(core_, id); });
+    }
+    Result<Handle> pull_every(Duration period, std::uint64_t token) const {
+        pace_handle_t id{};
+        const pace_status_t status = pace_pull_every(native(), detail::nanos(period), token, &id);
+        return made(status, [&] { return Handle(core_, id); });
+    }
+    Result<Timer> pull_after(Duration delay, std::uint64_t token) const {
+        pace_timer_t id{};
+        const pace_status_t status = pace_pull_after(native(), detail::nanos(delay), token, &id);
+        return made(status, [&] { return Timer(core_, id); });
+    }
+    Result<void> pull_post(std::uint64_t token) const {
+        return detail::outcome(pace_pull_post(native(), token));
+    }
+    /// The number accepted; an error only if none was.
+    Result<std::size_t> pull_post_batch(span<const std::uint64_t> tokens) const {
+        std::size_t accepted = 0;
+        const pace_status_t status =
+            pace_pull_post_batch(native(), tokens.data(), tokens.size(), &accepted);
+        return made(accepted > 0 ? PACE_OK : status, [&] { return accepted; });
+    }
+
+    // Books and end
+
+    Result<Stats> stats() const {
+        pace_pool_stats_t raw{};
+        raw.struct_size = sizeof raw;
+        const pace_status_t status = pace_pool_stats(native(), &raw);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        Stats stats;
+        stats.parked = raw.parked;
+        stats.watch = unless_none(raw.watch);
+        stats.handles = raw.handles;
+        stats.wakes = raw.wakes;
+        std::copy(std::begin(raw.queued), std::end(raw.queued), stats.queued.begin());
+        for (std::uint32_t n = 0; n < raw.threads; ++n) {
+            stats.threads.push_back(thread_stats(n));
+        }
+        for (std::uint32_t n = 0; n < raw.sets; ++n) {
+            stats.sets.push_back(set_stats(n));
+        }
+        return stats;
+    }
+
+    Result<Audit> audit() const {
+        pace_audit_t raw{};
+        raw.struct_size = sizeof raw;
+        const pace_status_t status = pace_pool_audit(native(), &raw);
+        return made(status, [&] {
+            return Audit{raw.balances,  raw.submitted, raw.accepted,  raw.rejected,
+                         raw.completed, raw.failed,    raw.cancelled, raw.in_flight};
+        });
+    }
+
+    /// Lets only the first `threads` of the ordinary threads work; the others park, and cost nothing.
+    Result<void> set_active(std::uint32_t threads) const {
+        return detail::outcome(pace_pool_set_active(native(), threads));
+    }
+
+    /// Refuses new work, waits for up to `drain` until everything that was accepted has ended (requests of servers,
+    /// retries of worker pools and messages of hubs, too), cancels the rest, cuts off connections that are not through,
+    /// and stops the threads. Inside a handler it is a request. The destructor of the last Pool does the same, for up
+    /// to 30 s.
+    Result<Report> shutdown(Duration drain) const {
+        return end([&](pace_report_t *report) {
+            return pace_pool_shutdown(native(), detail::nanos(drain), report);
+        });
+    }
+
+    /// As shutdown(), without a drain: what has not begun is cancelled.
+    Result<Report> stop_now() const {
+        return end([&](pace_report_t *report) { return pace_pool_stop_now(native(), report); });
+    }
+
+    /// For calls to paceline.h. Stays the Pool's. NULL, which every function refuses, if it was moved
+    /// from.
+    pace_pool_t *native() const noexcept { return core_ ? core_->pool : nullptr; }
+
+private:
+    template <class F>
+    Result<Report> end(F &&f) const {
+        pace_report_t raw{};
+        raw.struct_size = sizeof raw;
+        return made(f(&raw), [&] {
+            return Report{raw.drained, raw.requested,    raw.cancelled,  raw.stuck,
+                          raw.left,    raw.worker_tasks, raw.connections};
+        });
+    }
+
+    template <class T>
+    friend class Ring;
+    friend class Server;
+    friend class Http;
+    friend class Udp;
+    friend class PulledUdp;
+    friend class PulledServer;
+    friend class PulledRequests;
+    friend class WorkerPool;
+    friend class Signals;
+    friend class Hub;
+
+    explicit Pool(detail::SharedCore core) noexcept : core_(std::move(core)) {}
+
+    /// The lane of Pool's own methods, without counting one more owner for each call.
+    detail::Posting<const detail::SharedCore &> normal() const noexcept { return {core_, Lane::Normal}; }
+
+    template <class Make>
+    static auto made(pace_status_t status, Make make) -> Result<decltype(make())> {
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return make();
+    }
+
+    template <class F, class Add>
+    Result<Handle> add_handler(F &&handler, Add add) const {
+        using Box = detail::HandlerBox<std::decay_t<F>>;
+        detail::Boxed<Box> box(new Box{std::forward<F>(handler), native()});
+        pace_handle_t id{};
+        const pace_status_t status = add(box.get(), detail::drop_box<Box>, &id);
+        if (status != PACE_OK) {
+            Error error = Error::last(status);
+            detail::give_back<F>(handler, box->f);
+            return error;
+        }
+        (void)box.release();
+        return Handle(core_, id);
+    }
+
+    static std::optional<std::uint32_t> unless_none(std::uint32_t index) noexcept {
+        return index == PACE_NONE ? std::nullopt : std::optional<std::uint32_t>(index);
+    }
+
+    ThreadStats thread_stats(std::uint32_t thread) const noexcept {
+        pace_thread_stats_t raw{};
+        raw.struct_size = sizeof raw;
+        (void)pace_pool_thread_stats(native(), thread, &raw);
+        return {static_cast<Role>(raw.role),
+                unless_none(raw.cpu),
+                raw.pin_failed,
+                raw.terms,
+                raw.handovers,
+                raw.rescues,
+                raw.events,
+                raw.handled,
+                raw.tasks,
+                raw.panics,
+                raw.stolen,
+                raw.parked,
+                raw.ticks};
+    }
+
+    SetStats set_stats(std::uint32_t set) const noexcept {
+        pace_set_stats_t raw{};
+        raw.struct_size = sizeof raw;
+        (void)pace_pool_set_stats(native(), set, &raw);
+        return {unless_none(raw.leader), raw.harvests, raw.surplus};
+    }
+
+    detail::SharedCore core_;
+};
+
+/// The events of one call of a ring's handler, in order. They lie a stride apart, and are good until
+/// the handler returns.
+template <class T>
+class Events {
+public:
+    class iterator {
+    public:
+        using iterator_category = std::random_access_iterator_tag;
+        using value_type = T;
+        using difference_type = std::ptrdiff_t;
+        using pointer = const T *;
+        using reference = const T &;
+
+        iterator() noexcept = default;
+
+        const T &operator*() const noexcept { return *std::launder(reinterpret_cast<const T *>(at_)); }
+        const T *operator->() const noexcept { return &**this; }
+        const T &operator[](std::ptrdiff_t n) const noexcept { return *(*this + n); }
+        iterator &operator+=(std::ptrdiff_t n) noexcept { return at_ += n * stride_, *this; }
+        iterator &operator-=(std::ptrdiff_t n) noexcept { return *this += -n; }
+        iterator &operator++() noexcept { return *this += 1; }
+        iterator &operator--() noexcept { return *this -= 1; }
+        iterator operator++(int) noexcept { return std::exchange(*this, *this + 1); }
+        iterator operator--(int) noexcept { return std::exchange(*this, *this - 1); }
+        friend iterator operator+(iterator it, std::ptrdiff_t n) noexcept { return it += n; }
+        friend iterator operator+(std::ptrdiff_t n, iterator it) noexcept { return it += n; }
+        friend iterator operator-(iterator it, std::ptrdiff_t n) noexcept { return it -= n; }
+        friend std::ptrdiff_t operator-(iterator a, iterator b) noexcept {
+            return (a.at_ - b.at_) / a.stride_;
+        }
+        friend bool operator==(iterator a, iterator b) noexcept { return a.at_ == b.at_; }
+        friend bool operator!=(iterator a, iterator b) noexcept { return a.at_ != b.at_; }
+        friend bool operator<(iterator a, iterator b) noexcept { return a.at_ < b.at_; }
+        friend bool operator>(iterator a, iterator b) noexcept { return b < a; }
+        friend bool operator<=(iterator a, iterator b) noexcept { return !(b < a); }
+        friend bool operator>=(iterator a, iterator b) noexcept { return !(a < b); }
+
+    private:
+        friend class Events;
+        iterator(const unsigned char *at, std::ptrdiff_t stride) noexcept : at_(at), stride_(stride) {}
+
+        const unsigned char *at_ = nullptr;
+        std::ptrdiff_t stride_ = sizeof(T);
+    };
+    using const_iterator = iterator;
+    using value_type = T;
+
+    Events(const void *first, std::size_t stride, std::size_t count) noexcept
+        : first_(static_cast<const unsigned char *>(first)), stride_(stride), count_(count) {}
+
+    std::size_t size() const noexcept { return count_; }
+    bool empty() const noexcept { return count_ == 0; }
+    iterator begin() const noexcept { return {first_, static_cast<std::ptrdiff_t>(stride_)}; }
+    iterator end() const noexcept { return begin() + static_cast<std::ptrdiff_t>(count_); }
+    const T &operator[](std::size_t index) const noexcept {
+        return begin()[static_cast<std::ptrdiff_t>(index)];
+    }
+
+private:
+    const unsigned char *first_;
+    std::size_t stride_;
+    std::size_t count_;
+};
+
+/// Fixed-size events from any number of threads, handled in batches. When it goes it is closed, and the destructor
+/// returns when what was published has been handled and the handler has been deleted. Inside a handler, and on a thread
+/// of the pool, it does not wait: what was published is handled later.
+template <class T>
+class [[nodiscard]] Ring {
+    static_assert(detail::is_plain<T>,
+                  "events are trivially copyable, of at most 256 bytes and the alignment of uint64_t");
+
+public:
+    /// `handler(Events<T>)` runs on one thread at a time, and sees the events in the order of their
+    /// publication. The capacity, 1 to 2^31, is rounded up to a power of two.
+    template <class F>
+    static Result<Ring> serial(const Pool &pool, std::size_t capacity, F &&handler) {
+        using D = std::decay_t<F>;
+        static_assert(std::is_invocable_v<D &, Events<T>>, "a handler is void(Events<T>)");
+        return make<D>(pool, capacity, std::forward<F>(handler), pace_ring_serial);
+    }
+
+    /// `handler(Events<T>)` runs on as many threads as are free, in no order; so it is called as a
+    /// const object.
+    template <class F>
+    static Result<Ring> concurrent(const Pool &pool, std::size_t capacity, F &&handler) {
+        using D = std::decay_t<F>;
+        static_assert(
+            std::is_invocable_v<const D &, Events<T>>,
+            "the handler of a concurrent ring is void(Events<T>) const: several threads call it");
+        return make<const D>(pool, capacity, std::forward<F>(handler), pace_ring_concurrent);
+    }
+
+    Ring(Ring &&other) noexcept
+        : core_(std::move(other.core_)), ring_(std::exchange(other.ring_, nullptr)) {}
+    Ring &operator=(Ring &&other) noexcept {
+        std::swap(core_, other.core_);
+        std::swap(ring_, other.ring_);
+        return *this;
+    }
+    ~Ring() { pace_ring_free(ring_); }
+
+    /// Publishes one event. From outside the pool it waits while the ring is full; inside a handler
+    /// that is Code::Full. Code::ShutDown: the ring is closed, or the pool is.
+    Result<void> publish(const T &event) const {
+        return detail::outcome(pace_ring_publish(ring_, std::addressof(event)));
+    }
+    /// As publish(), but Code::Full at once.
+    Result<void> try_publish(const T &event) const {
+        return detail::outcome(pace_ring_try_publish(ring_, std::addressof(event)));
+    }
+    /// Publishes several in order, waiting as publish() does. The number published, which is less
+    /// than all if the rest is refused; an error only if none was.
+    Result<std::size_t> publish_batch(span<const T> events) const {
+        std::size_t published = 0;
+        const pace_status_t status =
+            pace_ring_publish_batch(ring_, events.data(), events.size(), &published);
+        if (status != PACE_OK && published == 0) {
+            return Error::last(status);
+        }
+        return published;
+    }
+
+    struct Counts {
+        std::uint64_t published{}, handled{};
+    };
+    /// How many events were published and handled so far.
+    Result<Counts> counts() const {
+        Counts counts;
+        const pace_status_t status = pace_ring_counts(ring_, &counts.published, &counts.handled);
+        return status == PACE_OK ? Result<Counts>(counts) : Result<Counts>(Error::last(status));
+    }
+
+    /// Refuses more. What was published is still handled.
+    Result<void> close() const { return detail::outcome(pace_ring_close(ring_)); }
+
+    /// For calls to paceline.h. Stays the Ring's.
+    pace_ring_t *native() const noexcept { return ring_; }
+
+private:
+    Ring(detail::SharedCore core, pace_ring_t *ring) noexcept : core_(std::move(core)), ring_(ring) {}
+
+    template <class Called, class F, class Make>
+    static Result<Ring> make(const Pool &pool, std::size_t capacity, F &&handler, Make make) {
+        using D = std::decay_t<F>;
+        auto box = detail::boxed(std::forward<F>(handler));
+        pace_ring_t *ring = nullptr;
+        const pace_status_t status = make(pool.native(), sizeof(T), capacity, handle<Called>, box.get(),
+                                          detail::drop_box<D>, &ring);
+        if (status != PACE_OK) {
+            Error error = Error::last(status);
+            detail::give_back<F>(handler, *box);
+            return error;
+        }
+        (void)box.release();
+        return Ring(pool.core_, ring);
+    }
+
+    template <class Called>
+    static void handle(void *data, const void *events, std::size_t stride, std::size_t count) noexcept {
+        detail::guard([&] { (*static_cast<Called *>(data))(Events<T>(events, stride, count)); });
+    }
+
+    detail::SharedCore core_;
+    pace_ring_t *ring_;
+};
+
+// ---- signals of the process ----------------------------------------------------------------------
+
+/// Watches for signals while it lives. When it goes the signals stay blocked, so that one that comes late
+/// does not end the process; the destructor returns when its callable does not run and has been deleted. On a thread of
+/// the pool it does not wait. Make it in the main thread before others are started.
+class [[nodiscard]] Signals {
+public:
+    /// Calls `f(int)` on the pool with each of these signals that is sent to the process.
+    /// They are blocked in this thread. Code::Invalid names the thread, if another one lets one of them through: make
+    /// this in the main thread before others are started.
+    template <class F>
+    static Result<Signals> create(const Pool &pool, span<const std::int32_t> numbers, F &&f) {
+        using D = std::decay_t<F>;
+        auto box = detail::boxed(std::forward<F>(f));
+        pace_signals_t *signals = nullptr;
+        const pace_status_t status = pace_signals_new(
+            pool.native(), numbers.data(), numbers.size(),
+            [](void *data, std::int32_t signal) noexcept {
+                (void)detail::guard([&] { (*static_cast<D *>(data))(static_cast<int>(signal)); });
+            },
+            box.get(), detail::drop_box<D>, &signals);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        (void)box.release();
+        return Signals(signals, pool.core_);
+    }
+    /// SIGTERM and SIGINT begin to shut the pool down: it refuses work from outside, and runs what it has
+    /// accepted for up to `drain`. Whoever wants to know how it went waits, and calls Pool::shutdown() too.
+    static Result<Signals> shut_down(const Pool &pool, Duration drain) {
+        pace_signals_t *signals = nullptr;
+        const pace_status_t status =
+            pace_signals_shut_down(pool.native(), detail::nanos(drain), &signals);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return Signals(signals, pool.core_);
+    }
+
+    Signals(Signals &&other) noexcept
+        : raw_(std::exchange(other.raw_, nullptr)), core_(std::move(other.core_)) {}
+    Signals &operator=(Signals &&other) noexcept {
+        std::swap(raw_, other.raw_);
+        std::swap(core_, other.core_);
+        return *this;
+    }
+    ~Signals() { pace_signals_free(raw_); }
+
+    /// Waits for a signal whose callable has run and that nobody has waited for. Code::ShutDown: the pool
+    /// has ended; Code::WouldDeadlock on a thread of the pool.
+    Result<int> wait() const {
+        std::int32_t signal = 0;
+        const pace_status_t status = pace_signals_wait(raw_, &signal);
+        return status == PACE_OK ? Result<int>(signal) : Result<int>(Error::last(status));
+    }
+
+private:
+    Signals(pace_signals_t *raw, detail::SharedCore core) noexcept : raw_(raw), core_(std::move(core)) {}
+
+    pace_signals_t *raw_;
+    detail::SharedCore core_;
+};
+
+} // inline namespace
+} // namespace paceline
+
+#endif // PACELINE_POOL_HPP
