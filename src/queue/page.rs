@@ -20,7 +20,8 @@
 //!
 //! The lines of a slot that was read before are with its readers' processors. A plain store to them waits until they are
 //! back, and the next locked instruction of the pen's thread waits for that store. So a push asks for the lines of a slot
-//! some places ahead, in a state that can be written. It is worth half of what ten subscribers get, and of what one gets.
+//! some places ahead, in a state that can be written. Without it ten subscribers of a channel get a third
+//! less, and so does one (docs/design/rejected.md).
 //!
 //! # Invariants
 //!

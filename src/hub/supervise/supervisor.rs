@@ -370,7 +370,10 @@ impl Supervisor {
         // They are dropped after the lock is released.
         let mut kept = Vec::new();
         let mut members = self.members();
-        members.retain(|find| find().map(|living| kept.push(living)).is_some());
+        // Those that have gone are thrown out when there are twice as many as the last time.
+        if members.len().is_power_of_two() {
+            members.retain(|find| find().map(|living| kept.push(living)).is_some());
+        }
         if self.is_suspended()
             && let Some(member) = find()
         {
