@@ -666,8 +666,8 @@ typedef struct pace_ring_t pace_ring_t;
 
 /**
  * Makes a ring whose handler gets the events in the order of their publication, on one thread at a
- * time. `event_size` is 1 to 256 bytes; `capacity`, 1 to 2^31 events, is rounded up to a power of
- * two.
+ * time. `event_size` is 1 to 131072 bytes; `capacity`, 1 to 2^31 events, is rounded up to a power of
+ * two. All memory is taken now.
  *
  * PACE_EINVAL, PACE_EFULL when all max_handles are in use, PACE_ESHUTDOWN.
  *
@@ -682,7 +682,8 @@ pace_status_t pace_ring_serial(pace_pool_t *pool,
                                pace_ring_t **ring);
 
 /**
- * Makes a ring whose handler gets batches of up to 256 events on as many threads as are free, in no
+ * Makes a ring whose handler gets batches of up to 256 events, of no more than 64 KiB if there
+ * is more than one event in it, on as many threads as are free, in no
  * particular order. Otherwise as pace_ring_serial().
  *
  * PACE_EINVAL, PACE_EFULL, PACE_ESHUTDOWN.
@@ -719,7 +720,7 @@ pace_status_t pace_ring_try_publish(pace_ring_t *ring, const void *event);
 /**
  * Publishes `count` events in order, which lie event_size bytes apart. Waits as pace_ring_publish()
  * does. *published says how many went in, also for PACE_EFULL and PACE_ESHUTDOWN. Copying is least
- * when event_size is 8, 16, 32, 64, 128 or 256 and `events` is aligned to 8.
+ * when event_size is a multiple of 8 and `events` is aligned to 8.
  *
  * PACE_EFULL (inside only), PACE_ESHUTDOWN (or closed).
  *

@@ -18,8 +18,9 @@ extern "C" {
 typedef struct pace_queue_t pace_queue_t;
 
 /**
- * Makes a queue. `item_size` is 1 to 256 bytes; `capacity`, 1 to 2^31 items, is rounded up to a
- * power of two. All memory is taken now.
+ * Makes a queue. `item_size` is 1 to 131072 bytes; `capacity`, 1 to 2^31 items, is rounded up to a
+ * power of two. All memory is taken now, except that of items of more than 256 bytes: a push
+ * allocates for each of them, and a pop frees it.
  *
  * PACE_EINVAL, PACE_EOS.
  *

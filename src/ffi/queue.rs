@@ -2,7 +2,7 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, FORKED, Failure, Out, Result, TIMED_OUT, call, call_void, nanos};
-use super::cells::{Cell, LARGEST, empty, fill, for_size};
+use super::cells::{Cell, Item, LARGEST, for_size};
 use super::status::*;
 use crate::queue::Pollable;
 use crate::sys::eventfd::EventFd;
@@ -20,8 +20,9 @@ pub struct pace_queue_t {
     fork: ForkGuard,
 }
 
-/// Makes a queue. `item_size` is 1 to 256 bytes; `capacity`, 1 to 2^31 items, is rounded up to a
-/// power of two. All memory is taken now.
+/// Makes a queue. `item_size` is 1 to 131072 bytes; `capacity`, 1 to 2^31 items, is rounded up to a
+/// power of two. All memory is taken now, except that of items of more than 256 bytes: a push
+/// allocates for each of them, and a pop frees it.
 ///
 /// PACE_EINVAL, PACE_EOS.
 ///
@@ -36,7 +37,7 @@ pub unsafe extern "C" fn pace_queue_new(
         // SAFETY: as the header demands.
         let to = unsafe { Out::new(queue, "queue") }?;
         let fork = ForkGuard::new().map_err(|e| Error::os("map a page that tells of a fork", e))?;
-        let items = for_size!(item_size, N => typed::<N>(item_size, capacity),
+        let items = for_size!(item_size, I => typed::<I>(item_size, capacity),
             _ => Err(Failure::invalid("item_size", item_size, &format!("1 to {LARGEST}"))))?;
         let queue = pace_queue_t { item_size, items, pollable: Pollable::new(), fork };
         to.set(Box::into_raw(Box::new(queue)));
@@ -58,9 +59,9 @@ pub unsafe extern "C" fn pace_queue_push(
     call(|| {
         // SAFETY: as the header demands.
         let queue = unsafe { open(queue) }?;
-        boundary::check(item, "item")?;
         // SAFETY: as the header demands.
-        unsafe { queue.items.push(item.cast(), nanos(timeout_ns)) }?;
+        let item = unsafe { boundary::bytes(item, 1, queue.item_size, "item") }?;
+        queue.items.push(item, nanos(timeout_ns))?;
         queue.pollable.pushed();
         Ok(())
     })
@@ -300,10 +301,7 @@ unsafe fn pop_batch(
 
 /// A queue of items of one size class.
 trait Items: Send + Sync {
-    /// # Safety
-    ///
-    /// The bytes of an item can be read.
-    unsafe fn push(&self, item: *const u8, timeout: Duration) -> Result;
+    fn push(&self, item: &[u8], timeout: Duration) -> Result;
     fn push_batch(&self, items: &[u8]) -> usize;
     /// # Safety
     ///
@@ -315,20 +313,26 @@ trait Items: Send + Sync {
     fn capacity(&self) -> usize;
 }
 
-struct Typed<const N: usize> {
+struct Typed<I> {
     item_size: usize,
-    queue: Queue<Cell<N>>,
+    queue: Queue<I>,
 }
 
-fn typed<const N: usize>(item_size: usize, capacity: usize) -> Result<Box<dyn Items>> {
-    Ok(Box::new(Typed::<N> { item_size, queue: Queue::new(capacity)? }))
+fn typed<I: Item>(item_size: usize, capacity: usize) -> Result<Box<dyn Items>> {
+    Ok(Box::new(Typed::<I> { item_size, queue: Queue::new(capacity)? }))
 }
 
-impl<const N: usize> Items for Typed<N> {
-    unsafe fn push(&self, item: *const u8, timeout: Duration) -> Result {
-        // SAFETY: as the caller promises.
-        let item = unsafe { fill::<N>(item, self.item_size) };
-        let item = match self.queue.push(item) {
+impl<I: Item> Typed<I> {
+    fn push_each(&self, mut each: impl ExactSizeIterator<Item = I>) -> usize {
+        let count = each.len();
+        let make = || each.next().expect("the queue takes no more than there are");
+        self.queue.push_batch_with(count, make)
+    }
+}
+
+impl<I: Item> Items for Typed<I> {
+    fn push(&self, item: &[u8], timeout: Duration) -> Result {
+        let item = match self.queue.push(I::copy_of(item)) {
             Ok(()) => return Ok(()),
             Err(full) if full.is_closed() => return Err(CLOSED),
             Err(_) if timeout.is_zero() => return Err(FULL),
@@ -342,22 +346,20 @@ impl<const N: usize> Items for Typed<N> {
     }
 
     fn push_batch(&self, items: &[u8]) -> usize {
-        let mut next = items.as_ptr();
-        self.queue.push_batch_with(items.len() / self.item_size, || {
-            // SAFETY: called at most once for each item of the slice.
-            unsafe {
-                let item = fill::<N>(next, self.item_size);
-                next = next.add(self.item_size);
-                item
-            }
-        })
+        let each = items.chunks_exact(self.item_size).map(I::copy_of);
+        if !I::BOXED {
+            return self.push_each(each);
+        }
+        // Nothing is allocated while the places in the queue hold up the other threads.
+        let room = self.queue.capacity() - self.queue.len();
+        self.push_each(each.take(room).collect::<Vec<_>>().into_iter())
     }
 
     unsafe fn pop_batch(&self, mut to: *mut u8, max: usize, timeout: Duration) -> usize {
-        let mut sink = |item: Cell<N>| {
+        let mut sink = |item: I| {
             // SAFETY: called at most `max` times, and the caller has room for as many.
             unsafe {
-                empty(&item, to, self.item_size);
+                to.copy_from_nonoverlapping(item.bytes().as_ptr(), self.item_size);
                 to = to.add(self.item_size);
             }
         };

@@ -3,22 +3,22 @@
 
 use super::boundary::{self, Failure, Out, Result, call, call_void, callback};
 use super::callback::{pace_drop_fn, pace_events_fn};
-use super::cells::{Cell, LARGEST, fill, for_size, in_place};
+use super::cells::{LARGEST, as_words, copy};
 use super::owner::pair;
 use super::pool::{open, pace_pool_t};
 use super::status::*;
-use crate::{Pool, Rejected, Ring};
+use crate::{Rejected, Ring};
 use core::ffi::c_void;
 
 /// A bounded ring of events of one size, with a handler on a pool.
 pub struct pace_ring_t {
     event_size: usize,
-    events: Box<dyn Events>,
+    ring: Ring<u64>,
 }
 
 /// Makes a ring whose handler gets the events in the order of their publication, on one thread at a
-/// time. `event_size` is 1 to 256 bytes; `capacity`, 1 to 2^31 events, is rounded up to a power of
-/// two.
+/// time. `event_size` is 1 to 131072 bytes; `capacity`, 1 to 2^31 events, is rounded up to a power of
+/// two. All memory is taken now.
 ///
 /// PACE_EINVAL, PACE_EFULL when all max_handles are in use, PACE_ESHUTDOWN.
 ///
@@ -38,7 +38,8 @@ pub unsafe extern "C" fn pace_ring_serial(
     call(|| unsafe { make(pool, order, event_size, capacity, handler, user_data, drop, ring) })
 }
 
-/// Makes a ring whose handler gets batches of up to 256 events on as many threads as are free, in no
+/// Makes a ring whose handler gets batches of up to 256 events, of no more than 64 KiB if there
+/// is more than one event in it, on as many threads as are free, in no
 /// particular order. Otherwise as pace_ring_serial().
 ///
 /// PACE_EINVAL, PACE_EFULL, PACE_ESHUTDOWN.
@@ -90,7 +91,7 @@ pub unsafe extern "C" fn pace_ring_try_publish(
 
 /// Publishes `count` events in order, which lie event_size bytes apart. Waits as pace_ring_publish()
 /// does. *published says how many went in, also for PACE_EFULL and PACE_ESHUTDOWN. Copying is least
-/// when event_size is 8, 16, 32, 64, 128 or 256 and `events` is aligned to 8.
+/// when event_size is a multiple of 8 and `events` is aligned to 8.
 ///
 /// PACE_EFULL (inside only), PACE_ESHUTDOWN (or closed).
 ///
@@ -109,7 +110,7 @@ pub unsafe extern "C" fn pace_ring_publish_batch(
         let published = unsafe { Out::new(published, "published") }?;
         // SAFETY: as the header demands.
         let events = unsafe { boundary::bytes(events, count, ring.event_size, "events") }?;
-        match ring.events.publish_batch(events) {
+        match ring.publish(events, true) {
             Ok(()) => {
                 published.set(count);
                 Ok(())
@@ -136,14 +137,14 @@ pub unsafe extern "C" fn pace_ring_counts(
     call(|| {
         // SAFETY: as the header demands.
         let ring = unsafe { boundary::borrow(ring, "ring") }?;
-        ring.events.check_process()?;
+        ring.check_process()?;
         // SAFETY: as the header demands.
         let published = unsafe { Out::optional(published, "published") }?;
         // SAFETY: as the header demands.
         let handled = unsafe { Out::optional(handled, "handled") }?;
         // Handled first: it never seems to be ahead.
-        handled.set(ring.events.handled());
-        published.set(ring.events.published());
+        handled.set(ring.ring.handled());
+        published.set(ring.ring.published());
         Ok(())
     })
 }
@@ -156,8 +157,8 @@ pub unsafe extern "C" fn pace_ring_close(ring: *mut pace_ring_t) -> pace_status_
     call(|| {
         // SAFETY: as the header demands.
         let ring = unsafe { boundary::borrow(ring, "ring") }?;
-        ring.events.check_process()?;
-        ring.events.close();
+        ring.check_process()?;
+        ring.ring.close();
         Ok(())
     })
 }
@@ -172,81 +173,60 @@ pub unsafe extern "C" fn pace_ring_free(ring: *mut pace_ring_t) {
     call_void(|| {
         // SAFETY: as the header demands.
         let Ok(shared) = (unsafe { boundary::borrow(ring, "ring") }) else { return };
-        if shared.events.check_process().is_ok() {
+        if shared.check_process().is_ok() {
             // SAFETY: as the header demands, it came from here and is used by nobody else.
             drop(unsafe { Box::from_raw(ring) });
         }
     });
 }
 
-/// A ring for events of one size class.
-trait Events: Send + Sync {
-    /// # Safety
-    ///
-    /// The bytes of an event can be read.
-    unsafe fn publish(&self, event: *const u8, waits: bool) -> Result;
-    fn publish_batch(&self, events: &[u8]) -> core::result::Result<(), Rejected<usize>>;
-    fn published(&self) -> u64;
-    fn handled(&self) -> u64;
-    fn close(&self);
-    fn check_process(&self) -> Result;
-}
+impl pace_ring_t {
+    fn publish(&self, events: &[u8], waits: bool) -> core::result::Result<(), Rejected<usize>> {
+        match as_words(events, self.event_size) {
+            Some(words) => self.ring.publish_values(words, waits && !self.ring.is_inside()),
+            None => self.publish_copied(events, waits && !self.ring.is_inside()),
+        }
+    }
 
-struct Typed<const N: usize> {
-    event_size: usize,
-    ring: Ring<Cell<N>>,
-}
-
-impl<const N: usize> Typed<N> {
-    /// How many events are brought into shape at once.
-    const CHUNK: usize = 1024 / N;
-
-    fn publish_reshaped(&self, events: &[u8]) -> core::result::Result<(), Rejected<usize>> {
-        let mut done = 0;
-        let mut cells = Vec::with_capacity(Self::CHUNK.min(events.len() / self.event_size));
-        for chunk in events.chunks(self.event_size * Self::CHUNK) {
-            cells.clear();
-            cells.extend(chunk.chunks_exact(self.event_size).map(|event| {
-                // SAFETY: a slice of the size that the class was chosen for.
-                unsafe { fill::<N>(event.as_ptr(), self.event_size) }
-            }));
-            self.ring.publish_batch(&cells).map_err(|rejected| rejected.map(|some| done + some))?;
-            done += cells.len();
+    /// Copies events into words, some at a time.
+    fn publish_copied(
+        &self,
+        events: &[u8],
+        waits: bool,
+    ) -> core::result::Result<(), Rejected<usize>> {
+        let width = width(self.event_size);
+        let room = (events.len() / self.event_size * width).min(width.max(MOST_WORDS));
+        let (mut few, mut many) = ([0; FEW_WORDS], Vec::new());
+        let words = if room <= FEW_WORDS {
+            &mut few[..room]
+        } else {
+            many.resize(room, 0);
+            &mut many[..]
+        };
+        let at_once = (room / width).max(1);
+        for (index, chunk) in events.chunks(self.event_size * at_once).enumerate() {
+            let places = words.chunks_exact_mut(width);
+            chunk.chunks_exact(self.event_size).zip(places).for_each(|(event, to)| copy(event, to));
+            let words = &words[..chunk.len() / self.event_size * width];
+            let published = self.ring.publish_values(words, waits);
+            published.map_err(|rejected| rejected.map(|some| index * at_once + some))?;
         }
         Ok(())
-    }
-}
-
-impl<const N: usize> Events for Typed<N> {
-    unsafe fn publish(&self, event: *const u8, waits: bool) -> Result {
-        // SAFETY: as the caller promises.
-        let event = unsafe { fill::<N>(event, self.event_size) };
-        let published = if waits { self.ring.publish(event) } else { self.ring.try_publish(event) };
-        published.map_err(|rejected| Failure::from(&rejected))
-    }
-
-    fn publish_batch(&self, events: &[u8]) -> core::result::Result<(), Rejected<usize>> {
-        match in_place::<N>(events, self.event_size) {
-            Some(cells) => self.ring.publish_batch(cells),
-            None => self.publish_reshaped(events),
-        }
-    }
-
-    fn published(&self) -> u64 {
-        self.ring.published()
-    }
-
-    fn handled(&self) -> u64 {
-        self.ring.handled()
-    }
-
-    fn close(&self) {
-        self.ring.close();
     }
 
     fn check_process(&self) -> Result {
         if self.ring.is_forked() { Err(boundary::FORKED) } else { Ok(()) }
     }
+}
+
+/// How many words of events are copied on the stack.
+const FEW_WORDS: usize = 32;
+/// How many words of several events are copied before they are published.
+const MOST_WORDS: usize = 1024;
+
+/// How many words an event takes.
+fn width(event_size: usize) -> usize {
+    event_size.div_ceil(size_of::<u64>())
 }
 
 #[derive(Clone, Copy)]
@@ -274,42 +254,34 @@ unsafe fn make(
     let handler = callback(handler, "handler")?;
     // SAFETY: as the caller promises.
     let to = unsafe { Out::new(ring, "ring") }?;
+    if !(1..=LARGEST).contains(&event_size) {
+        return Err(Failure::invalid("event_size", event_size, &format!("1 to {LARGEST}")));
+    }
     let (registration, owner) = pair(data, drop);
     let call = move |events: *const c_void, stride: usize, count: usize| {
         // SAFETY: as the header demands, the handler takes what came with it. Nothing is published
         // before the ring has been given out, so no call comes before that.
         unsafe { handler(owner.data(), events, stride, count) }
     };
-    let made = for_size!(event_size, N => typed::<N>(pool, order, event_size, capacity, call),
-        _ => Err(Failure::invalid("event_size", event_size, &format!("1 to {LARGEST}"))));
+    let width = width(event_size);
+    let handler = move |words: &[u64]| {
+        call(words.as_ptr().cast(), width * size_of::<u64>(), words.len() / width);
+    };
+    let made = match order {
+        Order::Serial => Ring::serial_of(pool, width, capacity, handler),
+        Order::Concurrent => Ring::concurrent_of(pool, width, capacity, handler),
+    };
     match made {
-        Ok(events) => {
-            to.set(Box::into_raw(Box::new(pace_ring_t { event_size, events })));
+        Ok(made) => {
+            to.set(Box::into_raw(Box::new(pace_ring_t { event_size, ring: made })));
             registration.keep();
             Ok(())
         }
-        Err(failure) => {
+        Err(error) => {
             registration.give_back();
-            Err(failure)
+            Err(error.into())
         }
     }
-}
-
-fn typed<const N: usize>(
-    pool: &Pool,
-    order: Order,
-    event_size: usize,
-    capacity: usize,
-    call: impl Fn(*const c_void, usize, usize) + Send + Sync + 'static,
-) -> Result<Box<dyn Events>> {
-    let handler = move |events: &[Cell<N>]| {
-        call(events.as_ptr().cast(), size_of::<Cell<N>>(), events.len());
-    };
-    let ring = match order {
-        Order::Serial => Ring::serial(pool, capacity, handler)?,
-        Order::Concurrent => Ring::concurrent(pool, capacity, handler)?,
-    };
-    Ok(Box::new(Typed { event_size, ring }))
 }
 
 /// # Safety
@@ -319,7 +291,7 @@ fn typed<const N: usize>(
 unsafe fn publish(ring: *const pace_ring_t, event: *const c_void, waits: bool) -> Result {
     // SAFETY: as the caller promises.
     let ring = unsafe { boundary::borrow(ring, "ring") }?;
-    boundary::check(event, "event")?;
     // SAFETY: as the caller promises.
-    unsafe { ring.events.publish(event.cast(), waits) }
+    let event = unsafe { boundary::bytes(event, 1, ring.event_size, "event") }?;
+    ring.publish(event, waits).map_err(|rejected| Failure::from(&rejected))
 }

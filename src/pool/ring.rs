@@ -30,6 +30,8 @@ use std::sync::{Arc, Weak};
 const RUN: usize = 1024;
 /// Events per batch of a concurrent handler.
 const BATCH: usize = 256;
+/// Values per batch of a concurrent handler, at least one event: 64 KiB of 8 bytes each.
+const BATCH_VALUES: usize = 8192;
 
 /// A bounded ring of fixed-size events with a handler on the pool. Clones are the same ring, and any
 /// thread may publish. When the last clone is dropped, or [`close`](Self::close) is called, it
@@ -84,9 +86,23 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
     where
         F: FnMut(&[T]) + Send + 'static,
     {
+        Self::serial_of(pool, 1, capacity, handler)
+    }
+
+    /// As [`serial`](Self::serial), for events of `width` values each, which are published by
+    /// [`publish_values`](Self::publish_values) only.
+    pub(crate) fn serial_of<F>(
+        pool: &Pool,
+        width: usize,
+        capacity: usize,
+        handler: F,
+    ) -> Result<Self>
+    where
+        F: FnMut(&[T]) + Send + 'static,
+    {
         let shared = pool.shared();
         shared.check_open()?;
-        let (ring, consumer) = serial("capacity", capacity)?;
+        let (ring, consumer) = serial("capacity", capacity, width)?;
         let serving = Arc::new(AtomicU64::new(0));
         let serves = Serves::new(&serving, shared);
         let key = shared.ready.handles.let_slot(Box::new(Serial {
@@ -106,9 +122,24 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
     where
         F: Fn(&[T]) + Send + Sync + 'static,
     {
+        Self::concurrent_of(pool, 1, capacity, handler)
+    }
+
+    /// As [`concurrent`](Self::concurrent), for events of `width` values each, which are published by
+    /// [`publish_values`](Self::publish_values) only.
+    pub(crate) fn concurrent_of<F>(
+        pool: &Pool,
+        width: usize,
+        capacity: usize,
+        handler: F,
+    ) -> Result<Self>
+    where
+        F: Fn(&[T]) + Send + Sync + 'static,
+    {
         let shared = pool.shared();
         shared.check_open()?;
-        let (ring, consumer) = concurrent("capacity", capacity)?;
+        let (ring, consumer) = concurrent("capacity", capacity, width)?;
+        let batch = (BATCH_VALUES / width).clamp(1, BATCH) * width;
         let handler = Arc::new(handler);
         let handled = Arc::new(AtomicU64::new(0));
         let serving = Arc::new(AtomicU64::new(0));
@@ -119,7 +150,7 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
                 consumer: consumer.clone(),
                 handler: Arc::clone(&handler),
                 handled: Arc::clone(&handled),
-                batch: Vec::with_capacity(BATCH),
+                batch: Vec::with_capacity(batch),
                 keys: Arc::clone(&keys),
                 serves: Serves::new(&serving, shared),
             };
@@ -201,6 +232,12 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
     /// # Errors
     /// [`Rejected`] says how many were published before the refusal.
     pub fn publish_batch(&self, events: &[T]) -> Result<(), Rejected<usize>> {
+        self.publish_values(events, !self.owner.shared.is_inside())
+    }
+
+    /// Publishes the events that `values` are made of, in order. Waits for room if `waits`, which no
+    /// thread of the pool may do.
+    pub(crate) fn publish_values(&self, values: &[T], waits: bool) -> Result<(), Rejected<usize>> {
         let owner = &*self.owner;
         if owner.shared.is_forked() {
             return Err(Rejected::Forked(0));
@@ -208,19 +245,20 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
         if owner.is_too_late() {
             return Err(Rejected::ShutDown(0));
         }
-        if owner.shared.is_inside() {
-            return self.try_publish_batch(events);
+        if !waits {
+            return self.try_publish_values(values);
         }
-        match owner.ring.publish_batch(events, || owner.call()) {
-            all if all == events.len() => Ok(()),
+        match owner.ring.publish_batch(values, || owner.call()) {
+            all if all == values.len() / owner.ring.width() => Ok(()),
             some => Err(Rejected::ShutDown(some)),
         }
     }
 
-    fn try_publish_batch(&self, events: &[T]) -> Result<(), Rejected<usize>> {
+    fn try_publish_values(&self, values: &[T]) -> Result<(), Rejected<usize>> {
+        let width = self.owner.ring.width();
         let mut done = 0;
-        while done < events.len() {
-            match self.owner.ring.try_publish_batch(&events[done..]) {
+        while done < values.len() / width {
+            match self.owner.ring.try_publish_batch(&values[done * width..]) {
                 Ok((count, published)) => {
                     done += count;
                     if published == Published::Call {
@@ -252,6 +290,12 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
             Some(handled) => handled.load(Acquire),
             None => self.owner.ring.consumed(),
         }
+    }
+
+    /// Whether the caller is one of the pool's threads.
+    #[cfg(feature = "capi")]
+    pub(crate) fn is_inside(&self) -> bool {
+        self.owner.shared.is_inside()
     }
 
     /// Whether this is a child of the process that made it.

@@ -165,27 +165,29 @@ struct Producers {
 }
 
 /// A ring for one consumer at a time. Its capacity is rounded up to a power of two; `name` is what
-/// the error calls it.
+/// the error calls it. An event is `width` values, side by side.
 pub(crate) fn serial<T: Copy + Send>(
     name: &'static str,
     capacity: usize,
+    width: usize,
 ) -> Result<(Arc<EventRing<T>>, SerialConsumer<T>)> {
-    let ring = Arc::new(EventRing::new(name, capacity, 0)?);
+    let ring = Arc::new(EventRing::new(name, capacity, width, 0)?);
     Ok((ring.clone(), SerialConsumer { ring, head: 0 }))
 }
 
 /// A ring for any number of consumers. Its capacity is rounded up to a power of two; `name` is what
-/// the error calls it.
+/// the error calls it. An event is `width` values, side by side.
 pub(crate) fn concurrent<T: Copy + Send>(
     name: &'static str,
     capacity: usize,
+    width: usize,
 ) -> Result<(Arc<EventRing<T>>, ConcurrentConsumer<T>)> {
-    let ring = Arc::new(EventRing::new(name, capacity, capacity)?);
+    let ring = Arc::new(EventRing::new(name, capacity, width, capacity)?);
     Ok((ring.clone(), ConcurrentConsumer { ring }))
 }
 
 impl<T: Copy + Send> EventRing<T> {
-    fn new(name: &'static str, capacity: usize, done: usize) -> Result<Self> {
+    fn new(name: &'static str, capacity: usize, width: usize, done: usize) -> Result<Self> {
         if !(1..=MAX_CAPACITY).contains(&capacity) {
             return Err(Error::invalid(name, capacity, format!("1 to {MAX_CAPACITY}")));
         }
@@ -200,7 +202,7 @@ impl<T: Copy + Send> EventRing<T> {
             taken: CachePadded::new(AtomicU64::new(0)),
             attention: CachePadded::new(AtomicU32::new(RESTING)),
             room: CachePadded::new(Room::new()),
-            events: Slots::new(rounded).ok_or_else(too_large)?,
+            events: Slots::new(rounded, width).ok_or_else(too_large)?,
             stamps: filled(rounded, || AtomicU32::new(0)).ok_or_else(too_large)?,
             shift: rounded.trailing_zeros(),
             done: filled(if done == 0 { 0 } else { rounded }, || AtomicU64::new(0))
@@ -208,10 +210,11 @@ impl<T: Copy + Send> EventRing<T> {
         })
     }
 
-    /// Publishes one event, or gives it back. Never waits.
+    /// Publishes one event of one value, or gives it back. Never waits.
     #[inline]
     pub(crate) fn try_publish(&self, event: &T) -> Result<Published, PushError<T>> {
-        match self.try_publish_batch(slice::from_ref(event)) {
+        debug_assert_eq!(self.width(), 1, "an event is one value");
+        match self.try_publish_run(1, slice::from_ref(event)) {
             Ok((_, published)) => Ok(published),
             Err(refused) => Err(refused.map(|()| *event)),
         }
@@ -224,12 +227,21 @@ impl<T: Copy + Send> EventRing<T> {
         &self,
         events: &[T],
     ) -> Result<(usize, Published), PushError<()>> {
-        if events.is_empty() {
-            return Ok((0, Published::Seen));
+        match events.len() / self.width() {
+            0 => Ok((0, Published::Seen)),
+            count => self.try_publish_run(count, events),
         }
-        let run = self.claim_free(events.len())?;
+    }
+
+    #[inline]
+    fn try_publish_run(
+        &self,
+        count: usize,
+        values: &[T],
+    ) -> Result<(usize, Published), PushError<()>> {
+        let run = self.claim_free(count)?;
         // SAFETY: the run is ours to write, and no longer than the ring (invariant 1).
-        unsafe { self.events.write(run.start, &events[..run.len]) };
+        unsafe { self.events.write(run.start, run.len, &values[..run.len * self.width()]) };
         for position in run.start..run.end() {
             // Release: pairs with the Acquire in `published_from`.
             self.stamps[self.index(position)].store(self.stamp(position), Release);
@@ -244,11 +256,11 @@ impl<T: Copy + Send> EventRing<T> {
     /// Says how many were published: all, or fewer if the ring was closed meanwhile. Never to be
     /// called by what the consumer waits for, a handler of the same pool for one.
     pub(crate) fn publish_batch(&self, events: &[T], mut call: impl FnMut()) -> usize {
-        let mut done = 0;
-        while done < events.len() {
-            match self.try_publish_batch(&events[done..]) {
-                Ok((count, published)) => {
-                    done += count;
+        let (mut done, count) = (0, events.len() / self.width());
+        while done < count {
+            match self.try_publish_batch(&events[done * self.width()..]) {
+                Ok((some, published)) => {
+                    done += some;
                     if published == Published::Call {
                         call();
                     }
@@ -476,6 +488,12 @@ impl<T: Copy + Send> EventRing<T> {
         self.room_looked_up(self.accepted()).is_none_or(|room| room > 0)
     }
 
+    /// How many values an event has.
+    #[inline]
+    pub(crate) fn width(&self) -> usize {
+        self.events.width()
+    }
+
     /// How many events fit: a power of two.
     #[inline]
     pub(crate) fn capacity(&self) -> usize {
@@ -501,8 +519,8 @@ pub(crate) struct SerialConsumer<T> {
 }
 
 impl<T: Copy + Send> SerialConsumer<T> {
-    /// Hands what has been published, up to `max` events, to `handler`: in order, in place, in one
-    /// slice or, at the end of the ring, two. Says how many. Each slice's room is given back when the
+    /// Hands what has been published, up to `max` events, to `handler`: in order, in place, their values
+    /// in one slice or, at the end of the ring, two. Says how many. Each slice's room is given back when the
     /// handler returns; if it panics too, so that no event is handled twice.
     pub(crate) fn consume(&mut self, max: usize, mut handler: impl FnMut(&[T])) -> usize {
         let len = self.ring.published_from(self.head, max);
@@ -555,7 +573,7 @@ impl<T: Copy + Send> ConcurrentConsumer<T> {
     /// Takes what has been published, up to the spare capacity of `out`, and appends it there. Says
     /// how many. Allocates nothing.
     pub(crate) fn claim(&self, out: &mut Vec<T>) -> usize {
-        let spare = out.capacity() - out.len();
+        let spare = (out.capacity() - out.len()) / self.ring.width();
         let Some(run) = self.ring.take_published(spare) else { return 0 };
         let mut position = run.start;
         while position < run.end() {

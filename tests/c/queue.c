@@ -3,12 +3,14 @@
 
 static void one_size(size_t size) {
     pace_queue_t *queue = NULL;
-    unsigned char items[16 * 256], back[16 * 256];
+    const size_t bytes = 16 * size;
+    unsigned char *items = (unsigned char *)malloc(bytes), *back = (unsigned char *)malloc(bytes);
     size_t count = 0;
+    CHECK(items && back);
     OK(pace_queue_new(size, 5, &queue));
     OK(pace_queue_capacity(queue, &count));
     CHECK(count == 8);
-    for (size_t i = 0; i < sizeof items; i++) items[i] = (unsigned char)(i * 7 + i / 256);
+    for (size_t i = 0; i < bytes; i++) items[i] = (unsigned char)(i * 7 + i / 256);
     OK(pace_queue_push_batch(queue, items, 16, &count));
     CHECK(count == 8);
     SAYS(PACE_EFULL, pace_queue_push(queue, items, 0));
@@ -18,13 +20,13 @@ static void one_size(size_t size) {
     OK(pace_queue_push_batch(queue, NULL, 0, &count));
     OK(pace_queue_len(queue, &count));
     CHECK(count == 8);
-    memset(back, 0, sizeof back);
+    memset(back, 0, bytes);
     OK(pace_queue_pop(queue, back, 0));
     OK(pace_queue_pop_batch(queue, back + size, 3, 0, &count));
     CHECK(count == 3);
     OK(pace_queue_pop_batch(queue, back + 4 * size, 12, SECOND, &count));
     CHECK(count == 4 && memcmp(items, back, 8 * size) == 0);
-    for (size_t i = 8 * size; i < sizeof back; i++) CHECK(back[i] == 0);
+    for (size_t i = 8 * size; i < bytes; i++) CHECK(back[i] == 0);
     SAYS(PACE_EEMPTY, pace_queue_pop(queue, back, 0));
     SAYS(PACE_ETIMEDOUT, pace_queue_pop(queue, back, MILLI));
     SAYS(PACE_EINVAL, pace_queue_pop_batch(queue, back, 0, 0, &count));
@@ -42,6 +44,13 @@ static void one_size(size_t size) {
     SAYS(PACE_ESHUTDOWN, pace_queue_pop(queue, back, PACE_FOREVER));
     SAYS(PACE_ESHUTDOWN, pace_queue_pop_batch(queue, back, 3, PACE_FOREVER, &count));
     pace_queue_free(queue);
+
+    /* What is left in it is freed with it. */
+    OK(pace_queue_new(size, 4, &queue));
+    OK(pace_queue_push_batch(queue, items, 3, &count));
+    pace_queue_free(queue);
+    free(items);
+    free(back);
 }
 
 #define PER_THREAD 50000
@@ -104,14 +113,14 @@ static void *close_later(void *data) {
 
 int main(void) {
     check_begin();
-    const size_t sizes[] = {1, 8, 13, 16, 32, 50, 64, 128, 255, 256};
+    const size_t sizes[] = {1, 8, 13, 16, 32, 50, 64, 128, 255, 256, 257, 4000, 65536, 131072};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) one_size(sizes[i]);
     polling();
 
     pace_queue_t *queue = NULL;
     uint64_t item;
     pthread_t thread;
-    SAYS(PACE_EINVAL, pace_queue_new(257, 8, &queue));
+    SAYS(PACE_EINVAL, pace_queue_new(131073, 8, &queue));
     SAYS(PACE_EINVAL, pace_queue_new(8, 0, &queue));
     CHECK(queue == NULL);
     OK(pace_queue_new(8, 8, &queue));

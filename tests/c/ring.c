@@ -26,14 +26,15 @@ static void drop_seen(void *data) { count_drop(&((seen_t *)data)->counts); }
 static void one_size(pace_pool_t *pool, size_t size, bool serial) {
     seen_t seen = {0};
     pace_ring_t *ring = NULL;
-    unsigned char events[256 * 8 + 1], *first = events + (size % 3 == 0);
+    unsigned char *events = (unsigned char *)malloc(size * 8 + 1), *first = events + (size % 3 == 0);
     size_t published = 0, total = 0;
     uint64_t in = 0, out = 0, sum = 0;
     seen.size = size;
     seen.serial = serial;
     OK((serial ? pace_ring_serial : pace_ring_concurrent)(pool, size, 64, look, &seen, drop_seen,
                                                           &ring));
-    while (total < 3000) {
+    CHECK(events);
+    while (total < (size > 256 ? 100 : 3000)) {
         size_t count = total % 9;
         for (size_t i = 0; i < count; i++) {
             memset(first + i * size, (unsigned char)(total + i), size);
@@ -66,6 +67,7 @@ static void one_size(pace_pool_t *pool, size_t size, bool serial) {
     CHECK(published == 0);
     UNTIL(atomic_load(&seen.counts.drops) == 1);
     pace_ring_free(ring);
+    free(events);
 }
 
 static void hold(void *data, const void *events, size_t stride, size_t count) {
@@ -99,7 +101,8 @@ int main(void) {
     pace_pool_t *pool = pool_of(2);
     handled_is_not_taken(pool, true);
     handled_is_not_taken(pool, false);
-    const size_t sizes[] = {1, 7, 8, 9, 16, 24, 32, 33, 64, 100, 128, 129, 200, 256};
+    const size_t sizes[] = {1,   7,   8,   9,   16,  24,   32,   33,    64,    100,
+                            128, 129, 200, 256, 257, 1000, 5000, 65536, 131072};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         one_size(pool, sizes[i], true);
         one_size(pool, sizes[i], false);
@@ -108,7 +111,7 @@ int main(void) {
     pace_ring_t *ring = NULL;
     SAYS(PACE_EINVAL, pace_ring_serial(pool, 0, 8, look, &seen, drop_seen, &ring));
     TELLS("event_size");
-    SAYS(PACE_EINVAL, pace_ring_serial(pool, 257, 8, look, &seen, drop_seen, &ring));
+    SAYS(PACE_EINVAL, pace_ring_serial(pool, 131073, 8, look, &seen, drop_seen, &ring));
     SAYS(PACE_EINVAL, pace_ring_serial(pool, 8, 0, look, &seen, drop_seen, &ring));
     TELLS("capacity");
     SAYS(PACE_EINVAL, pace_ring_concurrent(pool, 8, 8, NULL, &seen, drop_seen, &ring));

@@ -701,7 +701,7 @@ void give_back(std::remove_reference_t<F> &caller, std::decay_t<F> &kept) noexce
 
 /// What rings and queues copy as bytes.
 template <class T>
-inline constexpr bool is_plain = std::is_trivially_copyable_v<T> && sizeof(T) <= 256 &&
+inline constexpr bool is_plain = std::is_trivially_copyable_v<T> && sizeof(T) <= 131072 &&
                                  alignof(T) <= alignof(std::uint64_t);
 
 inline std::vector<pace_piece_t> pieces_of(span<const std::string_view> pieces) {

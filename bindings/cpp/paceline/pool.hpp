@@ -896,7 +896,7 @@ private:
 template <class T>
 class [[nodiscard]] Ring {
     static_assert(detail::is_plain<T>,
-                  "events are trivially copyable, of at most 256 bytes and the alignment of uint64_t");
+                  "events are trivially copyable, of at most 128 KiB and the alignment of uint64_t");
 
 public:
     /// `handler(Events<T>)` runs on one thread at a time, and sees the events in the order of their

@@ -20,7 +20,7 @@ inline namespace PACELINE_DETAIL_ABI {
 template <class T>
 class [[nodiscard]] Queue {
     static_assert(detail::is_plain<T>,
-                  "items are trivially copyable, of at most 256 bytes and the alignment of uint64_t");
+                  "items are trivially copyable, of at most 128 KiB and the alignment of uint64_t");
 
 public:
     /// The capacity is rounded up to a power of two.

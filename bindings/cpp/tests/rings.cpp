@@ -160,6 +160,34 @@ TEST_CASE("a queue gives back what was put in") {
     CHECK(queue.pop_timeout(paceline::forever).error() == Code::ShutDown);
 }
 
+TEST_CASE("large values go through queues and rings") {
+    struct Large {
+        std::uint32_t number;
+        char text[65532];
+    };
+    const auto large = std::make_unique<Large>();
+    const auto queue = Queue<Large>::create(2).value();
+    const Pool pool = make_pool();
+    std::uint32_t next = 1;
+    {
+        const auto ring = Ring<Large>::serial(pool, 2, [&](Events<Large> events) {
+                              for (const Large &event : events) {
+                                  CHECK(event.number == next++);
+                                  CHECK(event.text[65531] == static_cast<char>(event.number));
+                              }
+                          }).value();
+        for (std::uint32_t n = 1; n <= 9; ++n) {
+            large->number = n;
+            large->text[65531] = static_cast<char>(n);
+            CHECK(queue.push(*large).has_value());
+            CHECK(queue.pop_batch({large.get(), 1}).value()[0].number == n);
+            CHECK(ring.publish(*large).has_value());
+        }
+    }
+    finish(pool);
+    CHECK(next == 10);
+}
+
 TEST_CASE("a queue crosses threads, and can be polled") {
     const auto queue = Queue<std::uint64_t>::create(16).value();
     pollfd waiting{queue.pollable().value(), POLLIN, 0};

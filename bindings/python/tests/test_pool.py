@@ -625,6 +625,15 @@ class Rings(Case):
             self.until(lambda: ring.counts() == (3000, 3000))
         self.assertEqual(len(got), 3000)
 
+    def test_long_payloads_are_handled_whole(self) -> None:
+        got: list[bytes] = []
+        expected = [bytes((length % 251,)) * length for length in (0, 255, 256, 65535, 65536)]
+        with paceline.Pool(2) as pool:
+            with paceline.Ring(pool, got.extend, capacity=2, max_payload=65536) as ring:
+                for payload in expected:
+                    ring.publish(payload)
+        self.assertEqual(got, expected)
+
     def test_full_closed_and_raising(self) -> None:
         raised: list[BaseException] = []
         gate = threading.Event()

@@ -23,13 +23,27 @@ class Queues(Case):
             pipe.push(given)
         self.assertEqual([pipe.pop() for _ in range(3)], [b"ab", b"cd", b"ef"])
 
+    def test_long_payloads_come_back_exactly(self) -> None:
+        lengths = (0, 1, 255, 256, 257, 65535, 65536)
+        payloads = [bytes((length % 251,)) * length for length in lengths]
+        for most in (256, 65536):
+            fitting = [payload for payload in payloads if len(payload) <= most]
+            pipe = paceline.Queue(8, most)
+            self.assertEqual(pipe.push_batch(fitting), len(fitting))
+            self.assertEqual(pipe.pop(), b"")
+            self.assertEqual(pipe.pop_batch(100), fitting[1:])
+            with self.assertRaises(queue.Empty):
+                pipe.pop_batch(100, 0)
+            with self.assertRaises(paceline.InvalidError):
+                pipe.push(b"x" * (most + 1))
+
     def test_bounds(self) -> None:
         pipe = paceline.Queue(2, 4)
         with self.assertRaises(paceline.InvalidError) as told:
             pipe.push(b"12345")
         self.assertIsInstance(told.exception, ValueError)
         self.assertIn("5 bytes; allowed: 4", str(told.exception))
-        for wrong in ((0, 4), (-1, 4), (4, 0), (4, 256)):
+        for wrong in ((0, 4), (-1, 4), (4, 0), (4, 65537)):
             with self.assertRaises(ValueError):
                 paceline.Queue(*wrong)
         with self.assertRaises(ValueError):

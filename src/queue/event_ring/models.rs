@@ -32,7 +32,7 @@ struct Called {
 
 impl Called {
     fn new(capacity: usize) -> (Arc<Self>, SerialConsumer<u8>) {
-        let (ring, consumer) = serial("capacity", capacity).unwrap();
+        let (ring, consumer) = serial("capacity", capacity, 1).unwrap();
         (Arc::new(Self { ring, parker: Parker::new(), calls: AtomicUsize::new(0) }), consumer)
     }
 
@@ -114,7 +114,7 @@ fn a_batch_stays_together() {
 #[test]
 fn a_place_is_written_again_only_after_it_was_read() {
     explore(3, || {
-        let (ring, mut consumer) = serial::<u8>("capacity", 2).unwrap();
+        let (ring, mut consumer) = serial::<u8>("capacity", 2, 1).unwrap();
         let publisher = thread::spawn(move || {
             for event in 1..=3 {
                 while ring.try_publish(&event).is_err() {
@@ -187,7 +187,7 @@ fn spawn_taker(consumer: &ConcurrentConsumer<u8>) -> thread::JoinHandle<Vec<u8>>
 #[test]
 fn whoever_finishes_last_releases_all() {
     explore(2, || {
-        let (ring, consumer) = concurrent::<u8>("capacity", 4).unwrap();
+        let (ring, consumer) = concurrent::<u8>("capacity", 4, 1).unwrap();
         assert_eq!(ring.try_publish_batch(&[1, 2, 3]).unwrap().0, 3);
         let takers = [spawn_taker(&consumer), spawn_taker(&consumer)];
         let mut taken = Vec::with_capacity(1);
@@ -205,7 +205,7 @@ fn whoever_finishes_last_releases_all() {
 #[test]
 fn a_taken_place_is_written_again_only_after_it_was_copied() {
     explore(3, || {
-        let (ring, consumer) = concurrent::<u8>("capacity", 2).unwrap();
+        let (ring, consumer) = concurrent::<u8>("capacity", 2, 1).unwrap();
         assert_eq!(ring.try_publish_batch(&[1, 2]).unwrap().0, 2);
         let taker = spawn_taker(&consumer);
         let publisher = {
@@ -228,7 +228,7 @@ fn a_taken_place_is_written_again_only_after_it_was_copied() {
 #[test]
 fn a_claim_wakes_a_publisher() {
     explore(3, || {
-        let (ring, consumer) = concurrent::<u8>("capacity", 1).unwrap();
+        let (ring, consumer) = concurrent::<u8>("capacity", 1, 1).unwrap();
         assert!(ring.try_publish(&1).is_ok());
         let publisher = thread::spawn(move || assert_eq!(ring.publish_batch(&[2], || {}), 1));
         let mut taken = Vec::with_capacity(1);
@@ -243,7 +243,7 @@ fn a_claim_wakes_a_publisher() {
 #[test]
 fn a_call_is_given_on_while_there_is_more() {
     explore(3, || {
-        let (ring, consumer) = concurrent::<u8>("capacity", 2).unwrap();
+        let (ring, consumer) = concurrent::<u8>("capacity", 2, 1).unwrap();
         let parker = Arc::new(Parker::new());
         let publishers = [1, 2].map(|event| {
             let (ring, parker) = (ring.clone(), parker.clone());

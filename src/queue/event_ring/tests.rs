@@ -18,22 +18,22 @@ fn is_whole(event: &Wide) -> bool {
 #[test]
 fn a_capacity_out_of_range_is_refused_by_name() {
     for capacity in [0, MAX_CAPACITY + 1, usize::MAX] {
-        let refused = serial::<u8>("ring_capacity", capacity).err().unwrap();
+        let refused = serial::<u8>("ring_capacity", capacity, 1).err().unwrap();
         assert!(matches!(refused, Error::Invalid { name: "ring_capacity", .. }), "{refused}");
     }
-    let (ring, _consumer) = serial::<u8>("capacity", 3).unwrap();
+    let (ring, _consumer) = serial::<u8>("capacity", 3, 1).unwrap();
     assert_eq!(ring.capacity(), 4);
 }
 
 #[test]
 fn more_than_memory_is_refused() {
-    let refused = serial::<[u64; 1 << 20]>("capacity", MAX_CAPACITY).err().unwrap();
+    let refused = serial::<[u64; 1 << 20]>("capacity", MAX_CAPACITY, 1).err().unwrap();
     assert!(matches!(refused, Error::Invalid { name: "capacity", .. }), "{refused}");
 }
 
 #[test]
 fn a_full_ring_gives_the_event_back() {
-    let (ring, mut consumer) = serial("capacity", 2).unwrap();
+    let (ring, mut consumer) = serial("capacity", 2, 1).unwrap();
     assert_eq!(ring.try_publish(&1), Ok(Published::Call));
     assert_eq!(ring.try_publish(&2), Ok(Published::Seen));
     assert_eq!(ring.try_publish(&3), Err(PushError::Full(3)));
@@ -46,7 +46,7 @@ fn a_full_ring_gives_the_event_back() {
 
 #[test]
 fn a_closed_ring_refuses_and_can_be_drained() {
-    let (ring, mut consumer) = serial("capacity", 2).unwrap();
+    let (ring, mut consumer) = serial("capacity", 2, 1).unwrap();
     assert!(ring.try_publish(&1).is_ok());
     ring.close();
     assert!(ring.is_closed());
@@ -58,7 +58,7 @@ fn a_closed_ring_refuses_and_can_be_drained() {
 
 #[test]
 fn at_the_end_of_the_ring_a_run_comes_in_two_slices() {
-    let (ring, mut consumer) = serial("capacity", 4).unwrap();
+    let (ring, mut consumer) = serial("capacity", 4, 1).unwrap();
     for lap in 0..100 {
         let batch = [lap, lap + 1, lap + 2];
         assert_eq!(ring.try_publish_batch(&batch).unwrap().0, 3);
@@ -75,7 +75,7 @@ fn at_the_end_of_the_ring_a_run_comes_in_two_slices() {
 
 #[test]
 fn only_the_publisher_that_finds_the_consumer_resting_calls_it() {
-    let (ring, mut consumer) = serial("capacity", 8).unwrap();
+    let (ring, mut consumer) = serial("capacity", 8, 1).unwrap();
     assert_eq!(ring.try_publish(&1), Ok(Published::Call));
     assert_eq!(ring.try_publish(&2), Ok(Published::Seen));
     assert_eq!(consumer.consume(1, |_| {}), 1);
@@ -89,7 +89,7 @@ fn only_the_publisher_that_finds_the_consumer_resting_calls_it() {
 /// Goal: invariant 3. Method: a handler that panics on one slice of two.
 #[test]
 fn events_in_a_panicking_handlers_hands_are_not_handed_out_again() {
-    let (ring, mut consumer) = serial("capacity", 4).unwrap();
+    let (ring, mut consumer) = serial("capacity", 4, 1).unwrap();
     assert_eq!(ring.try_publish_batch(&[0; 3]).unwrap().0, 3);
     consumer.consume(usize::MAX, |_| {});
     assert_eq!(ring.try_publish_batch(&[1, 2, 3]).unwrap().0, 3);
@@ -103,7 +103,7 @@ fn events_in_a_panicking_handlers_hands_are_not_handed_out_again() {
 
 #[test]
 fn a_concurrent_claim_fills_what_its_buffer_has_room_for() {
-    let (ring, consumer) = concurrent("capacity", 4).unwrap();
+    let (ring, consumer) = concurrent("capacity", 4, 1).unwrap();
     let mut out = Vec::with_capacity(3);
     assert_eq!(consumer.claim(&mut out), 0);
     for lap in 0..50 {
@@ -114,6 +114,29 @@ fn a_concurrent_claim_fills_what_its_buffer_has_room_for() {
     }
     assert_eq!((ring.consumed(), ring.len()), (150, 0));
     assert_eq!(consumer.rest(), Rest::Resting);
+}
+
+/// Goal: events of several values stay whole where the memory ends, in both rings. Method: runs of two
+/// events of three values pass the end of a ring of four again and again, and a full ring takes no part of one.
+#[test]
+fn events_of_several_values_stay_whole() {
+    let (serial, mut in_place) = serial("capacity", 4, 3).unwrap();
+    let (concurrent, copied) = concurrent("capacity", 4, 3).unwrap();
+    let mut out = Vec::with_capacity(7);
+    for n in 0..50 {
+        let batch = [n, n + 1, n + 2, n + 3, n + 4, n + 5];
+        for ring in [&serial, &concurrent] {
+            assert_eq!(ring.try_publish_batch(&batch).unwrap().0, 2);
+        }
+        let mut seen = Vec::new();
+        let handler = |values: &[i32]| seen.extend_from_slice(values);
+        assert_eq!((in_place.consume(usize::MAX, handler), &seen[..]), (2, &batch[..]));
+        assert_eq!((copied.claim(&mut out), &out[..]), (2, &batch[..]));
+        out.clear();
+    }
+    assert_eq!(serial.try_publish_batch(&[0; 15]).unwrap().0, 4);
+    assert_eq!(serial.try_publish_batch(&[0; 3]), Err(PushError::Full(())));
+    assert_eq!((serial.accepted(), serial.len(), concurrent.consumed()), (104, 4, 100));
 }
 
 /// Publishes numbered events from several threads, in batches of several sizes, and waits for room.
@@ -138,7 +161,7 @@ fn publish_from_many(ring: &EventRing<Wide>, producers: u64, each: u64, call: im
 fn many_producers_and_a_serial_consumer() {
     const PRODUCERS: u64 = 4;
     const EACH: u64 = 30_000;
-    let (ring, mut consumer) = serial::<Wide>("capacity", 64).unwrap();
+    let (ring, mut consumer) = serial::<Wide>("capacity", 64, 1).unwrap();
     let main = thread::current();
     let publishing = {
         let ring = ring.clone();
@@ -172,7 +195,7 @@ fn many_producers_and_many_consumers() {
     const PRODUCERS: u64 = 4;
     const EACH: u64 = 20_000;
     const TOTAL: usize = (PRODUCERS * EACH) as usize;
-    let (ring, consumer) = concurrent::<Wide>("capacity", 64).unwrap();
+    let (ring, consumer) = concurrent::<Wide>("capacity", 64, 1).unwrap();
     let (taken, sum) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let start = Barrier::new(5);
     thread::scope(|scope| {

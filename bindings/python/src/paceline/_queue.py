@@ -1,4 +1,4 @@
-"""``Queue``: a bounded queue of short byte strings, for any number of threads at both ends."""
+"""``Queue``: a bounded queue of byte strings, for any number of threads at both ends."""
 
 from __future__ import annotations
 
@@ -24,8 +24,15 @@ from ._errors import (
 )
 from ._library import check, error, lib, nanoseconds, quick
 
-#: The native queue's items are at most this long; the first byte is the payload's length.
-_MOST_ITEM = 256
+#: The longest payload, in bytes.
+_MOST_PAYLOAD = 65536
+
+#: A native item begins with the payload's length: in one byte if all lengths fit, else in three.
+_LENGTHS = [bytes((length,)) for length in range(256)]
+_LONG = 3
+
+#: A buffer for payloads that is larger than this is made for those that are there. Bytes.
+_LARGE_BUFFER = 65536
 
 #: How long the main thread stays away from Python's signal handlers at most. Nanoseconds.
 _SLICE = 100_000_000
@@ -44,7 +51,8 @@ def at_most(most: int) -> int:
 
 class Queue:
     """Holds up to ``capacity`` (rounded up to a power of two) payloads of up to ``max_payload`` bytes
-    (at most 255). First in, first out for each producer. Any thread.
+    (1 to 65536). First in, first out for each producer. Any thread. Payloads of a queue whose
+    ``max_payload`` is 255 or less lie in memory that the queue takes at once.
 
     Time-outs are seconds: None waits for ever, 0 not at all. Full and Empty are the standard ones;
     after a time-out they are TimeoutError too. Once closed it refuses pushes with ShutDownError, and
@@ -52,13 +60,13 @@ class Queue:
     """
 
     def __init__(self, capacity: int = 1024, max_payload: int = 63) -> None:
-        max_payload = within("max_payload", max_payload, 1, _MOST_ITEM - 1)
+        max_payload = within("max_payload", max_payload, 1, _MOST_PAYLOAD)
         capacity = within("capacity", capacity, 1, 1 << 32)
         self._pointer = ctypes.c_void_p()
         self._generation = _lifetime.generation()
         self._max_payload = max_payload
-        self._size = max_payload + 1
-        self._lengths = [bytes((length,)) for length in range(_MOST_ITEM)]
+        self._head = 1 if max_payload < len(_LENGTHS) else _LONG
+        self._size = self._head + max_payload
         pointer = ctypes.c_void_p()
         check(lib.pace_queue_new(self._size, capacity, ctypes.byref(pointer)))
         self._pointer = pointer
@@ -99,7 +107,8 @@ class Queue:
         length = len(own)
         if length > self._max_payload:
             raise InvalidError(f"the payload has {length} bytes; allowed: {self._max_payload}")
-        return (self._lengths[length] + own).ljust(self._size, b"\0")
+        head = _LENGTHS[length] if self._head == 1 else length.to_bytes(_LONG, "little")
+        return (head + own).ljust(self._size, b"\0")
 
     # --- popping ---------------------------------------------------------------------------------
 
@@ -110,6 +119,8 @@ class Queue:
     def pop_batch(self, most: int = BATCH, timeout: float | None = None) -> list[bytes]:
         """Takes up to ``most`` payloads out; waits for the first only. Raises as ``pop``."""
         most, timeout = at_most(most), patience("timeout", timeout)
+        if self._size * most > _LARGE_BUFFER:
+            most = max(1, min(most, len(self)))
         buffer = ctypes.create_string_buffer(self._size * most)
         popped = ctypes.c_size_t()
         reference = ctypes.byref(popped)
@@ -128,7 +139,12 @@ class Queue:
     def _payloads(self, buffer: Any, count: int) -> list[bytes]:
         size = self._size
         items = ctypes.string_at(buffer, size * count)
-        return [items[start + 1 : start + 1 + items[start]] for start in range(0, size * count, size)]
+        starts = range(0, size * count, size)
+        if self._head == 1:
+            return [items[start + 1 : start + 1 + items[start]] for start in starts]
+        bodies = [start + _LONG for start in starts]
+        lengths = [int.from_bytes(items[body - _LONG : body], "little") for body in bodies]
+        return [items[body : body + length] for body, length in zip(bodies, lengths)]
 
     def _wait(self, call: Any, timeout: float | None) -> int:
         """Calls with the time-out; on the main thread in slices, so that signals are looked at."""
