@@ -462,6 +462,22 @@ pace_status_t pace_strand_try_post(pace_pool_t *pool,
                                    pace_drop_fn drop);
 
 /**
+ * Appends `count` tasks in order. From outside the pool's threads it waits for room; inside a handler it
+ * never waits. *accepted says how many were taken, also for PACE_EFULL and PACE_ESHUTDOWN: of the others
+ * user_data is still the caller's. Tasks that other threads append meanwhile may come between them.
+ *
+ * PACE_EFULL (inside only), PACE_ESHUTDOWN, PACE_ESTALE; PACE_EINVAL, with none taken and *accepted
+ * unchanged, if any of them has no `run`.
+ *
+ * Threads: any. In handlers: yes, it never waits there.
+ */
+pace_status_t pace_strand_post_batch(pace_pool_t *pool,
+                                     pace_strand_t strand,
+                                     const pace_work_t *work,
+                                     size_t count,
+                                     size_t *accepted);
+
+/**
  * As pace_strand_post(), and names the task as pace_pool_submit() does.
  *
  * PACE_EFULL (inside; or all ids are in use), PACE_ESHUTDOWN, PACE_ESTALE, PACE_EINVAL.

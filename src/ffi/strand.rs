@@ -5,7 +5,7 @@ use super::boundary::{Out, Result, call};
 use super::callback::{pace_drop_fn, pace_strand_t, pace_task_fn, pace_task_t};
 use super::pool::{open, pace_pool_t};
 use super::status::*;
-use super::task::{ignore, refuse, submit};
+use super::task::{all_work, ignore, pace_work_t, refuse, submit};
 use super::work::Work;
 use crate::Strand;
 use core::ffi::c_void;
@@ -72,6 +72,37 @@ pub unsafe extern "C" fn pace_strand_try_post(
         let strand = find(unsafe { open(pool) }?, strand)?;
         let work = Work::new(run, user_data, drop)?;
         strand.try_post(move || ignore(work.run())).or_else(refuse)
+    })
+}
+
+/// Appends `count` tasks in order. From outside the pool's threads it waits for room; inside a handler it
+/// never waits. *accepted says how many were taken, also for PACE_EFULL and PACE_ESHUTDOWN: of the others
+/// user_data is still the caller's. Tasks that other threads append meanwhile may come between them.
+///
+/// PACE_EFULL (inside only), PACE_ESHUTDOWN, PACE_ESTALE; PACE_EINVAL, with none taken and *accepted
+/// unchanged, if any of them has no `run`.
+///
+/// Threads: any. In handlers: yes, it never waits there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_strand_post_batch(
+    pool: *mut pace_pool_t,
+    strand: pace_strand_t,
+    work: *const pace_work_t,
+    count: usize,
+    accepted: *mut usize,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let strand = find(unsafe { open(pool) }?, strand)?;
+        // SAFETY: as the header demands.
+        let accepted = unsafe { Out::new(accepted, "accepted") }?;
+        // SAFETY: as the header demands.
+        let work = unsafe { all_work(work, count) }?;
+        let mut taken = 0;
+        let tasks = work.iter().filter_map(Work::of).inspect(|_| taken += 1);
+        let posted = strand.post_batch(tasks.map(|work| move || ignore(work.run())));
+        accepted.set(taken - usize::from(posted.is_err()));
+        posted.map(drop).or_else(refuse)
     })
 }
 

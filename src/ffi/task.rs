@@ -347,7 +347,10 @@ pub(super) fn submit<F>(
 /// # Safety
 ///
 /// If `count` is not zero, `work` is NULL or points to as many, which live for `'a`.
-unsafe fn all_work<'a>(work: *const pace_work_t, count: usize) -> Result<&'a [pace_work_t]> {
+pub(super) unsafe fn all_work<'a>(
+    work: *const pace_work_t,
+    count: usize,
+) -> Result<&'a [pace_work_t]> {
     if count == 0 {
         return Ok(&[]);
     }

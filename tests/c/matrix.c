@@ -114,6 +114,11 @@ static pace_status_t do_strand_post(things_t *t) {
 static pace_status_t do_strand_try_post(things_t *t) {
     return pace_strand_try_post(t->pool, t->strand, count_run, C);
 }
+static pace_status_t do_strand_post_batch(things_t *t) {
+    pace_work_t work[2] = {{count_run, C}, {count_run, C}};
+    size_t accepted;
+    return pace_strand_post_batch(t->pool, t->strand, work, 2, &accepted);
+}
 static pace_status_t do_strand_submit(things_t *t) {
     pace_task_t task;
     pace_status_t status = pace_strand_submit(t->pool, t->strand, count_run, C, &task);
@@ -1258,6 +1263,7 @@ static const row_t table[] = {
     {"strand_new", do_strand_new, IS_OK | FULL, IS_OK, DOWN, 'p'},
     {"strand_post", do_strand_post, IS_OK | FULL | GONE, GONE, DOWN | GONE, 'p'},
     {"strand_try_post", do_strand_try_post, IS_OK | FULL | GONE, GONE, DOWN | GONE, 'p'},
+    {"strand_post_batch", do_strand_post_batch, IS_OK | FULL | GONE, GONE, DOWN | GONE, 'p'},
     {"strand_submit", do_strand_submit, IS_OK | FULL | GONE, GONE, DOWN | GONE, 'p'},
     {"strand_try_submit", do_strand_try_submit, IS_OK | FULL | GONE, GONE, DOWN | GONE, 'p'},
     {"strand_close", do_strand_close, IS_OK | GONE, GONE, IS_OK | GONE, 'p'},
@@ -1732,6 +1738,8 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_strand_new(p, NULL));
     SAYS(PACE_EINVAL, pace_strand_post(p, t.strand, NULL, C));
     SAYS(PACE_EINVAL, pace_strand_try_post(p, t.strand, NULL, C));
+    SAYS(PACE_EINVAL, pace_strand_post_batch(p, t.strand, NULL, 1, &(size_t){0}));
+    SAYS(PACE_EINVAL, pace_strand_post_batch(p, t.strand, NULL, 0, NULL));
     SAYS(PACE_EINVAL, pace_strand_submit(p, t.strand, NULL, C, &t.task));
     SAYS(PACE_EINVAL, pace_strand_submit(p, t.strand, count_run, C, NULL));
     SAYS(PACE_EINVAL, pace_strand_try_submit(p, t.strand, NULL, C, &t.task));

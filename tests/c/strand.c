@@ -46,6 +46,25 @@ int main(void) {
         }
     }
 
+    /* A batch, in order, between single posts. */
+    static step_t more[500];
+    pace_work_t batch[500];
+    size_t accepted = 0;
+    for (int i = 0; i < 500; i++) {
+        more[i] = (step_t){&serial, 20000 + i};
+        batch[i] = (pace_work_t){take_step, &more[i], NULL};
+    }
+    OK(pace_strand_post_batch(pool, strand, batch, 499, &accepted));
+    CHECK(accepted == 499);
+    OK(pace_strand_post_batch(pool, strand, NULL, 0, &accepted));
+    CHECK(accepted == 0);
+    batch[499].run = NULL;
+    accepted = 7;
+    SAYS(PACE_EINVAL, pace_strand_post_batch(pool, strand, batch, 500, &accepted));
+    TELLS("work[499].run");
+    CHECK(accepted == 7);
+    OK(pace_strand_post(pool, strand, take_step, &more[499], NULL));
+
     counts_t counts = {0};
     OK(pace_strand_post(pool, strand, count_gated, &counts, count_drop));
     OK(pace_strand_post(pool, strand, count_run, &counts, count_drop));
@@ -76,10 +95,13 @@ int main(void) {
     CHECK(atomic_load(&counts.drops) == 4);
     OK(pace_pool_shutdown(idle, 0, NULL));
     SAYS(PACE_ESHUTDOWN, pace_strand_post(idle, small, count_run, &counts, count_drop));
+    pace_work_t late = {count_run, &counts, count_drop};
+    SAYS(PACE_ESHUTDOWN, pace_strand_post_batch(idle, small, &late, 1, &accepted));
+    CHECK(accepted == 0 && atomic_load(&counts.drops) == 4);
     SAYS(PACE_ESHUTDOWN, pace_strand_new(idle, &small));
     OK(pace_strand_close(idle, small));
     pace_pool_free(idle);
     finish(pool);
-    CHECK(serial.next == 20000);
+    CHECK(serial.next == 20500);
     return 0;
 }

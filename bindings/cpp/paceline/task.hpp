@@ -459,6 +459,38 @@ struct Submitter {
     }
 };
 
+/// Callables that are handed over by one call.
+constexpr std::size_t CHUNK = 64;
+
+/// Posts callables in order, some by each `call`, which takes works, their count, and where to say how many were
+/// accepted. Those that are refused are given back.
+template <class F, class Call>
+Result<std::size_t> post_all(span<F> work, Call call) {
+    static_assert(is_task<F>, "a task is called without arguments");
+    std::size_t done = 0;
+    pace_status_t status = PACE_OK;
+    while (status == PACE_OK && done < work.size()) {
+        const std::size_t size = std::min(work.size() - done, CHUNK);
+        std::array<pace_work_t, CHUNK> works;
+        std::vector<Packed<F>> packed;
+        packed.reserve(size);
+        for (F &f : work.subspan(done).first(size)) {
+            packed.emplace_back(std::move(f));
+            works[packed.size() - 1] = packed.back().work();
+        }
+        std::size_t accepted = 0;
+        status = call(works.data(), size, &accepted);
+        for (std::size_t n = 0; n < accepted; ++n) {
+            packed[n].settle(PACE_OK);
+        }
+        done += accepted;
+        if (status != PACE_OK && done == 0) {
+            return Error::last(status);
+        }
+    }
+    return done;
+}
+
 /// One lane of a pool: see LaneRef. `Holder` is a SharedCore or a reference to somebody's.
 ///
 /// From outside the pool's threads post and submit wait while the lane is full; inside a handler
@@ -505,21 +537,10 @@ public:
     /// error only if none was.
     template <class F>
     Result<std::size_t> post_batch(span<F> work) const {
-        static_assert(is_task<F>, "a task is called without arguments");
-        std::size_t done = 0;
-        while (done < work.size()) {
-            const std::size_t size = std::min(work.size() - done, CHUNK);
-            std::size_t accepted = 0;
-            const pace_status_t status = post_chunk(work.subspan(done).first(size), accepted);
-            done += accepted;
-            if (status != PACE_OK && done == 0) {
-                return Error::last(status);
-            }
-            if (status != PACE_OK) {
-                break;
-            }
-        }
-        return done;
+        return post_all(work,
+                        [this](const pace_work_t *works, std::size_t count, std::size_t *accepted) {
+                            return pace_pool_post_batch(raw(), lane_, works, count, accepted);
+                        });
     }
     /// As above, for a std::vector or std::array of callables.
     template <class C>
@@ -529,9 +550,6 @@ public:
 
 private:
     friend class paceline::Pool;
-
-    /// Callables that are handed over by one call.
-    static constexpr std::size_t CHUNK = 64;
 
     Posting(Holder core, Lane lane) noexcept
         : core_(static_cast<Holder &&>(core)), lane_(static_cast<std::uint32_t>(lane)) {}
@@ -551,23 +569,6 @@ private:
                                  [&](pace_task_fn run, void *data, pace_drop_fn drop, pace_task_t *id) {
                                      return call(raw(), lane_, run, data, drop, id);
                                  });
-    }
-
-    template <class F>
-    pace_status_t post_chunk(span<F> work, std::size_t &accepted) const {
-        std::array<pace_work_t, CHUNK> works;
-        std::vector<Packed<F>> packed;
-        packed.reserve(work.size());
-        for (F &f : work) {
-            packed.emplace_back(std::move(f));
-            works[packed.size() - 1] = packed.back().work();
-        }
-        const pace_status_t status =
-            pace_pool_post_batch(raw(), lane_, works.data(), packed.size(), &accepted);
-        for (std::size_t n = 0; n < accepted; ++n) {
-            packed[n].settle(PACE_OK);
-        }
-        return status;
     }
 
     Holder core_;
@@ -605,6 +606,21 @@ public:
     template <class F>
     Result<void> try_post(F &&f) const {
         return put(std::forward<F>(f), pace_strand_try_post);
+    }
+    /// As LaneRef's post_batch(). Tasks that other threads post meanwhile may come between them.
+    template <class F>
+    Result<std::size_t> post_batch(span<F> work) const {
+        if (!core_) {
+            return detail::gone("strand");
+        }
+        return detail::post_all(
+            work, [this](const pace_work_t *works, std::size_t count, std::size_t *accepted) {
+                return pace_strand_post_batch(core_->pool, id_, works, count, accepted);
+            });
+    }
+    template <class C>
+    auto post_batch(C &work) const -> decltype(post_batch(span(std::data(work), std::size(work)))) {
+        return post_batch(span(std::data(work), std::size(work)));
     }
     template <class F>
     Result<TaskOf<F>> submit(F &&f) const {

@@ -143,37 +143,42 @@ public:
             packed.settle(pace_task_type_post(raw_, work.run, work.user_data, work.drop)));
     }
 
-    /// Submits the callables in order, for whose outcomes nobody waits; says how many were taken. Those
-    /// that were are moved from.
+    /// Submits the callables in order, at the price of few: a WorkTask for each that was taken, in order. Those that
+    /// were taken are moved from. The tasks are fewer than the callables if the rest was refused; an error only if
+    /// none was taken.
+    template <class F>
+    Result<std::vector<TaskFor<F>>> submit_batch(span<F> work, const TaskOptions &options = {}) const {
+        std::vector<pace_task_t> ids(work.size());
+        std::vector<TaskFor<F>> tasks;
+        tasks.reserve(work.size());
+        const auto boxes = put_batch(work, options, ids.data());
+        if (!boxes) {
+            return boxes.error();
+        }
+        for (auto *box : *boxes) {
+            tasks.push_back(TaskFor<F>(core_, ids[tasks.size()], box));
+        }
+        return tasks;
+    }
+    /// As above, for a std::vector or std::array of callables.
+    template <class C>
+    auto submit_batch(C &work, const TaskOptions &options = {}) const
+        -> decltype(submit_batch(span(std::data(work), std::size(work)), options)) {
+        return submit_batch(span(std::data(work), std::size(work)), options);
+    }
+
+    /// Submits the callables in order, without a WorkTask to wait for; says how many were taken. Those that
+    /// were taken are moved from. An error only if none was.
     template <class F>
     Result<std::size_t> post_batch(span<F> work, const TaskOptions &options = {}) const {
-        using R = typename detail::AttemptResult<F>::type;
-        using Box = detail::Attempted<F, R>;
-        if (!core_) {
-            return detail::gone("task type");
+        const auto boxes = put_batch(work, options, nullptr);
+        if (!boxes) {
+            return boxes.error();
         }
-        const pace_task_options_t raw = detail::to_native(options);
-        std::vector<Box *> boxes;
-        std::vector<pace_attempt_work_t> works;
-        boxes.reserve(work.size());
-        works.reserve(work.size());
-        for (F &f : work) {
-            boxes.push_back(new Box(std::move(f)));
-            // Nobody waits for the value.
-            boxes.back()->release();
-            works.push_back({Box::run, boxes.back(), Box::drop});
+        for (auto *box : *boxes) {
+            box->release();
         }
-        std::size_t accepted = 0;
-        const pace_status_t status = pace_workers_submit_batch(core_->workers, raw_, works.data(),
-                                                               works.size(), &raw, nullptr, &accepted);
-        for (std::size_t n = accepted; n < boxes.size(); ++n) {
-            detail::give_back<F>(work[n], *boxes[n]->f);
-            Box::drop(boxes[n]);
-        }
-        if (status == PACE_OK || accepted > 0) {
-            return accepted;
-        }
-        return Error::last(status);
+        return boxes->size();
     }
 
     /// Runs it every `period`, first after one: each run is a task of its own, and runs never overlap.
@@ -248,6 +253,45 @@ private:
 
     TaskType(pace_task_type_t *raw, detail::SharedWorkers core) noexcept
         : raw_(raw), core_(std::move(core)) {}
+
+    template <class F>
+    using BoxFor = detail::Attempted<F, typename detail::AttemptResult<F>::type>;
+
+    /// Submits a batch: the boxes of those that were taken, of which a share is the caller's.
+    template <class F>
+    Result<std::vector<BoxFor<F> *>> put_batch(span<F> work, const TaskOptions &options,
+                                               pace_task_t *ids) const {
+        using Box = BoxFor<F>;
+        if (!core_) {
+            return detail::gone("task type");
+        }
+        const pace_task_options_t raw = detail::to_native(options);
+        std::vector<Box *> boxes;
+        std::vector<pace_attempt_work_t> works;
+        boxes.reserve(work.size());
+        works.reserve(work.size());
+        for (F &f : work) {
+            boxes.push_back(new Box(std::move(f)));
+            works.push_back({Box::run, boxes.back(), Box::drop});
+        }
+        std::size_t accepted = 0;
+        const pace_status_t status = pace_workers_submit_batch(core_->workers, raw_, works.data(),
+                                                               works.size(), &raw, ids, &accepted);
+        std::optional<Error> error;
+        if (status != PACE_OK && accepted == 0) {
+            error = Error::last(status);
+        }
+        for (std::size_t n = accepted; n < boxes.size(); ++n) {
+            detail::give_back<F>(work[n], *boxes[n]->f);
+            Box::drop(boxes[n]);
+            boxes[n]->release();
+        }
+        if (error) {
+            return *error;
+        }
+        boxes.resize(accepted);
+        return boxes;
+    }
 
     pace_task_type_t *raw_;
     detail::SharedWorkers core_;

@@ -57,6 +57,7 @@ struct Codec {
     PLACE("Pool::after", pool.after(1ms, movable()));
     const auto strand = pool.strand().value();
     PLACE("Strand::post", strand.post(movable()));
+    PLACE("Strand::post_batch", strand.post_batch(batch));
     PLACE("Strand::try_post", strand.try_post(movable()));
     PLACE("Strand::submit", strand.submit(movable(1)));
     PLACE("Strand::try_submit", strand.try_submit(movable(1)));
@@ -108,6 +109,7 @@ struct Codec {
     PLACE("TaskType::submit", kind.submit(movable(1)));
     PLACE("TaskType::post", kind.post(movable()));
     PLACE("TaskType::post_batch", kind.post_batch(paceline::span<decltype(movable())>(batch)));
+    PLACE("TaskType::submit_batch", kind.submit_batch(batch));
     PLACE("TaskType::every", kind.every(1ms, movable()));
     PLACE("WorkTask::on_end", kind.submit(movable()).value().on_end(movable()));
 

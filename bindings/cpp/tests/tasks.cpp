@@ -149,6 +149,43 @@ TEST_CASE("batches arrive whole, and are given back where they are not") {
     CHECK(pool.post_batch(many).value() == 0);
 }
 
+TEST_CASE("a batch of a strand runs in order, and is given back where it is refused") {
+    Pool pool = make_pool(2);
+    auto strand = pool.strand().value();
+    std::atomic<int> alive{0};
+    std::vector<int> order;
+    std::vector<std::function<void()>> many;
+    for (int n = 0; n < 1000; ++n) {
+        auto counted = std::make_shared<Counted>(alive);
+        many.emplace_back([counted, &order, n] { order.push_back(n); });
+    }
+    CHECK(strand.post_batch(many).value() == many.size());
+    CHECK(strand.post_batch(paceline::span(many.data(), 0)).value() == 0);
+    finish(pool);
+    CHECK(order.size() == 1000);
+    CHECK(std::is_sorted(order.begin(), order.end()));
+    CHECK(alive.load() == 0);
+
+    std::array<std::function<void()>, 2> refused{[] {}, [] {}};
+    CHECK(strand.post_batch(refused).error() == Code::ShutDown);
+    CHECK((refused[0] && refused[1]));
+    CHECK(strand.close().has_value());
+    CHECK(strand.post_batch(refused).error() == Code::Stale);
+    CHECK((refused[0] && refused[1]));
+}
+
+TEST_CASE("a full strand takes a part of a batch inside a handler") {
+    Pool pool = Pool::create(paceline::Config().set_threads(1).set_strand_capacity(2)).value();
+    const auto strand = pool.strand().value();
+    std::atomic<int> ran{0};
+    std::vector<std::function<void()>> many(5, [&ran] { ++ran; });
+    auto accepted = pool.submit([&] { return strand.post_batch(many).value(); }).value();
+    CHECK(accepted.wait().value() == 2);
+    finish(pool);
+    CHECK(ran.load() == 2);
+    CHECK((!many[1] && many[2] && many[4]));
+}
+
 TEST_CASE("a wait may be tried, and a task cancelled") {
     const Pool pool = make_pool(1);
     std::atomic<int> alive{0};

@@ -507,6 +507,13 @@ const std::map<std::string, Place> &places() {
              const auto strand = the_pool().strand().value();
              return serves(t, [&] { strand.post([&t] { t(); }).value(); });
          }},
+        {"Strand::post_batch", [](Trouble &t) {
+             const auto strand = the_pool().strand().value();
+             return serves(t, [&] {
+                 std::vector<std::function<void()>> work{[&t] { t(); }};
+                 strand.post_batch(work).value();
+             });
+         }},
         {"Strand::try_post", [](Trouble &t) {
              const auto strand = the_pool().strand().value();
              return serves(t, [&] { strand.try_post([&t] { t(); }).value(); });
@@ -874,6 +881,7 @@ const char *const ELSEWHERE[] = {
     "Listen::filter",
     "Udp::create",               // the hooks of a UdpHandler
     "TaskType::post_batch",      // below
+    "TaskType::submit_batch",    // below
     "WorkersConfig::middleware", // the hooks of a Middleware
     "WorkerPool::create",        // below
     "Service::start",            // in hub.cpp, where the library has services
@@ -931,6 +939,12 @@ TEST_CASE("whoever waits gets what was thrown") {
         CHECK(of_workers([&](paceline::WorkerPool &, paceline::TaskType &kind) {
             std::vector<std::function<void()>> batch(2, throwing.raise);
             return kind.post_batch(paceline::span<std::function<void()>>(batch)).value() == 2;
+        }));
+        CHECK(of_workers([&](paceline::WorkerPool &, paceline::TaskType &kind) {
+            std::vector<std::function<void()>> batch(2, throwing.raise);
+            auto tasks = kind.submit_batch(batch).value();
+            return tasks.size() == 2 && !tasks[0].wait().value().completed() &&
+                   !tasks[1].wait().value().completed();
         }));
         // In the caller's own thread.
         CHECK(throws([&] {

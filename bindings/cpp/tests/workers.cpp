@@ -193,6 +193,54 @@ TEST_CASE("callables of worker pools go when they are through") {
     finish(pool);
 }
 
+TEST_CASE("a batch gives a task for each callable that was taken") {
+    Pool pool = Pool::create(paceline::Config().set_threads(1).set_lane_capacity(4)).value();
+    const WorkerPool workers = WorkerPool::create(pool).value();
+    const auto kind = workers.task_type("batch", three_attempts()).value();
+    const auto shared = std::make_shared<int>(0);
+    std::vector<std::function<int()>> squares;
+    for (int n = 0; n < 100; ++n) {
+        squares.emplace_back([shared, n] { return n * n; });
+    }
+    auto tasks = kind.submit_batch(squares).value();
+    REQUIRE(tasks.size() == 100);
+    CHECK_FALSE(squares[99]);
+    for (int n = 0; n < 100; n += 2) {
+        const auto report = tasks[static_cast<std::size_t>(n)].wait().value();
+        CHECK(report.completed());
+        CHECK(report.value == n * n);
+    }
+    // The other half goes unwaited for.
+    tasks.clear();
+
+    TaskOptions low;
+    low.lane = Lane::Low;
+    low.full = paceline::OverloadPolicy::reject();
+    std::array<std::function<int()>, 9> many;
+    many.fill([shared] { return 7; });
+    {
+        Hold hold(pool);
+        tasks = kind.submit_batch(many, low).value();
+        CHECK(tasks.size() == 4);
+        CHECK((!many[3] && many[4] && many[8]));
+        CHECK(kind.submit_batch(paceline::span(many.data() + 4, many.size() - 4), low).error() ==
+              Code::Full);
+        CHECK((many[4] && many[8]));
+    }
+    CHECK(tasks[3].wait().value().value == 7);
+    CHECK(kind.submit_batch(paceline::span(many.data(), 0)).value().empty());
+    many.fill({});
+    tasks.clear();
+    settle(workers);
+    while (shared.use_count() > 1) {
+        std::this_thread::yield();
+    }
+    finish(pool);
+    many.fill([shared] { return 7; });
+    CHECK(kind.submit_batch(many).error() == Code::ShutDown);
+    CHECK((many[0] && many[8]));
+}
+
 TEST_CASE("attempts of worker pools are pulled as data") {
     const Pool pool = make_pool(1);
     const WorkerPool workers = WorkerPool::create(pool).value();
