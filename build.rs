@@ -1,5 +1,5 @@
 //! Makes the headers of the C interface from `src/ffi`, into `OUT_DIR`. Those in `include` are copies, which
-//! `tests/header.rs` compares and renews.
+//! `tests/header` compares and renews.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
@@ -304,9 +304,10 @@ mod header {
         (name == again).then_some(name)
     }
 
-    /// The name that a line defines: a constant, a struct or a type of functions.
+    /// The name that a line defines: a constant, a struct, a union or a type of functions.
     fn definition(line: &str) -> Option<&str> {
-        let rest = match line.strip_prefix("#define ").or(line.strip_prefix("typedef struct ")) {
+        let kinds = ["#define ", "typedef struct ", "typedef union "].into_iter();
+        let rest = match kinds.filter_map(|kind| line.strip_prefix(kind)).next() {
             Some(rest) => rest,
             None => {
                 let rest = line.strip_prefix("typedef ")?;
@@ -368,7 +369,9 @@ mod header {
     /// The types that a file defines, used in it or not.
     fn types(source: &str) -> Vec<String> {
         let name = |line: &str| {
-            let rest = line.strip_prefix("pub struct ").or(line.strip_prefix("pub type "))?;
+            let rest = line.strip_prefix("pub ")?;
+            let kinds = ["struct ", "union ", "type "].into_iter();
+            let rest = kinds.filter_map(|kind| rest.strip_prefix(kind)).next()?;
             Some(rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()?.to_owned())
         };
         source.lines().filter_map(name).collect()
@@ -400,11 +403,12 @@ mod header {
                 rest = &after[2..];
                 continue;
             }
-            let is_definition = line.starts_with("typedef struct");
+            let is_definition =
+                line.starts_with("typedef struct") || line.starts_with("typedef union");
             let line = if is_definition {
                 (*line).to_owned()
             } else {
-                line.replace("struct pace_", "pace_")
+                line.replace("struct pace_", "pace_").replace("union pace_", "pace_")
             };
             tidied.push_str(&parenthesized(&line));
             tidied.push('\n');

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import unittest
 from pathlib import Path
+from typing import Any
 
 from paceline import _layout as layout
 from paceline import _pool, _server, _sources
@@ -37,11 +38,16 @@ def constants() -> dict[str, int]:
     return {**plain, **NAMED}
 
 
+def named(struct: type[ctypes.Structure | ctypes.Union]) -> list[Any]:
+    """The fields that have a name in C: an anonymous union has none."""
+    return [field for field in struct._fields_ if field[0] not in getattr(struct, "_anonymous_", ())]
+
+
 def program() -> str:
     lines = ["#include <stdio.h>", f'#include "{HEADER}"', "int main(void) {"]
     for name, struct in layout.STRUCTURES.items():
         lines.append(f'    printf("{name} %zu\\n", sizeof({name}));')
-        for field in struct._fields_:
+        for field in named(struct):
             lines.append(
                 f'    printf("{name}.{field[0]} %zu %zu\\n", offsetof({name}, {field[0]}),'
                 f" sizeof((({name} *)0)->{field[0]}));"
@@ -55,7 +61,7 @@ def expected() -> list[str]:
     lines = []
     for name, struct in layout.STRUCTURES.items():
         lines.append(f"{name} {ctypes.sizeof(struct)}")
-        for field in struct._fields_:
+        for field in named(struct):
             place = getattr(struct, field[0])
             lines.append(f"{name}.{field[0]} {place.offset} {place.size}")
     lines.extend(f"{name} {value % (1 << 64)}" for name, value in constants().items())

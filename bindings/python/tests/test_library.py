@@ -25,7 +25,7 @@ IMPORT = """
 WRONG_VERSION = "unsigned pace_version(void) { return 9u << 16 | 8u << 8 | 7u; }\n"
 WRONG_LAYOUT = """
 unsigned pace_version(void) { return 1u << 8; }
-int pace_pool_config_init(unsigned *size, unsigned long known) { *size = 16; return 0; }
+int pace_log_config_init(unsigned *size, unsigned long known) { *size = 16; return 0; }
 int pace_handle_options_init(unsigned *size, unsigned long known) { *size = (unsigned)known; return 0; }
 """
 
@@ -66,7 +66,7 @@ class Library(Case):
 
     def test_another_layout(self) -> None:
         path = self.build(WRONG_LAYOUT)
-        self.assertIn("pace_pool_config_init knows 16 bytes of a struct of", self.trouble(path))
+        self.assertIn("pace_log_config_init knows 16 bytes of a struct of", self.trouble(path))
 
     def test_another_library(self) -> None:
         path = self.build("int unrelated;\n")

@@ -213,6 +213,8 @@ class Calls(Generic[T]):
         if core.closed:
             raise core.refusal()
         calls = list(zip(*iterables))
+        if not calls:
+            return []
         if self.watched:
             return self._one_by_one(calls)
         count = len(calls)
@@ -231,10 +233,10 @@ class Calls(Generic[T]):
             status = lib.pace_workers_submit_pulled_batch(
                 core.native.pointer,
                 self._kind.pointer,
-                tokens.buffer_info()[0] + 8 * done,
+                ctypes.byref(ctypes.c_uint64.from_buffer(tokens, 8 * done)),
                 count - done,
                 self._at_options,
-                ids.buffer_info()[0] + 8 * done,
+                ctypes.byref(ctypes.c_uint64.from_buffer(ids, 8 * done)),
                 ctypes.byref(accepted),
             )
             until = done + accepted.value

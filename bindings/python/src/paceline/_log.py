@@ -109,7 +109,7 @@ def _value(field: Any) -> Union[int, float, str]:
 
 
 def _record(raw: Any) -> LogRecord:
-    fields = (raw.fields[index] for index in range(raw.field_count))
+    fields = (layout.LogField * raw.field_count).from_address(raw.fields or 0)
     return LogRecord(
         raw.time_ns / 1e9,
         quick.pace_log_level_name(raw.level).decode(),
