@@ -40,6 +40,7 @@
 #ifndef PACELINE_HPP
 #define PACELINE_HPP
 
+#include "paceline/enums.hpp"        // the enumerations of all headers
 #include "paceline/core.hpp"         // what all headers share: errors, results, durations, callables
 #include "paceline/log.hpp"          // the structured log
 #include "paceline/task.hpp"         // tasks and strands, and what callables are carried in

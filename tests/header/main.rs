@@ -1,7 +1,8 @@
 //! What is generated from `src/ffi` and committed is what `src/ffi` says: the headers of C, and what is made from
-//! these for Python.
+//! these for Python and C++.
 #![cfg(all(feature = "capi", not(loom)))]
 
+mod cpp;
 #[path = "../common/header.rs"]
 mod header;
 mod model;
@@ -92,6 +93,7 @@ fn what_is_made_from_the_headers_is_up_to_date() {
     for (name, fresh) in [
         (format!("{python}/_layout.py"), python::layout(&model)),
         (format!("{python}/_signatures.py"), python::signatures(&model)),
+        ("bindings/cpp/paceline/enums.hpp".into(), cpp::enums(&model)),
     ] {
         let path = Path::new(ROOT).join(&name);
         if is_blessed() {

@@ -1,7 +1,7 @@
 //! What Python needs to know of the C interface: its constants and structs, and the types of its functions. Formatted
 //! as ruff does.
 
-use crate::model::{Base, Field, Kind, Model, Record, Type};
+use crate::model::{Base, Kind, Model, Record, Type};
 
 /// Of a line.
 const LONGEST: usize = 105;

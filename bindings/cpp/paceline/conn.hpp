@@ -23,59 +23,9 @@ inline namespace PACELINE_DETAIL_ABI {
 
 // ---- servers -------------------------------------------------------------------------------------
 
-/// What became of bytes that were written.
-enum class WriteStatus : std::uint32_t {
-    /// All of them are with the kernel.
-    Sent = PACE_WRITE_STATUS_SENT,
-    /// Some wait in the queue. Inside a hook they always do: they are tried when it returns.
-    Queued = PACE_WRITE_STATUS_QUEUED,
-    /// The same, and the queue is above its high mark: write no more until `writable`.
-    AboveHighMark = PACE_WRITE_STATUS_ABOVE_HIGH_MARK,
-    /// None of them: an answer of HTTP whose body is not sent (to HEAD, or with the status 204, 205 or
-    /// 304). There is nothing more to produce.
-    Unwanted = PACE_WRITE_STATUS_UNWANTED,
-};
-
-/// Whether a connection is wanted.
-enum class Accept : std::int32_t {
-    Yes = PACE_ACCEPT_YES,
-    /// It is sent what the hook has written, and closed.
-    Refuse = PACE_ACCEPT_REFUSE,
-};
-
-/// Which time is over.
-enum class Timeout : std::uint32_t {
-    Connect = PACE_TIMEOUT_CONNECT,
-    Idle = PACE_TIMEOUT_IDLE,
-    Read = PACE_TIMEOUT_READ,
-    Stall = PACE_TIMEOUT_STALL,
-    Deadline = PACE_TIMEOUT_DEADLINE,
-};
-
-/// What to do when a time is over.
-enum class TimeoutAction : std::int32_t {
-    Close = PACE_TIMEOUT_ACTION_CLOSE,
-    /// Go on; the time begins anew, but a deadline is unset. Also after close(), to send a last word.
-    Keep = PACE_TIMEOUT_ACTION_KEEP,
-};
-
 /// Why a connection has ended.
-class Reason {
+class Reason : public ReasonKind {
 public:
-    enum Kind : std::uint32_t {
-        Peer = PACE_REASON_PEER,
-        Local = PACE_REASON_LOCAL,
-        Aborted = PACE_REASON_ABORTED,
-        Refused = PACE_REASON_REFUSED,
-        TimedOut = PACE_REASON_TIMED_OUT,
-        Failed = PACE_REASON_FAILED,
-        Unconsumed = PACE_REASON_UNCONSUMED,
-        Panicked = PACE_REASON_PANICKED,
-        Drained = PACE_REASON_DRAINED,
-        CutOff = PACE_REASON_CUT_OFF,
-        PoolEnded = PACE_REASON_POOL_ENDED,
-    };
-
     constexpr Reason(std::uint32_t kind, std::int32_t detail) noexcept
         : kind_(static_cast<Kind>(kind)), detail_(detail) {}
 

@@ -3,6 +3,8 @@
 #ifndef PACELINE_CORE_HPP
 #define PACELINE_CORE_HPP
 
+#include "enums.hpp"
+
 #include <paceline/core.h>
 
 #include <chrono>
@@ -109,29 +111,6 @@ private:
 };
 
 // ---- errors ------------------------------------------------------------------------------------
-
-/// What went wrong. The numbers are those of paceline.h, and so is what they mean.
-enum class Code : std::int32_t {
-    Ok = PACE_OK,
-    Invalid = PACE_EINVAL,
-    Full = PACE_EFULL,
-    Empty = PACE_EEMPTY,
-    TimedOut = PACE_ETIMEDOUT,
-    ShutDown = PACE_ESHUTDOWN,
-    Forked = PACE_EFORKED,
-    Stale = PACE_ESTALE,
-    Closing = PACE_ECLOSING,
-    WouldDeadlock = PACE_EDEADLOCK,
-    Cancelled = PACE_ECANCELLED,
-    Failed = PACE_EFAILED,
-    Panicked = PACE_EPANIC,
-    Os = PACE_EOS,
-    Version = PACE_EVERSION,
-    Busy = PACE_EBUSY,
-    NoResponders = PACE_ENORESPONDERS,
-    Unsupported = PACE_EUNSUPPORTED,
-    GivenUp = PACE_EGIVENUP,
-};
 
 /// The constant's name in paceline.h, such as "PACE_EFULL". Static.
 inline const char *name(Code code) noexcept {
@@ -439,18 +418,6 @@ inline Unhandled on_unhandled(Unhandled hook) {
 inline void quiet(bool silent = true) noexcept { pace_quiet(silent); }
 
 // ---- words of the library ----------------------------------------------------------------------
-
-/// A handler's answer: what next?
-enum class Flow : std::int32_t {
-    /// It has seen EAGAIN: call again at the next event.
-    Wait = PACE_FLOW_WAIT,
-    /// There is more: call again, behind others.
-    Again = PACE_FLOW_AGAIN,
-    /// Not before resume().
-    Pause = PACE_FLOW_PAUSE,
-    /// Never again: deregister, and delete the handler.
-    Done = PACE_FLOW_DONE,
-};
 
 /// What a descriptor is ready for.
 class Ready {

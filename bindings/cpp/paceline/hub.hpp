@@ -98,13 +98,6 @@ struct Redelivered : pace_redelivered_t {
     Redelivered() noexcept : pace_redelivered_t{} { struct_size = sizeof(pace_redelivered_t); }
 };
 
-/// How bad something is.
-enum class Severity : std::uint32_t {
-    Info = PACE_SEVERITY_INFO,
-    Warning = PACE_SEVERITY_WARNING,
-    Error = PACE_SEVERITY_ERROR,
-};
-
 /// Something that went wrong in a hub.
 struct HubError {
     /// The key of its notice without "$SYS."; where; and what there is to say.

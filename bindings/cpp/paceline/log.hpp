@@ -24,27 +24,6 @@ inline namespace PACELINE_DETAIL_ABI {
 
 // ---- the log -------------------------------------------------------------------------------------
 
-/// How much something matters; Off: nothing is told.
-enum class LogLevel : std::uint32_t {
-    Off = PACE_LOG_OFF,
-    Error = PACE_LOG_ERROR,
-    Warn = PACE_LOG_WARN,
-    Info = PACE_LOG_INFO,
-    Debug = PACE_LOG_DEBUG,
-    Trace = PACE_LOG_TRACE
-};
-/// Who tells something.
-enum class LogComponent : std::uint32_t {
-    Pool = PACE_LOG_POOL,
-    Net = PACE_LOG_NET,
-    Http = PACE_LOG_HTTP,
-    Task = PACE_LOG_TASK,
-    Hub = PACE_LOG_HUB,
-    History = PACE_LOG_HISTORY,
-    Webhook = PACE_LOG_WEBHOOK,
-    Service = PACE_LOG_SERVICE,
-    Log = PACE_LOG_LOG
-};
 /// "warn"; "net".
 inline const char *name_of(LogLevel level) noexcept {
     return pace_log_level_name(static_cast<std::uint32_t>(level));

@@ -21,14 +21,6 @@ inline namespace PACELINE_DETAIL_ABI {
 
 // ---- the event hub -------------------------------------------------------------------------------
 
-/// Which messages of a mailbox that regards it are delivered first.
-enum class Priority : std::int32_t {
-    Low = PACE_PRIORITY_LOW,
-    Normal = PACE_PRIORITY_NORMAL,
-    High = PACE_PRIORITY_HIGH,
-    Critical = PACE_PRIORITY_CRITICAL,
-};
-
 /// What a publisher is told. Fields as in pace_receipt_t.
 struct [[nodiscard]] Receipt : pace_receipt_t {
     Receipt() noexcept : pace_receipt_t{} { struct_size = sizeof(pace_receipt_t); }

@@ -22,27 +22,6 @@
 namespace paceline {
 inline namespace PACELINE_DETAIL_ABI {
 
-/// What a pool waits at.
-enum class Source : std::uint32_t { Epoll = PACE_SOURCE_EPOLL, Ring = PACE_SOURCE_RING };
-
-/// When a leader hands leadership on.
-enum class Promotion : std::uint32_t {
-    Deferred = PACE_PROMOTION_DEFERRED,
-    Eager = PACE_PROMOTION_EAGER,
-};
-
-/// What a thread is doing.
-enum class Role : std::uint32_t {
-    Away = PACE_ROLE_AWAY,
-    Follower = PACE_ROLE_FOLLOWER,
-    Watch = PACE_ROLE_WATCH,
-    Leader = PACE_ROLE_LEADER,
-    Processing = PACE_ROLE_PROCESSING,
-    Task = PACE_ROLE_TASK,
-    /// Set aside by Pool::set_active(), or by a worker pool's scaling.
-    Parked = PACE_ROLE_PARKED,
-};
-
 /// What a descriptor is watched for.
 class Interest {
 public:

@@ -18,41 +18,6 @@
 namespace paceline {
 inline namespace PACELINE_DETAIL_ABI {
 
-/// Where a subscription's handler runs.
-enum class Execution : std::uint32_t {
-    /// On the pool, never on two threads at once, in the order of its mailbox.
-    Serial = PACE_EXECUTION_SERIAL,
-    /// In the publisher's thread, before publishing returns, with no mailbox.
-    Inline = PACE_EXECUTION_INLINE,
-    /// On up to SubscriptionConfig::threads threads of the pool at once.
-    Concurrent = PACE_EXECUTION_CONCURRENT,
-    /// On the pool, one at a time with all others of its hub that have this, in one order over all keys.
-    Strand = PACE_EXECUTION_STRAND,
-};
-
-/// What happens to a message for a mailbox that is full.
-enum class Overflow : std::uint32_t {
-    Reject = PACE_OVERFLOW_REJECT,
-    DropNewest = PACE_OVERFLOW_DROP_NEWEST,
-    DropOldest = PACE_OVERFLOW_DROP_OLDEST,
-    Conflate = PACE_OVERFLOW_CONFLATE,
-    Block = PACE_OVERFLOW_BLOCK,
-    Default = PACE_OVERFLOW_DEFAULT,
-};
-
-/// How to unsubscribe.
-enum class Unsubscribe : std::uint32_t {
-    Async = PACE_UNSUBSCRIBE_ASYNC,
-    Drain = PACE_UNSUBSCRIBE_DRAIN,
-    Sync = PACE_UNSUBSCRIBE_SYNC,
-};
-
-/// What becomes of a message that its handler has failed at for good.
-enum class OnExhausted : std::uint32_t {
-    DeadLetter = PACE_ON_EXHAUSTED_DEAD_LETTER,
-    Discard = PACE_ON_EXHAUSTED_DISCARD,
-};
-
 /// How many restarts are too many: more than `restarts` (0 to 100,000) in a span of `within`; and for how long the
 /// handler is suspended then. A handler is restarted when it has thrown something that is no std::exception; a
 /// std::exception, and an error that it returns, is a failure of its message alone, and suspends nothing.
@@ -73,12 +38,6 @@ struct Intensity {
     Intensity &set_suspension(Duration first, Duration longest) noexcept {
         return suspension = first, longest_suspension = longest, *this;
     }
-};
-
-/// Whom a failure restarts: the handler that failed, or all of its supervisor.
-enum class RestartStrategy : std::uint32_t {
-    OneForOne = PACE_RESTART_ONE_FOR_ONE,
-    OneForAll = PACE_RESTART_ONE_FOR_ALL,
 };
 
 /// Counts the restarts of several subscriptions and replays, and suspends all of them when there are too many.

@@ -26,18 +26,6 @@
 namespace paceline {
 inline namespace PACELINE_DETAIL_ABI {
 
-/// Priority of a task. The most urgent lane that has a task is picked first. So that none starves, the lower lanes
-/// have turns: after 8 picks of Critical up to 5 are of High, after 13 picks of these two up to 3 are of Normal, and
-/// after 15 picks of all others one is of Low. So where all lanes have tasks, of 64 picks 32 are of Critical, 18 of
-/// High, 10 of Normal and 4 of Low. A pick of a thread takes up to 64 tasks of its lane if these take some 20
-/// microseconds together.
-enum class Lane : std::uint32_t {
-    Critical = PACE_LANE_CRITICAL,
-    High = PACE_LANE_HIGH,
-    Normal = PACE_LANE_NORMAL,
-    Low = PACE_LANE_LOW,
-};
-
 class Pool;
 
 namespace detail {

@@ -23,18 +23,6 @@ inline namespace PACELINE_DETAIL_ABI {
 
 // ---- worker pools --------------------------------------------------------------------------------
 
-/// How a task of a worker pool stands. Completed and all below it are ends.
-enum class TaskStatus : std::uint32_t {
-    Pending = PACE_TASK_PENDING,
-    Running = PACE_TASK_RUNNING,
-    Retrying = PACE_TASK_RETRYING,
-    Completed = PACE_TASK_COMPLETED,
-    Failed = PACE_TASK_FAILED,
-    Cancelled = PACE_TASK_CANCELLED,
-    TimedOut = PACE_TASK_TIMED_OUT,
-    Rejected = PACE_TASK_REJECTED,
-};
-
 /// How many retries the tasks of a task type may make together: see pace_task_type_config_t.
 struct RetryBudget {
     double ratio{0.2};

@@ -82,12 +82,6 @@ private:
     detail::SharedWorkers core_;
 };
 
-/// What becomes of the ticks of a Periodic that come while a run has not ended.
-enum class MissedTick : std::uint32_t {
-    Skip = PACE_MISSED_TICK_SKIP,
-    Coalesce = PACE_MISSED_TICK_COALESCE,
-};
-
 /// A name of tasks with its settings and statistics. Its callables are called as f(Attempt &) or f(),
 /// once for each attempt; one that throws has failed, and what() is the report's message.
 class [[nodiscard]] TaskType {
@@ -402,13 +396,7 @@ struct MetricsFormat {
 class Metric {
 public:
     /// PACE_METRIC_: what it is.
-    enum class Kind : std::uint32_t {
-        Counter = PACE_METRIC_COUNTER,
-        Gauge = PACE_METRIC_GAUGE,
-        Times = PACE_METRIC_TIMES,
-        Bytes = PACE_METRIC_BYTES,
-        Numbers = PACE_METRIC_NUMBERS,
-    };
+    using Kind = MetricKind;
 
     /// For a counter: so many more.
     Result<void> count(std::uint64_t count = 1) const {

@@ -76,6 +76,14 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "pace_strand_new": (c.c_int32, c.c_void_p, c.POINTER(c.c_uint64)),
     "pace_strand_post": (c.c_int32, c.c_void_p, c.c_uint64, c.c_void_p, c.c_void_p, c.c_void_p),
     "pace_strand_try_post": (c.c_int32, c.c_void_p, c.c_uint64, c.c_void_p, c.c_void_p, c.c_void_p),
+    "pace_strand_post_batch": (
+        c.c_int32,
+        c.c_void_p,
+        c.c_uint64,
+        c.c_void_p,
+        c.c_size_t,
+        c.POINTER(c.c_size_t),
+    ),
     "pace_strand_submit": (
         c.c_int32,
         c.c_void_p,

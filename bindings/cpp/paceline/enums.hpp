@@ -1,0 +1,355 @@
+// The enumerations of paceline.hpp, generated from the headers in include; not to be edited.
+// PACELINE_BLESS=1 cargo test --test header renews it.
+#ifndef PACELINE_ENUMS_HPP
+#define PACELINE_ENUMS_HPP
+
+#include <cstdint>
+
+namespace paceline {
+
+/// What went wrong. The numbers are those of the C interface.
+enum class Code : std::int32_t {
+    /// It worked.
+    Ok = 0,
+    /// An argument is NULL or out of its range; pace_last_error() names it.
+    Invalid = -1,
+    /// Something bounded is full: a lane, a strand, a ring, a queue, the table of handles, the
+    /// places for host threads, a connection's output, a server's requests in work.
+    Full = -2,
+    /// The queue is empty, and no time to wait was given; the message is not whole yet.
+    Empty = -3,
+    /// The time ran out.
+    TimedOut = -4,
+    /// The pool is shut down, or draining; the ring or queue is closed (and, for a pop, empty); the
+    /// server drains.
+    ShutDown = -5,
+    /// This process is a child made by fork: what the parent made works only in the parent.
+    Forked = -6,
+    /// What this id named is gone, or never was.
+    Stale = -7,
+    /// The handler is running, or its event is pulled: the handle closes when that is over.
+    Closing = -8,
+    /// Waiting here could never end: every other thread of the pool waits already.
+    WouldDeadlock = -9,
+    /// The task was cancelled, or the pool stopped, before it began.
+    Cancelled = -10,
+    /// Never returned by a function: the outcome of a task that has not reported another one.
+    Failed = -11,
+    /// A panic inside the library was caught. The pool is intact.
+    Panicked = -12,
+    /// A system call failed; pace_last_os_error() says how.
+    Os = -13,
+    /// The struct_size of a struct is not one that this library knows.
+    Version = -14,
+    /// Another thread waits for this task already.
+    Busy = -15,
+    /// Nobody subscribes to the key of a request.
+    NoResponders = -16,
+    /// The library was built without that.
+    Unsupported = -17,
+    /// Messages that the hub's histories took were given up: they are not on disk, and never will
+    /// be.
+    GivenUp = -18,
+};
+
+/// What a handler returns: what happens next with its descriptor, timer or ring.
+enum class Flow : std::int32_t {
+    /// Call me when something happens. For an edge-triggered descriptor this promises that the last
+    /// operation saw EAGAIN: what is left unread now is not reported again.
+    Wait = 0,
+    /// There is more to do: call me again, after others had their turn.
+    Again = 1,
+    /// Do not call me before pace_handle_resume(). What arrives meanwhile is kept. See
+    /// pace_handle_pause() for the one exception.
+    Pause = 2,
+    /// I am through: deregister, and run `drop`.
+    Done = 3,
+};
+
+/// How important a line of the log is.
+enum class LogLevel : std::uint32_t {
+    /// As a level: nothing is told.
+    Off = 0,
+    /// Something does not work.
+    Error = 1,
+    /// Something was lost, refused or late, or will be.
+    Warn = 2,
+    /// Something began, ended or changed, as it was asked to.
+    Info = 3,
+    /// One request, connection or task did not get what it wanted.
+    Debug = 4,
+    /// Steps of the library's own.
+    Trace = 5,
+};
+
+/// Which part of the library writes a line of the log.
+enum class LogComponent : std::uint32_t {
+    /// The pool: its threads, its handlers, its end.
+    Pool = 0,
+    /// Listeners, connections and datagram sockets.
+    Net = 1,
+    /// The HTTP server.
+    Http = 2,
+    /// Worker pools.
+    Task = 3,
+    /// Hubs: subscriptions, publishers, thresholds.
+    Hub = 4,
+    /// Histories of hubs, and their archives.
+    History = 5,
+    /// Webhooks.
+    Webhook = 6,
+    /// What systemd is told.
+    Service = 7,
+    /// The log itself.
+    Log = 8,
+};
+
+/// The four queues of a pool's tasks, by priority. The default is Normal.
+enum class Lane : std::uint32_t {
+    /// Before all others. So that none starves, the lower lanes have turns: after 8 picks of this
+    /// lane up to 5 are of HIGH, after 13 picks of these two up to 3 are of NORMAL, and after 15
+    /// picks of all others one is of LOW. So where all lanes have tasks, of 64 picks 32 are of
+    /// CRITICAL, 18 of HIGH, 10 of NORMAL and 4 of LOW. A pick of a thread takes up to 64 tasks of
+    /// its lane if these take some 20 microseconds together.
+    Critical = 0,
+    /// Before NORMAL and LOW, but for their turns: see Lane::Critical.
+    High = 1,
+    /// The usual one: before LOW, but for its turns.
+    Normal = 2,
+    /// After all others, but for its turns: one pick after 15 of the others.
+    Low = 3,
+};
+
+/// What the leader of a pool waits at.
+enum class Source : std::uint32_t {
+    /// Wait at Linux epoll: descriptors, timers, tasks, rings. The default.
+    Epoll = 0,
+    /// No descriptors: rings, timers and tasks only, without a system call while busy.
+    Ring = 1,
+};
+
+/// When a leader hands leadership on.
+enum class Promotion : std::uint32_t {
+    /// Leadership is offered, and whoever is free next takes it; nobody is woken in the common
+    /// case. The default.
+    Deferred = 0,
+    /// A thread is woken to lead before each event is handled. For handlers that always block.
+    Eager = 1,
+};
+
+/// What a thread of a pool is doing, in its statistics.
+enum class Role : std::uint32_t {
+    /// A place that no host thread has taken, or a thread that has ended.
+    Away = 0,
+    /// Parked until it is woken.
+    Follower = 1,
+    /// Parked with a timer, looking out for stuck work.
+    Watch = 2,
+    /// Leads a handle set, or looks for work.
+    Leader = 3,
+    /// Runs a handler.
+    Processing = 4,
+    /// Runs a task.
+    Task = 5,
+    /// Set aside by pace_pool_set_active(), or by a worker pool's scaling: it costs nothing.
+    Parked = 6,
+};
+
+/// What became of the bytes of a write.
+enum class WriteStatus : std::uint32_t {
+    /// All of it is with the kernel.
+    Sent = 0,
+    /// Some waits in the queue. Inside a hook it always does: it is tried when the hook returns.
+    Queued = 1,
+    /// The same, and the queue is above its high mark: nothing is read from this connection before
+    /// it has fallen to the low mark. Whoever can should write no more until the hook `writable`.
+    AboveHighMark = 2,
+    /// None of it: an answer of HTTP whose body is not sent (to HEAD, or with the status 204, 205
+    /// or 304). All that follows would be dropped, too, so there is nothing more to produce.
+    Unwanted = 3,
+};
+
+/// What the hook `open` answers: whether the connection is wanted.
+enum class Accept : std::int32_t {
+    /// From the hook `open`: the connection is wanted.
+    Yes = 0,
+    /// From the hook `open`: it is not. It is sent what the hook has written, and closed.
+    Refuse = 1,
+};
+
+/// Which time of a connection is over.
+enum class Timeout : std::uint32_t {
+    /// An outgoing connection was not made.
+    Connect = 0,
+    /// Nothing was sent or received.
+    Idle = 1,
+    /// A part of a message waits for its rest.
+    Read = 2,
+    /// The peer takes nothing of what is queued for it.
+    Stall = 3,
+    /// The one that was set by pace_conn_set_deadline().
+    Deadline = 4,
+};
+
+/// What the hook `timeout` answers.
+enum class TimeoutAction : std::int32_t {
+    /// From the hook `timeout`: close at once, with ReasonKind::TimedOut.
+    Close = 0,
+    /// From the hook `timeout`: go on; the time begins anew, but a deadline is unset. Also the
+    /// answer of a hook that has called pace_conn_close() to send a last message.
+    Keep = 1,
+};
+
+/// Why a connection has ended: the kinds of a Reason.
+struct ReasonKind {
+    enum Kind : std::uint32_t {
+        /// The peer had finished, and everything was sent.
+        Peer = 0,
+        /// It was closed here, and everything was sent.
+        Local = 1,
+        /// It was aborted: what was queued is lost.
+        Aborted = 2,
+        /// The open hook did not want it.
+        Refused = 3,
+        /// A time was over: the detail is a PACE_TIMEOUT_ number.
+        TimedOut = 4,
+        /// The socket failed: the detail is an errno.
+        Failed = 5,
+        /// More than max_unconsumed bytes were not consumed.
+        Unconsumed = 6,
+        /// A hook failed: by pace_conn_fail(), or by an answer that is none.
+        Panicked = 7,
+        /// The server drained, and everything was sent.
+        Drained = 8,
+        /// The drain's time was over, or the server was freed: what was queued is lost.
+        CutOff = 9,
+        /// The pool has shut down, or had no room for it.
+        PoolEnded = 10,
+    };
+};
+
+/// The state of a task of a worker pool. Completed and all below it are ends.
+enum class TaskStatus : std::uint32_t {
+    /// It waits for its first attempt.
+    Pending = 0,
+    /// An attempt runs.
+    Running = 1,
+    /// An attempt has failed, and the next one is to come.
+    Retrying = 2,
+    /// It has succeeded. A task that has this number or a greater one has ended.
+    Completed = 3,
+    /// Its last attempt failed.
+    Failed = 4,
+    /// It was cancelled, or the pool stopped.
+    Cancelled = 5,
+    /// One of its times was over.
+    TimedOut = 6,
+    /// It had been taken in, and was dropped for the sake of others.
+    Rejected = 7,
+};
+
+/// What happens to the ticks of a Periodic that come while a run has not ended.
+enum class MissedTick : std::uint32_t {
+    /// Ticks that come while a run has not ended are skipped.
+    Skip = 0,
+    /// However many there were, one run makes up for them, as soon as the one before has ended.
+    Coalesce = 1,
+};
+
+/// What a metric measures, and how its values are summed up.
+enum class MetricKind : std::uint32_t {
+    /// A number that only grows.
+    Counter = 0,
+    /// A number that goes up and down.
+    Gauge = 1,
+    /// How times are distributed: recorded in nanoseconds, and read in seconds.
+    Times = 2,
+    /// How amounts of memory or data are, in bytes.
+    Bytes = 3,
+    /// How other numbers are.
+    Numbers = 4,
+};
+
+/// Which messages a mailbox with priorities delivers first. The default is Normal.
+enum class Priority : std::int32_t {
+    /// After all others.
+    Low = -1,
+    /// Unless set.
+    Normal = 0,
+    /// Before normal ones.
+    High = 1,
+    /// Before all others.
+    Critical = 2,
+};
+
+/// Where a subscription's handler runs.
+enum class Execution : std::uint32_t {
+    /// On the pool, never on two threads at once, in the order of its mailbox.
+    Serial = 0,
+    /// In the publisher's thread, before publishing returns, with no mailbox. Several publishers
+    /// may be in it at once.
+    Inline = 1,
+    /// On up to `threads` threads of the pool at once. Messages begin in the order of the mailbox.
+    Concurrent = 2,
+    /// On the pool, one at a time with all others of its hub that have this, whatever their keys,
+    /// in the one order in which the messages were published.
+    Strand = 3,
+};
+
+/// What happens to a message for a mailbox that is full.
+enum class Overflow : std::uint32_t {
+    /// A message for a full mailbox is refused: publishing fails with Code::Full.
+    Reject = 0,
+    /// It is dropped.
+    DropNewest = 1,
+    /// The one that has waited for longest is dropped for it.
+    DropOldest = 2,
+    /// At most one message per key waits, full or not: a newer one takes the place of the older.
+    Conflate = 3,
+    /// Its publisher waits for up to block_ns, and then it is refused. It is refused at once where
+    /// publishers do not wait: on threads of any pool, in handlers, and with PACE_PUBLISH_NO_WAIT.
+    Block = 4,
+    /// A handler's mailbox is as with Overflow::Block without a limit, and one that is pulled as
+    /// with Overflow::Reject, because the thread that pulls may be the one that publishes.
+    Default = 5,
+};
+
+/// How a subscription ends.
+enum class Unsubscribe : std::uint32_t {
+    /// What waits is discarded, and a handler that runs is not waited for.
+    Async = 0,
+    /// Takes no more messages; those that wait are delivered still.
+    Drain = 1,
+    /// As ASYNC, and waits until no handler runs. Inside a handler it does not wait.
+    Sync = 2,
+};
+
+/// What happens to a message when its handler has failed at the last attempt.
+enum class OnExhausted : std::uint32_t {
+    /// A message that its handler has failed at for good is kept among the hub's dead letters.
+    DeadLetter = 0,
+    /// It is dropped, and counted as failed.
+    Discard = 1,
+};
+
+/// Which handlers of a supervisor a failure restarts.
+enum class RestartStrategy : std::uint32_t {
+    /// A failure restarts the handler that failed.
+    OneForOne = 0,
+    /// It restarts all handlers of the supervisor, each before its next message.
+    OneForAll = 1,
+};
+
+/// How serious an error or a notice of a hub is.
+enum class Severity : std::uint32_t {
+    /// It is as it should be.
+    Info = 0,
+    /// Something was lost or put right, as was asked for.
+    Warning = 1,
+    /// Something does not work any more.
+    Error = 2,
+};
+
+} // namespace paceline
+
+#endif // PACELINE_ENUMS_HPP
