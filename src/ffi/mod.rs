@@ -12,6 +12,7 @@
 //! | `work.rs` | a task of C's |
 //! | `settings.rs` | what a file and the environment say |
 //! | `cells.rs` | events and items whose size is known at run time only |
+//! | `layout.rs` | where C expects each field |
 //! | the others | a section of a header each |
 //!
 //! A library with the feature `capi` alone has pools, queues, rings, servers and datagrams; the hub, settings
@@ -36,6 +37,8 @@ mod host;
 mod http;
 mod hub;
 mod inherited;
+#[cfg(all(test, target_pointer_width = "64"))]
+mod layout;
 mod listener;
 mod log;
 mod mailbox;

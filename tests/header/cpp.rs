@@ -1,6 +1,7 @@
 //! The enumerations of C++, from constants of the C interface.
 
 use crate::model::{Item, Model};
+use crate::wrapped;
 
 /// An enumeration of C++.
 struct Enum {
@@ -66,9 +67,6 @@ const ENUMS: &[Enum] = &[
     of("Severity", "PACE_SEVERITY_", Unsigned, "How serious an error or a notice of a hub is."),
 ];
 
-/// Of a line of a comment, with its slashes.
-const LONGEST: usize = 100;
-
 /// `enums.hpp`
 pub fn enums(model: &Model) -> String {
     let mut text = String::from(
@@ -86,7 +84,10 @@ pub fn enums(model: &Model) -> String {
         let indent = if matches!(each.kind, Base) { "        " } else { "    " };
         for (item, name) in each.constants(model) {
             text.push_str(&comment(indent, &said_in_cpp(model, &item.doc)));
-            text.push_str(&format!("{indent}{name} = {},\n", item.value().expect("it is a constant")));
+            text.push_str(&format!(
+                "{indent}{name} = {},\n",
+                item.value().expect("it is a constant")
+            ));
         }
         text.push_str(if matches!(each.kind, Base) { "    };\n};\n\n" } else { "};\n\n" });
     }
@@ -140,15 +141,5 @@ fn said_in_cpp(model: &Model, doc: &str) -> String {
 }
 
 fn comment(indent: &str, text: &str) -> String {
-    let mut lines = String::new();
-    let mut line = format!("{indent}///");
-    for word in text.split_whitespace() {
-        if line.chars().count() + 1 + word.chars().count() > LONGEST {
-            lines.push_str(&line);
-            lines.push('\n');
-            line = format!("{indent}///");
-        }
-        line.extend([" ", word]);
-    }
-    lines + &line + "\n"
+    wrapped(&format!("{indent}/// "), text.split_whitespace().map(str::to_owned))
 }

@@ -1,10 +1,11 @@
 //! What is generated from `src/ffi` and committed is what `src/ffi` says: the headers of C, and what is made from
-//! these for Python and C++.
+//! these for Python and C++, and for the test of layouts.
 #![cfg(all(feature = "capi", not(loom)))]
 
 mod cpp;
 #[path = "../common/header.rs"]
 mod header;
+mod layout;
 mod model;
 mod python;
 
@@ -44,6 +45,29 @@ fn fresh_model() -> Model {
     let included = umbrella.lines().filter_map(|line| line.strip_prefix("#include \"paceline/"));
     let topics = included.filter_map(|line| line.split_once(".h\"")).map(|(topic, _)| topic);
     Model::read(topics.map(|topic| (topic, &*headers[&format!("paceline/{topic}.h")])))
+}
+
+/// The files of `src/ffi`, by their names.
+fn sources() -> BTreeMap<String, String> {
+    let entries = fs::read_dir(Path::new(ROOT).join("src/ffi")).expect("it can be listed");
+    let paths = entries.map(|entry| entry.expect("it can be listed").path());
+    let named = paths.filter(|path| path.extension().is_some_and(|ending| ending == "rs"));
+    let name = |path: &Path| path.file_stem().and_then(|name| name.to_str()).unwrap().to_owned();
+    named.map(|path| (name(&path), read(&path))).collect()
+}
+
+/// Parts as lines of up to 100 characters, each of which begins alike.
+fn wrapped(begin: &str, parts: impl Iterator<Item = String>) -> String {
+    let (mut text, mut line) = (String::new(), String::new());
+    for part in parts {
+        if !line.is_empty() && line.chars().count() + 1 + part.chars().count() > 100 {
+            text.extend([&line, "\n"]);
+            line.clear();
+        }
+        line.extend([if line.is_empty() { begin } else { " " }, &part]);
+    }
+    text.extend([&line, "\n"]);
+    text
 }
 
 fn is_blessed() -> bool {
@@ -94,6 +118,8 @@ fn what_is_made_from_the_headers_is_up_to_date() {
         (format!("{python}/_layout.py"), python::layout(&model)),
         (format!("{python}/_signatures.py"), python::signatures(&model)),
         ("bindings/cpp/paceline/enums.hpp".into(), cpp::enums(&model)),
+        ("tests/c/layout.h".into(), layout::c(&model)),
+        ("src/ffi/layout.rs".into(), layout::rust(&model, &sources())),
     ] {
         let path = Path::new(ROOT).join(&name);
         if is_blessed() {

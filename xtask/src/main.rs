@@ -50,7 +50,7 @@ const HABITS: &[Habit] = &[
     Habit {
         word: "header",
         takes: "",
-        does: "renews what is generated from src/ffi (headers, enumerations in C++, layouts in Python), and the listing of the public interface in Rust",
+        does: "renews what is generated from src/ffi (headers, enumerations in C++, layouts in Python and for tests), and the listing of the public interface in Rust",
         commands: &[
             "PACELINE_BLESS=1 cargo test --test header",
             "PACELINE_BLESS=1 cargo test --test public_api",
