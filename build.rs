@@ -132,8 +132,11 @@ mod header {
         },
         Topic {
             name: "history",
-            about: "the hub's history: queries and replays",
-            sections: &[("replay", "The hub: queries and replays")],
+            about: "the hub's history: queries, replays, export and import, archives",
+            sections: &[
+                ("replay", "The hub: queries and replays"),
+                ("archive", "The hub: export and import of histories, and archives without a hub"),
+            ],
         },
         Topic {
             name: "ops",

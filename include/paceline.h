@@ -98,7 +98,7 @@
 #include "paceline/udp.h"      /* datagram sockets */
 #include "paceline/workers.h"  /* worker pools: tasks with priorities, retries, limits in time and results */
 #include "paceline/hub.h"      /* the event hub: keyed publish/subscribe, requests, supervision */
-#include "paceline/history.h"  /* the hub's history: queries and replays */
+#include "paceline/history.h"  /* the hub's history: queries, replays, export and import, archives */
 #include "paceline/ops.h"      /* operation: figures, thresholds, webhooks, systemd */
 
 #endif /* PACELINE_H */

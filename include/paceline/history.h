@@ -1,4 +1,4 @@
-/* paceline/history.h: the hub's history: queries and replays.
+/* paceline/history.h: the hub's history: queries, replays, export and import, archives.
  *
  * This file is generated from src/ffi, where each section is a file. Change it there. What holds for all
  * functions (threads, ownership, errors, times, versions) stands in paceline.h.
@@ -378,6 +378,103 @@ pace_status_t pace_replay_mailbox_end(pace_replay_mailbox_t *mailbox);
  * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
  */
 void pace_replay_mailbox_free(pace_replay_mailbox_t *mailbox);
+
+/* ------------------------- The hub: export and import of histories, and archives without a hub */
+
+/** An archive that is read without a hub, or beside one. */
+typedef struct pace_archive_t pace_archive_t;
+
+/**
+ * Writes what a history has kept that the query asks for to a new file of lines of JSON, which is there when all of it
+ * is; a file that was there is replaced. `query` may be NULL: all; `newest` is not looked at. *count, which may be
+ * NULL, says how many. pace_archive_import() makes an archive of such a file, which another hub can go on with.
+ *
+ * PACE_EINVAL, also if no history keeps all that the pattern matches; PACE_EOS if the archive cannot be read, or the
+ * file not written; PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes. It may wait for the disk.
+ */
+pace_status_t pace_hub_export(pace_hub_t *hub,
+                              const pace_query_t *query,
+                              const char *path,
+                              uint64_t *count);
+
+/**
+ * Calls `each` for the messages of a file of lines that the query asks for, in their order, in this thread. `query` may
+ * be NULL: all, and its `newest` is not looked at; `each` may be NULL: they are only counted. *messages says how many
+ * there were, *torn how many lines are no JSON and were skipped, as a process that was killed leaves them; both may be
+ * NULL. It reads one file: those that were rotated away are files of their own.
+ *
+ * PACE_EINVAL; PACE_EOS if it cannot be read, or a line of JSON is no message: what was before it has been given to
+ * `each`; PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes. It may wait for the disk.
+ */
+pace_status_t pace_lines_read(const char *path,
+                              const pace_query_t *query,
+                              pace_record_fn each,
+                              void *user_data,
+                              uint64_t *messages,
+                              uint64_t *torn);
+
+/**
+ * Opens a file that a hub has made as pace_history_options_t.archive, to be read without a hub, or beside one. It is
+ * brought up to date if it is older.
+ *
+ * PACE_EINVAL if it is none; PACE_EOS; PACE_EUNSUPPORTED if the library was built without the feature `archive`.
+ *
+ * Threads: any. In handlers: yes. It may wait for the disk.
+ */
+pace_status_t pace_archive_open(const char *path,
+                                pace_archive_t **archive);
+
+/**
+ * As pace_hub_query(), of an archive.
+ *
+ * PACE_EINVAL; PACE_EOS if it cannot be read; PACE_EVERSION.
+ *
+ * Threads: any, which take turns. In handlers: yes. It may wait for the disk.
+ */
+pace_status_t pace_archive_query(pace_archive_t *archive,
+                                 const pace_query_t *query,
+                                 pace_record_fn each,
+                                 void *user_data,
+                                 size_t *count);
+
+/**
+ * As pace_hub_export(), of an archive.
+ *
+ * PACE_EINVAL; PACE_EOS; PACE_EVERSION.
+ *
+ * Threads: any, which take turns. In handlers: yes. It may wait for the disk.
+ */
+pace_status_t pace_archive_export(pace_archive_t *archive,
+                                  const pace_query_t *query,
+                                  const char *path,
+                                  uint64_t *count);
+
+/**
+ * Makes a new archive of the messages of a file of lines that the query asks for. Of `options`, what is said of the
+ * archive counts: `archive`, which must not be NULL, its limits, `process_only` and `check`. `query` may be NULL: all.
+ * The sequences of the lines have to grow, as those of an export do. *messages and *torn are as in pace_lines_read().
+ *
+ * PACE_EINVAL, also if the archive has something in it; PACE_EOS; PACE_EVERSION; PACE_EUNSUPPORTED if the library was
+ * built without the feature `archive`. What was put in before a failure stays.
+ *
+ * Threads: any. In handlers: yes. It may wait for the disk.
+ */
+pace_status_t pace_archive_import(const pace_history_options_t *options,
+                                  const char *lines,
+                                  const pace_query_t *query,
+                                  uint64_t *messages,
+                                  uint64_t *torn);
+
+/**
+ * Closes an archive. NULL is a no-op.
+ *
+ * Threads: any, as long as no other uses the archive any more. In handlers: yes. It may wait for the disk.
+ */
+void pace_archive_free(pace_archive_t *archive);
 
 #ifdef __cplusplus
 } /* extern "C" */

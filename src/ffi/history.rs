@@ -5,6 +5,7 @@ use super::boundary::{self, Failure, Result, call, nanos};
 use super::sized;
 use super::status::*;
 use super::values::{PACE_FOREVER, PACE_UNLIMITED};
+use crate::hub::Stored;
 use crate::hub::history::{History, Limits, LinesOptions, WhenFull};
 use core::ffi::c_char;
 use core::mem::offset_of;
@@ -159,21 +160,104 @@ pub(super) unsafe fn history_of(options: *const pace_history_options_t) -> Resul
 }
 
 #[cfg(feature = "archive")]
-#[expect(clippy::unnecessary_wraps, reason = "the other one fails")]
-fn archived(history: History, path: &str, options: &pace_history_options_t) -> Result<History> {
-    use crate::hub::history::{ArchiveOptions, Durability};
-    let keep = limits(options.archive_count, options.archive_bytes, options.archive_age_ns);
-    let process = options.process_only;
-    let durability = if process { Durability::Process } else { Durability::Power };
-    let archive = ArchiveOptions::at(path).keep(keep).durability(durability);
-    Ok(history.archive(archive.check(options.check)))
+mod built {
+    use super::{History, Result, Stored, limits, pace_history_options_t, required, sized};
+    use crate::hub::history::{Archive, ArchiveOptions, Durability, LinesRead, Query};
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    pub struct Opened(Mutex<Archive>);
+
+    impl Opened {
+        pub(crate) fn at(path: &str) -> Result<Self> {
+            Ok(Self(Mutex::new(Archive::open(path)?)))
+        }
+
+        pub(crate) fn query(&self, query: &Query) -> Result<Vec<Stored>> {
+            Ok(self.lock().query(query)?)
+        }
+
+        pub(crate) fn export(&self, query: &Query, path: &str) -> Result<u64> {
+            Ok(self.lock().export(query, path)?)
+        }
+
+        fn lock(&self) -> MutexGuard<'_, Archive> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "the other one fails")]
+    pub(crate) fn archived(
+        history: History,
+        path: &str,
+        options: &pace_history_options_t,
+    ) -> Result<History> {
+        Ok(history.archive(archive_at(path, options)))
+    }
+
+    /// What is said of the archive.
+    fn archive_at(path: &str, options: &pace_history_options_t) -> ArchiveOptions {
+        let keep = limits(options.archive_count, options.archive_bytes, options.archive_age_ns);
+        let process = options.process_only;
+        let durability = if process { Durability::Process } else { Durability::Power };
+        ArchiveOptions::at(path).keep(keep).durability(durability).check(options.check)
+    }
+
+    /// # Safety
+    ///
+    /// As the header demands of the options.
+    pub(crate) unsafe fn import(
+        options: *const pace_history_options_t,
+        lines: &str,
+        query: &Query,
+    ) -> Result<LinesRead> {
+        // SAFETY: as the caller promises.
+        let options = unsafe { sized::read(options, "options") }?;
+        // SAFETY: as the caller promises.
+        let path = unsafe { required(options.archive, "archive") }?;
+        Ok(Archive::import(&archive_at(path, &options), lines, query)?)
+    }
 }
 
 #[cfg(not(feature = "archive"))]
-fn archived(_: History, path: &str, _: &pace_history_options_t) -> Result<History> {
-    let text = format!("archive is {path:?}, but the library was built without `archive`");
-    Err(Failure::told(PACE_EUNSUPPORTED, text))
+mod built {
+    use super::{Failure, History, PACE_EUNSUPPORTED, Result, Stored, pace_history_options_t};
+    use crate::hub::history::{LinesRead, Query};
+
+    const MISSING: Failure =
+        Failure::plain(PACE_EUNSUPPORTED, c"the library was built without the feature `archive`");
+
+    /// There is none.
+    pub enum Opened {}
+
+    impl Opened {
+        pub(crate) fn at(_: &str) -> Result<Self> {
+            Err(MISSING)
+        }
+
+        pub(crate) fn query(&self, _: &Query) -> Result<Vec<Stored>> {
+            match *self {}
+        }
+
+        pub(crate) fn export(&self, _: &Query, _: &str) -> Result<u64> {
+            match *self {}
+        }
+    }
+
+    pub(crate) fn archived(_: History, path: &str, _: &pace_history_options_t) -> Result<History> {
+        let text = format!("archive is {path:?}, but the library was built without `archive`");
+        Err(Failure::told(PACE_EUNSUPPORTED, text))
+    }
+
+    pub(crate) unsafe fn import(
+        _: *const pace_history_options_t,
+        _: &str,
+        _: &Query,
+    ) -> Result<LinesRead> {
+        Err(MISSING)
+    }
 }
+use built::archived;
+pub(super) use built::{Opened, import};
 
 fn limits(count: u64, bytes: u64, age_ns: u64) -> Limits {
     let some = |limit: u64| (limit != PACE_UNLIMITED).then_some(limit);
@@ -183,6 +267,15 @@ fn limits(count: u64, bytes: u64, age_ns: u64) -> Limits {
     // As for times: PACE_FOREVER.
     const { assert!(PACE_UNLIMITED == PACE_FOREVER) };
     some(age_ns).map_or(limits.clone(), |most| limits.age(nanos(most)))
+}
+
+/// # Safety
+///
+/// As the header demands of a text.
+pub(super) unsafe fn required<'a>(text: *const c_char, name: &str) -> Result<&'a str> {
+    boundary::check(text, name)?;
+    // SAFETY: as the caller promises, and not NULL.
+    unsafe { boundary::text(text, name) }
 }
 
 /// # Safety

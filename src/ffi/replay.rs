@@ -20,7 +20,7 @@ use super::supervisor::{
 };
 use super::values::pace_text_t;
 use crate::hub::history::{Query, Replay, ReplayBuilder, ReplayFrom, ReplayMailbox, ReplayStats};
-use crate::hub::{Intensity, Message, OnFailure, Pulled, Unsubscribed};
+use crate::hub::{Intensity, Message, OnFailure, Pulled, Stored, Unsubscribed};
 use crate::pool::Shared;
 use core::ffi::{c_char, c_void};
 use core::ptr;
@@ -252,12 +252,8 @@ pub unsafe extern "C" fn pace_hub_query(
             Some(query) => hub.hub.query(&query)?,
             None => Vec::new(),
         };
-        if let Some(each) = each {
-            for stored in &found {
-                // SAFETY: as the header demands, the function takes what came with it.
-                lend_to(stored, |shown| unsafe { each(user_data, shown) });
-            }
-        }
+        // SAFETY: as the header demands.
+        found.iter().for_each(|stored| unsafe { show_to(each, user_data, stored) });
         to.set(found.len());
         Ok(())
     })
@@ -742,8 +738,18 @@ fn time(since_1970: u64) -> SystemTime {
 ///
 /// # Safety
 ///
+/// The function takes what came with it.
+pub(super) unsafe fn show_to(each: pace_record_fn, user_data: *mut c_void, stored: &Stored) {
+    if let Some(each) = each {
+        // SAFETY: as the caller promises.
+        lend_to(stored, |shown| unsafe { each(user_data, shown) });
+    }
+}
+
+/// # Safety
+///
 /// As the header demands of a query, which may be NULL.
-unsafe fn query_of(query: *const pace_query_t) -> Result<Option<Query>> {
+pub(super) unsafe fn query_of(query: *const pace_query_t) -> Result<Option<Query>> {
     if query.is_null() {
         return Ok(Some(Query::of(">")?));
     }

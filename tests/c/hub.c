@@ -1326,9 +1326,108 @@ static void given_up(void) {
     (void)unlink(lines);
 }
 
+static void remove_archive(const char *path) {
+    char beside[80];
+    (void)unlink(path);
+    (void)snprintf(beside, sizeof beside, "%s-wal", path);
+    (void)unlink(beside);
+    (void)snprintf(beside, sizeof beside, "%s-shm", path);
+    (void)unlink(beside);
+}
+
+/* What a hub has in memory is exported, becomes an archive, and is what the next hub goes on with. */
+static void exported(void) {
+    char lines[] = "/tmp/paceline-hub-XXXXXX", again[] = "/tmp/paceline-hub-XXXXXX";
+    char path[] = "/tmp/paceline-hub-XXXXXX";
+    int fds[] = {mkstemp(lines), mkstemp(again), mkstemp(path)};
+    for (int i = 0; i < 3; i++) CHECK(fds[i] >= 0 && close(fds[i]) == 0);
+    CHECK(unlink(path) == 0);
+    pace_hub_t *hub;
+    pace_hub_options_t how;
+    pace_history_options_t history;
+    pace_query_t query = {0};
+    records_t records = {0};
+    uint64_t written = 0, read = 0, torn = 9;
+    size_t count = 0;
+    pace_pool_t *pool = pool_of(1);
+    OK(pace_hub_options_init(&how, sizeof how));
+    OK(pace_history_options_init(&history, sizeof history));
+    how.histories = &history;
+    how.history_count = 1;
+    OK(pace_hub_new(pool, &how, &hub));
+    for (unsigned n = 1; n <= 100; n++)
+        OK(pace_hub_publish(hub, n % 2 ? "a" : "b", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
+    query.struct_size = sizeof query;
+    query.pattern = "a";
+    query.first = 11;
+    query.limit = 20;
+    OK(pace_hub_export(hub, &query, lines, &written));
+    CHECK(written == 20);
+    SAYS(PACE_EOS, pace_hub_export(hub, &query, "/nowhere/at/all", NULL));
+    TELLS("/nowhere/at/all");
+    SAYS(PACE_EINVAL, pace_hub_export(hub, NULL, NULL, NULL));
+    OK(pace_lines_read(lines, NULL, read_record, &records, &read, &torn));
+    CHECK(read == 20 && torn == 0 && records.count == 20 && records.first == 11 && records.last == 49);
+    query.last = 1; /* before its first */
+    OK(pace_hub_export(hub, &query, again, &written));
+    OK(pace_lines_read(again, &query, NULL, NULL, &read, NULL));
+    CHECK(written == 0 && read == 0);
+    OK(pace_hub_export(hub, NULL, lines, NULL));
+    pace_hub_free(hub);
+    finish(pool);
+
+    pace_archive_t *archive = NULL;
+    SAYS(PACE_EINVAL, pace_archive_import(NULL, lines, NULL, NULL, NULL));
+    history.archive = path;
+    pace_status_t status = pace_archive_import(&history, lines, NULL, &read, &torn);
+    if (status == PACE_EUNSUPPORTED) {
+        TELLS("without the feature `archive`");
+        SAYS(PACE_EUNSUPPORTED, pace_archive_open(path, &archive));
+        CHECK(unlink(lines) == 0 && unlink(again) == 0);
+        return;
+    }
+    CHECK(status == PACE_OK && read == 100 && torn == 0);
+    SAYS(PACE_EINVAL, pace_archive_import(&history, lines, NULL, NULL, NULL));
+    TELLS("a new one");
+    SAYS(PACE_EOS, pace_archive_open("/nowhere/at/all", &archive));
+    SAYS(PACE_EINVAL, pace_archive_open(path, NULL));
+    OK(pace_archive_open(path, &archive));
+    memset(&query, 0, sizeof query);
+    query.struct_size = sizeof query;
+    query.pattern = "b";
+    query.limit = 7;
+    query.newest = true;
+    memset(&records, 0, sizeof records);
+    OK(pace_archive_query(archive, &query, read_record, &records, &count));
+    CHECK(count == 7 && records.first == 88 && records.last == 100 && records.sum == 7 * 94);
+    OK(pace_archive_query(archive, NULL, NULL, NULL, &count));
+    CHECK(count == 100);
+    query.newest = false;
+    OK(pace_archive_export(archive, &query, again, &written));
+    memset(&records, 0, sizeof records);
+    OK(pace_lines_read(again, NULL, read_record, &records, NULL, NULL));
+    CHECK(written == 7 && records.count == 7 && records.first == 2 && records.last == 14);
+    SAYS(PACE_EINVAL, pace_archive_query(NULL, NULL, NULL, NULL, NULL));
+    SAYS(PACE_EINVAL, pace_archive_export(NULL, NULL, again, NULL));
+    pace_archive_free(archive);
+    pace_archive_free(NULL);
+
+    pool = pool_of(1);
+    OK(pace_hub_new(pool, &how, &hub));
+    unsigned n = 101;
+    OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
+    memset(&records, 0, sizeof records);
+    OK(pace_hub_query(hub, NULL, read_record, &records, &count));
+    CHECK(count == 101 && records.last == 101);
+    pace_hub_free(hub);
+    finish(pool);
+    remove_archive(path);
+    CHECK(unlink(lines) == 0 && unlink(again) == 0);
+}
+
 /* What was published before a hub's end is there for the next, if this library has archives. */
 static void archived(void) {
-    char path[] = "/tmp/paceline-hub-XXXXXX", beside[64];
+    char path[] = "/tmp/paceline-hub-XXXXXX";
     int fd = mkstemp(path);
     CHECK(fd >= 0 && close(fd) == 0 && unlink(path) == 0);
     for (unsigned round = 0; round < 2; round++) {
@@ -1357,11 +1456,7 @@ static void archived(void) {
         }
         finish(pool);
     }
-    (void)unlink(path);
-    (void)snprintf(beside, sizeof beside, "%s-wal", path);
-    (void)unlink(beside);
-    (void)snprintf(beside, sizeof beside, "%s-shm", path);
-    (void)unlink(beside);
+    remove_archive(path);
 }
 
 typedef struct errors {
@@ -2026,5 +2121,6 @@ int main(int argc, char **argv) {
     finish(pool);
     given_up();
     archived();
+    exported();
     return 0;
 }

@@ -862,6 +862,18 @@ static pace_status_t do_history_stats(things_t *t) {
     return pace_hub_history_stats(t->hub, quick_history, NULL);
 }
 static pace_status_t do_hub_flush(things_t *t) { return pace_hub_flush(t->hub, NULL); }
+static pace_status_t do_hub_export(things_t *t) {
+    return pace_hub_export(t->hub, NULL, "/nowhere/at/all", NULL);
+}
+static pace_status_t do_lines_read(things_t *t) {
+    (void)t;
+    return pace_lines_read("/dev/null", NULL, quick_record, NULL, NULL, NULL);
+}
+static pace_status_t do_archive_open(things_t *t) {
+    pace_archive_t *archive;
+    (void)t;
+    return pace_archive_open("/nowhere/at/all", &archive);
+}
 static pace_status_t do_hub_replay(things_t *t) {
     pace_replay_t *replay;
     pace_status_t status = pace_hub_replay(t->hub, "a.>", PACE_REPLAY_NOW, 0, quick_message, C, &replay);
@@ -1221,6 +1233,7 @@ static pace_status_t do_free_null(things_t *t) {
     pace_queue_free(NULL);
     pace_webhook_free(NULL);
     pace_service_free(NULL);
+    pace_archive_free(NULL);
     return PACE_OK;
 }
 
@@ -1428,6 +1441,9 @@ static const row_t table[] = {
     {"hub_query", do_hub_query, IS_OK, IS_OK, IS_OK, 'y'},
     {"history_stats", do_history_stats, IS_OK, IS_OK, IS_OK, 'y'},
     {"hub_flush", do_hub_flush, IS_OK, IS_OK, IS_OK, 'y'},
+    {"hub_export", do_hub_export, B(PACE_EOS), B(PACE_EOS), B(PACE_EOS), 'y'},
+    {"lines_read", do_lines_read, IS_OK, IS_OK, IS_OK, '-'},
+    {"archive_open", do_archive_open, B(PACE_EOS) | NONE, B(PACE_EOS) | NONE, B(PACE_EOS) | NONE, '-'},
     {"hub_replay", do_hub_replay, IS_OK, IS_OK, DOWN, 'y'},
     {"hub_replay_supervised", do_replay_supervised, IS_OK, IS_OK, DOWN, 'y'},
     {"replies_new", do_replies_new, IS_OK, IS_OK, IS_OK, 'y'},
@@ -1988,6 +2004,14 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_hub_publish_all(t.hub, NULL, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     SAYS(PACE_EINVAL, pace_webhook_new(NULL, NULL, &(pace_webhook_t *){NULL}));
     SAYS(PACE_EINVAL, pace_webhook_new("http://localhost", NULL, NULL));
+    SAYS(PACE_EINVAL, pace_hub_export(NULL, NULL, "/tmp/a", NULL));
+    SAYS(PACE_EINVAL, pace_hub_export(t.hub, NULL, NULL, NULL));
+    SAYS(PACE_EINVAL, pace_lines_read(NULL, NULL, quick_record, NULL, NULL, NULL));
+    SAYS(PACE_EINVAL, pace_archive_open(NULL, &(pace_archive_t *){NULL}));
+    SAYS(PACE_EINVAL, pace_archive_open("/tmp/a", NULL));
+    SAYS(PACE_EINVAL, pace_archive_query(NULL, NULL, NULL, NULL, NULL));
+    SAYS(PACE_EINVAL, pace_archive_export(NULL, NULL, "/tmp/a", NULL));
+    SAYS(PACE_EINVAL, pace_archive_import(NULL, NULL, NULL, NULL, NULL));
     SAYS(PACE_EINVAL, pace_webhook_post(NULL, "{}", 2));
     SAYS(PACE_EINVAL, pace_webhook_forward(NULL, t.hub, "a", NULL));
     SAYS(PACE_EINVAL, pace_webhook_flush(NULL, 0));

@@ -505,3 +505,43 @@ fn the_example_replays_what_was_ordered_before_it_stopped() {
     ];
     assert_eq!(lines, expected);
 }
+
+/// Goal: a history in memory, and one that is on disk in part, is exported as it is queried, and another hub goes on with
+/// what was imported.
+#[test]
+fn what_a_hub_exports_another_goes_on_with() {
+    let _guard = hang_guard();
+    let folder = Folder::new("hub-export");
+    let lines = folder.file("lines");
+    let on_disk = archived(folder.file("first")).keep(Limits::of_count(7));
+    for history in [History::of(">"), on_disk] {
+        let pool = Pool::builder().threads(2).build().unwrap();
+        let hub = Hub::builder(&pool).history(history).build().unwrap();
+        for number in 0..3000u32 {
+            let key = if number % 3 == 0 { "a.x" } else { "b.x" };
+            let _ = hub.publish(key, &number.to_le_bytes()).unwrap();
+        }
+        hub.flush_histories().unwrap();
+        let asked = Query::of("a.*").unwrap().sequences(1000..=u64::MAX).limit(500);
+        let wanted = hub.query(&asked).unwrap();
+        assert_eq!(hub.export(&asked, &lines).unwrap(), wanted.len() as u64);
+        let mut read = Vec::new();
+        read_lines(&lines, &everything(), |stored| {
+            read.push(stored);
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!((read.len(), read), (wanted.len(), wanted));
+        assert!(matches!(hub.export(&asked, "/nowhere/at/all"), Err(Error::Os { .. })));
+        assert!(pool.shutdown(LONG).drained);
+    }
+    let second = ArchiveOptions::at(folder.file("second"));
+    let read = Archive::import(&second, &lines, &everything()).unwrap();
+    assert_eq!((read.messages, read.torn), (500, 0));
+    assert!(matches!(Archive::import(&second, &lines, &everything()), Err(Error::Invalid { .. })));
+    let pool = Pool::builder().threads(1).build().unwrap();
+    let hub = Hub::builder(&pool).history(History::of(">").archive(second)).build().unwrap();
+    let last = hub.query(&everything().last(1)).unwrap()[0].sequence();
+    assert_eq!(hub.query(&everything()).unwrap().len(), 500);
+    assert_eq!(hub.publish("a.x", b"").unwrap().sequence, last + 1);
+}

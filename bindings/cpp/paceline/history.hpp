@@ -1,4 +1,4 @@
-// paceline/history.hpp: the hub's history: queries and replays.
+// paceline/history.hpp: the hub's history: queries, replays, export and import, archives.
 // The head of paceline.hpp says what holds for all of it: who owns what, errors, exceptions, durations.
 #ifndef PACELINE_HISTORY_HPP
 #define PACELINE_HISTORY_HPP
@@ -278,6 +278,79 @@ private:
 
     std::shared_ptr<const detail::HubCore> core_;
     std::unique_ptr<pace_replay_mailbox_t, void (*)(pace_replay_mailbox_t *)> raw_;
+};
+
+/// What was read of a file of lines.
+struct LinesRead {
+    /// Messages that were asked for.
+    std::uint64_t messages{};
+    /// Lines that are no JSON, and were skipped.
+    std::uint64_t torn{};
+};
+
+/// Copies of the messages of a file of lines of JSON that the query asks for, in their order; its `newest` is not looked
+/// at. Lines that are no JSON are skipped. Reads one file: those that were rotated away are files of their own.
+inline Result<std::vector<Record>> read_lines(const char *path, const Query &query = {}) {
+    detail::Rows<Record> rows;
+    const pace_query_t raw = query.native();
+    return rows.taken(pace_lines_read(path, &raw, detail::collect_record, &rows, nullptr, nullptr));
+}
+
+/// An archive that is read without a hub, or beside one. Code::Unsupported if the library was built without the feature
+/// `archive`.
+class [[nodiscard]] Archive {
+public:
+    /// Opens a file that a hub has made (HistoryConfig::archive). It is brought up to date if it is older.
+    static Result<Archive> open(const char *path) {
+        pace_archive_t *raw = nullptr;
+        const pace_status_t status = pace_archive_open(path, &raw);
+        return status == PACE_OK ? Result<Archive>(Archive(raw)) : Result<Archive>(Error::last(status));
+    }
+
+    /// Makes a new archive of the messages of a file of lines that the query asks for. Of the settings, what is said of
+    /// the archive counts. Sequences have to grow, as those of an export do. Code::Invalid if the archive has something
+    /// in it. What was put in before a failure stays.
+    static Result<LinesRead> import_lines(const HistoryConfig &config, const char *lines,
+                                          const Query &query = {}) {
+        LinesRead read;
+        const pace_history_options_t options = config.native();
+        const pace_query_t raw = query.native();
+        const pace_status_t status =
+            pace_archive_import(&options, lines, &raw, &read.messages, &read.torn);
+        return status == PACE_OK ? Result<LinesRead>(read) : Result<LinesRead>(Error::last(status));
+    }
+
+    Archive(Archive &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+    Archive &operator=(Archive &&other) noexcept {
+        std::swap(raw_, other.raw_);
+        return *this;
+    }
+    ~Archive() { pace_archive_free(raw_); }
+
+    /// Copies of what the query asks for, in order. Any thread; they take turns.
+    Result<std::vector<Record>> query(const Query &query = {}) const {
+        detail::Rows<Record> rows;
+        const pace_query_t raw = query.native();
+        return rows.taken(pace_archive_query(raw_, &raw, detail::collect_record, &rows, nullptr));
+    }
+
+    /// Writes what the query asks for to a new file of lines of JSON, which is there when all of it is; its `newest` is not
+    /// looked at. Says how many messages there were.
+    Result<std::uint64_t> export_lines(const char *path, const Query &query = {}) const {
+        std::uint64_t count = 0;
+        const pace_query_t raw = query.native();
+        const pace_status_t status = pace_archive_export(raw_, &raw, path, &count);
+        return status == PACE_OK ? Result<std::uint64_t>(count)
+                                 : Result<std::uint64_t>(Error::last(status));
+    }
+
+    /// For calls to paceline.h. Stays the Archive's.
+    pace_archive_t *native() const noexcept { return raw_; }
+
+private:
+    explicit Archive(pace_archive_t *raw) noexcept : raw_(raw) {}
+
+    pace_archive_t *raw_;
 };
 
 } // inline namespace

@@ -597,6 +597,16 @@ public:
         const pace_query_t raw = query.native();
         return rows.taken(pace_hub_query(native(), &raw, detail::collect_record, &rows, nullptr));
     }
+    /// Writes what a history has kept that the query asks for to a new file of lines of JSON, which is there when all of
+    /// it is; its `newest` is not looked at. Says how many messages there were. Archive::import_lines() makes an archive
+    /// of the file, which another hub can go on with.
+    Result<std::uint64_t> export_lines(const char *path, const Query &query = {}) const {
+        std::uint64_t count = 0;
+        const pace_query_t raw = query.native();
+        const pace_status_t status = pace_hub_export(native(), &raw, path, &count);
+        return status == PACE_OK ? Result<std::uint64_t>(count)
+                                 : Result<std::uint64_t>(Error::last(status));
+    }
     /// Replays what a history has kept of the keys that the pattern matches, and goes on with what is
     /// published: each message once, in the order of their sequences. The handler is as of subscribe(); a
     /// message that it fails at is counted, and the next one comes.

@@ -338,6 +338,7 @@ const std::map<std::string, const char *> DO_NOT_WAIT{
     {"UdpHandler", "the user's own object: its socket has it"},
     {"RequestBody", "the user's own object: its connection has it"},
     // They call nothing.
+    {"Archive", "what is on disk"},
     {"Queue", "plain values"},
     {"PulledServer", "pulled"},
     {"PulledUdp", "pulled"},

@@ -850,6 +850,55 @@ TEST_CASE("what is kept is asked for, and replayed into what is published") {
     CHECK((archive.error() == Code::Unsupported || archive.error() == Code::Os));
 }
 
+TEST_CASE("a history is exported, imported into an archive, and read without a hub") {
+    using paceline::Archive;
+    const std::string base = "/tmp/paceline-archive-" + std::to_string(::getpid());
+    const std::string lines = base + ".lines", path = base + ".sqlite";
+    {
+        const Pool pool = make_pool();
+        const Hub hub =
+            Hub::create(pool, paceline::HubConfig().add_history(paceline::HistoryConfig())).value();
+        for (int i = 1; i <= 10; ++i) {
+            CHECK(hub.publish(i % 2 == 0 ? "even" : "odd", std::to_string(i)).has_value());
+        }
+        CHECK(hub.export_lines(lines.c_str()).value() == 10);
+        CHECK(hub.export_lines("/nowhere/at/all").error() == Code::Os);
+    }
+    paceline::Query query;
+    query.pattern = "even";
+    query.first = 4;
+    const auto records = paceline::read_lines(lines.c_str(), query).value();
+    REQUIRE(records.size() == 4);
+    CHECK(records[0].payload == "4");
+    CHECK(records[3].sequence == 10);
+    CHECK(paceline::read_lines("/nowhere/at/all").error() == Code::Os);
+
+    const auto config = paceline::HistoryConfig().set_archive(path);
+    const auto imported = Archive::import_lines(config, lines.c_str(), query);
+    if (imported) {
+        CHECK(imported.value().messages == 4);
+        CHECK(imported.value().torn == 0);
+        CHECK(Archive::import_lines(config, lines.c_str()).error() == Code::Invalid);
+        CHECK(Archive::open("/nowhere/at/all").error() == Code::Os);
+        auto opened = Archive::open(path.c_str()).value();
+        const Archive archive = std::move(opened);
+        CHECK(opened.query().error() == Code::Invalid);
+        query.limit = 1;
+        query.newest = true;
+        CHECK(archive.query(query).value().at(0).payload == "10");
+        CHECK(archive.query().value().size() == 4);
+        CHECK(archive.export_lines(lines.c_str(), query).value() == 1);
+        CHECK(paceline::read_lines(lines.c_str()).value().at(0).payload == "4");
+        CHECK(archive.native() != nullptr);
+    } else {
+        CHECK(imported.error() == Code::Unsupported);
+        CHECK(Archive::open(path.c_str()).error() == Code::Unsupported);
+    }
+    for (const std::string &name : {lines, path, path + "-wal", path + "-shm"}) {
+        ::unlink(name.c_str());
+    }
+}
+
 TEST_CASE("a flush does not say that it has written what was given up") {
     const std::string path = "/tmp/paceline-given-up-" + std::to_string(::getpid());
     const Pool pool = make_pool(1);

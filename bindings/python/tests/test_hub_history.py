@@ -394,6 +394,48 @@ class Histories(Case):
                 del hub
                 pool.shutdown()
 
+    def test_export_import_and_archives_without_a_hub(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            lines, path = os.path.join(folder, "lines"), os.path.join(folder, "archive")
+            hub = self.open(History())
+            for number in range(1, 11):
+                hub.publish("odd" if number % 2 else "even", b"%d" % number, headers={"n": "v"})
+            self.assertEqual(hub.export_lines(lines), 10)
+            self.assertEqual(hub.export_lines(lines, "even", first=4), 4)
+            found = paceline.read_lines(lines, last=8)
+            self.assertEqual([each.payload for each in found], [b"4", b"6", b"8"])
+            self.assertEqual(paceline.read_lines(lines, limit=0), [])
+            self.assertEqual(found[0].headers, (("n", "v"),))
+            for call in (hub.export_lines, paceline.read_lines):
+                with self.assertRaises(OSError):
+                    call("/nowhere/at/all")
+            history = History(archive=path)
+            try:
+                read = paceline.Archive.import_lines(history, lines)
+            except paceline.UnsupportedError:
+                with self.assertRaises(paceline.UnsupportedError):
+                    paceline.Archive(path)
+                return
+            self.assertEqual(read, paceline.LinesRead(messages=4, torn=0))
+            with self.assertRaisesRegex(paceline.InvalidError, "a new one"):
+                paceline.Archive.import_lines(history, lines)
+            with self.assertRaisesRegex(paceline.InvalidError, "archive"):
+                paceline.Archive.import_lines(History(), lines)
+            with self.assertRaises(OSError):
+                paceline.Archive("/nowhere/at/all")
+            archive = paceline.Archive(path)
+            self.assertEqual(archive.query(limit=1, newest=True)[0].payload, b"10")
+            self.assertEqual([each.sequence for each in archive.query()], [4, 6, 8, 10])
+            self.assertEqual(archive.query(limit=0), [])
+            self.assertEqual(archive.export_lines(lines, "even", limit=3), 3)
+            self.assertEqual(len(paceline.read_lines(lines)), 3)
+            with self.assertRaises(TypeError):
+                pickle.dumps(archive)
+            # The next hub goes on where it ends.
+            hub = self.open(history)
+            self.assertEqual(hub.publish("even", b"11").sequence, 11)
+            self.assertEqual(len(hub.query("even")), 5)
+
     def test_a_flush_does_not_say_that_it_has_written_what_was_given_up(self) -> None:
         """The only thread of the pool is held, so nothing is written before the flush."""
         most = 65_536

@@ -198,6 +198,8 @@ impl Archive {
     ) -> Result<LinesRead> {
         let (mut writer, _) = options.open()?;
         if writer.next() != 1 {
+            // Else its sequences would leap, as after a kill.
+            writer.close()?;
             let path = options.path.display();
             return Err(Error::invalid("the archive", path, "a new one, to import into"));
         }

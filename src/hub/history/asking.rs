@@ -3,9 +3,11 @@
 use crate::error::{Error, Result};
 use crate::hub::core::Core;
 use crate::hub::handle::Hub;
+use crate::hub::history::lines::write_lines;
 use crate::hub::history::query::Query;
 use crate::hub::history::settings::{HistoryStats, Kept};
 use crate::hub::message::Stored;
+use std::path::Path;
 
 /// Makes the key of a message from an archive one of this hub.
 pub(super) fn own_key(core: &Core, stored: &mut Stored) {
@@ -29,6 +31,23 @@ impl Hub {
         let mut found = kept.log.query(query)?;
         found.iter_mut().for_each(|stored| own_key(&self.core, stored));
         Ok(found)
+    }
+
+    /// Writes what a history has kept that the query asks for to a new file of
+    /// [lines](crate::hub::history::read_lines), which is there when all of it is. Says how many. As
+    /// [`query`](Self::query), and [`Query::last`] counts as [`Query::limit`]. It holds some messages at a time only.
+    /// `Archive::import` (feature `archive`) makes an archive of the file, which another hub can go on with.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query); [`Error::Invalid`] and [`Error::Os`] also name the file and what is wrong with it.
+    pub fn export(&self, query: &Query, path: impl AsRef<Path>) -> Result<u64> {
+        if self.core.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        let query = Query { newest: false, ..query.clone() };
+        let kept = self.core.histories.covering(query.pattern.as_str())?;
+        let pages = kept.log.pages(&query)?;
+        write_lines(path.as_ref(), pages)
     }
 
     /// Commits everything that was published before the call to all archives. If it returns `Ok`, every message that

@@ -10,16 +10,14 @@ use crate::hub::history::query::Query;
 use crate::hub::history::record::nanos;
 use crate::hub::keys::key::{Key, check_any_key};
 use crate::hub::message::{Headers, Payload, Priority, Stored};
-use crate::rotate::RotatingFile;
-#[cfg(feature = "archive")]
-use crate::rotate::place_of;
+use crate::rotate::{RotatingFile, place_of};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -224,13 +222,12 @@ pub fn read_lines(
     Ok(read)
 }
 
-/// Writes lines to a new file, which is there when all of it is.
-#[cfg(feature = "archive")]
+/// Writes lines to a new file, which is there when all of it is. `next` fills an empty list with some of the
+/// messages; it is the end if it leaves it empty.
 pub(super) fn write_lines(
     path: &Path,
     mut next: impl FnMut(&mut Vec<Stored>) -> Result<()>,
 ) -> Result<u64> {
-    use std::io::{BufWriter, Write};
     let failed = |error| Error::os(format!("write lines to {}", path.display()), error);
     // What is no file is not replaced by one, and a link goes on leading where it does.
     let is_file = fs::metadata(path).map_or(true, |there| there.is_file());

@@ -708,15 +708,32 @@ impl Log {
         if query.newest {
             return Ok(self.read_last(query, query.limit)?.into_iter().map(stored).collect());
         }
-        let end = self.next();
-        let mut at = self.start_of(query)?;
-        let mut found = Vec::new();
-        while at < end && found.len() < query.limit {
-            let batch = self.read(query, at, query.limit - found.len(), None)?;
-            found.extend(batch.records.into_iter().map(stored));
-            at = batch.next;
+        let (mut found, mut page) = (Vec::new(), Vec::new());
+        let mut next = self.pages(query)?;
+        loop {
+            next(&mut page)?;
+            if page.is_empty() {
+                return Ok(found);
+            }
+            found.append(&mut page);
         }
-        Ok(found)
+    }
+
+    /// Puts what the query asks for and was recorded before the call into lists, some messages at a time, from
+    /// the oldest on.
+    pub(super) fn pages<'a>(
+        &'a self,
+        query: &'a Query,
+    ) -> Result<impl FnMut(&mut Vec<Stored>) -> Result<()> + 'a> {
+        let (mut at, end, mut left) = (self.start_of(query)?, self.next(), query.limit);
+        Ok(move |records: &mut Vec<Stored>| {
+            while records.is_empty() && at < end && left > 0 {
+                let batch = self.read(query, at, left.min(LOOK as usize), None)?;
+                (at, left) = (batch.next, left - batch.records.len());
+                records.extend(batch.records.into_iter().map(|(_, stored)| stored));
+            }
+            Ok(())
+        })
     }
 
     /// The last `most` records that the query asks for, in their order.

@@ -5,6 +5,7 @@ tasks; ``WorkerPool`` runs tasks that have names, retries and limits; ``Server``
 from publishers to whoever subscribes to their keys; ``Queue`` and ``Ring`` carry short byte strings between threads. Importing makes no threads.
 """
 
+from ._archive import Archive, LinesRead, read_lines
 from ._middleware import Middleware
 from ._attempt import Attempt, current_attempt
 from ._counters import Audit
@@ -89,6 +90,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Admission",
+    "Archive",
     "Attempt",
     "Audit",
     "Batch",
@@ -136,6 +138,7 @@ __all__ = [
     "Latency",
     "LengthPrefixed",
     "LibraryError",
+    "LinesRead",
     "Listen",
     "Log",
     "LogRecord",
@@ -213,5 +216,6 @@ __all__ = [
     "metrics_format",
     "promote_new_leader",
     "quiet",
+    "read_lines",
     "to_logging",
 ]

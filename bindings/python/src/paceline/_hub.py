@@ -44,9 +44,9 @@ from ._arguments import (
 )
 from ._dead import EACH, DeadLetter, DeadLetterStats, Redelivered, filter_of, letter_of
 from ._errors import DeadlockError, GivenUpError, InvalidError
+from ._archive import asked, exported
 from ._history import (
     EACH_HISTORY,
-    EACH_RECORD,
     History,
     HistoryStats,
     ReplayMailbox,
@@ -588,17 +588,30 @@ class Hub:
         most so many, the oldest or the ``newest``. Raises InvalidError, also if no history keeps all that the
         pattern matches; OsError if the archive cannot be read."""
         query = query_of(pattern, first, last, since_ns, until_ns, limit, newest)
-        found: list[Message] = []
         if limit == 0:
-            return found
+            return []
+        pointer = self._core.native.pointer
+        return asked(query, lambda query, each: lib.pace_hub_query(pointer, query, each, None, None))
 
-        def take(_: object, message: Any) -> None:
-            found.extend(messages_of(bytes(message.contents)))
-
-        with called_back() as calls:
-            each = EACH_RECORD(calls.guarded(take))
-            check(lib.pace_hub_query(self._core.native.pointer, ctypes.byref(query), each, None, None))
-        return found
+    def export_lines(
+        self,
+        path: str,
+        pattern: str = ">",
+        *,
+        first: int = 0,
+        last: int = 0,
+        since_ns: int = 0,
+        until_ns: int = 0,
+        limit: Optional[int] = None,
+    ) -> int:
+        """Writes what a history has kept to a new file of lines of JSON, which is there when all of it is; says how
+        many messages. Which, is said as for ``query``. ``Archive.import_lines`` makes an archive of the file, which
+        another hub can go on with. Raises as ``query``; OsError if the file cannot be written."""
+        query = query_of(pattern, first, last, since_ns, until_ns, limit, False)
+        pointer = self._core.native.pointer
+        return exported(
+            query, path, lambda query, path, count: lib.pace_hub_export(pointer, query, path, count)
+        )
 
     @overload
     def replay(
