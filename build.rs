@@ -336,7 +336,7 @@ mod header {
     }
 
     fn heading(title: &str) -> String {
-        format!("\n/* {} {title} */\n\n", "-".repeat(92 - title.len()))
+        format!("\n/* {} {title} */\n\n", "-".repeat(66 - title.len()))
     }
 
     /// What a file says at the head of its section: its lines that begin with `//#`.

@@ -116,8 +116,9 @@ fn every_file_of_tests_is_run() {
 }
 
 #[test]
-fn structures_are_as_c_has_them() {
+fn structures_are_as_c_has_them_and_names_have_comments() {
     unittest("test_layout.py");
+    unittest("test_comments.py");
 }
 
 #[test]

@@ -14,18 +14,18 @@
 extern "C" {
 #endif
 
-/* --------------------------------------------------------------------- Version, status, errors */
+/* ------------------------------------------- Version, status, errors */
 
-/** Major version of the library that this header belongs to. */
+/** The major version of this header's library. */
 #define PACE_VERSION_MAJOR 0
 
-/** Minor version. */
+/** The minor version of this header's library. */
 #define PACE_VERSION_MINOR 1
 
-/** Patch level. */
+/** The patch level of this header's library. */
 #define PACE_VERSION_PATCH 0
 
-/** It worked. */
+/** Success: the function has done what it says. */
 #define PACE_OK 0
 
 /** An argument is NULL or out of its range; pace_last_error() names it. */
@@ -40,7 +40,7 @@ extern "C" {
 /** The queue is empty, and no time to wait was given; the message is not whole yet. */
 #define PACE_EEMPTY (-3)
 
-/** The time ran out. */
+/** The operation timed out: the time that it was given is over. */
 #define PACE_ETIMEDOUT (-4)
 
 /**
@@ -79,10 +79,10 @@ extern "C" {
 /** Another thread waits for this task already. */
 #define PACE_EBUSY (-15)
 
-/** Nobody subscribes to the key of a request. */
+/** No subscription matches the key of a request. */
 #define PACE_ENORESPONDERS (-16)
 
-/** The library was built without that. */
+/** The library was built without the feature that the function needs. */
 #define PACE_EUNSUPPORTED (-17)
 
 /** Messages that the hub's histories took were given up: they are not on disk, and never will be. */
@@ -157,7 +157,7 @@ void pace_quiet(bool quiet);
 void pace_unhandled(const char *what,
                     bool fails);
 
-/* -------------------------------------------------------------------- Limits, texts and pieces */
+/* ------------------------------------------ Limits, texts and pieces */
 
 /** In a configuration: let the library choose. */
 #define PACE_DEFAULT UINT32_MAX
@@ -181,7 +181,7 @@ void pace_unhandled(const char *what,
 typedef struct pace_text_t {
     /** NULL if there is none. */
     const char *text;
-    /** In bytes. */
+    /** The length of the text in bytes. */
     size_t size;
 } pace_text_t;
 
@@ -197,11 +197,11 @@ typedef struct pace_field_t {
 typedef struct pace_piece_t {
     /** May be NULL if `size` is 0. */
     const void *bytes;
-    /** How many. */
+    /** The number of bytes at `bytes`. */
     size_t size;
 } pace_piece_t;
 
-/* --------------------------------------------------------------------------- Ids and callbacks */
+/* ------------------------------------------------- Ids and callbacks */
 
 /**
  * Call me when something happens. For an edge-triggered descriptor this promises that the last
@@ -247,13 +247,13 @@ typedef struct pace_piece_t {
 
 /** Names a task that was submitted, until it is waited for or detached. 0 names none. */
 typedef struct pace_task_t {
-    /** Opaque. */
+    /** An opaque number, to be copied and compared. */
     uint64_t id;
 } pace_task_t;
 
 /** Names a strand, until it is closed. 0 names none. */
 typedef struct pace_strand_t {
-    /** Opaque. */
+    /** An opaque number, to be copied and compared. */
     uint64_t id;
 } pace_strand_t;
 
@@ -262,19 +262,19 @@ typedef struct pace_strand_t {
  * PACE_FLOW_DONE. 0 names none.
  */
 typedef struct pace_handle_t {
-    /** Opaque. */
+    /** An opaque number, to be copied and compared. */
     uint64_t id;
 } pace_handle_t;
 
 /** Names a one-shot timer, until it has run or was cancelled. 0 names none. */
 typedef struct pace_timer_t {
-    /** Opaque. */
+    /** An opaque number, to be copied and compared. */
     uint64_t id;
 } pace_timer_t;
 
 /** Names a connection of a server, until it has ended. 0 names none. */
 typedef struct pace_conn_id_t {
-    /** Opaque. */
+    /** An opaque number, to be copied and compared. */
     uint64_t id;
 } pace_conn_id_t;
 
@@ -329,63 +329,60 @@ typedef void (*pace_thread_fn)(void *user_data, uint32_t thread);
  */
 typedef void (*pace_slow_fn)(void *user_data, uint32_t thread, uint64_t elapsed_ns, bool running);
 
-/* ---------------------------------------------------------- How what has failed is tried again */
+/* -------------------------------- How what has failed is tried again */
 
-/** For a task type: no retries. For a task: as its task type. */
+/** Retry as usual: for a task as its task type says, for a task type not at all. */
 #define PACE_RETRY_DEFAULT 0
 
-/** No retries. */
+/** Never retry: the first failure is the last. */
 #define PACE_RETRY_NONE 1
 
-/** first_ns after each failure. */
+/** Retry first_ns after each failure. */
 #define PACE_RETRY_FIXED 2
 
-/** first_ns after the first failure, twice that after the second, three times after the third. */
+/** Retry after first_ns, then after twice that, then after three times that. */
 #define PACE_RETRY_LINEAR 3
 
-/**
- * first_ns after the first failure, and twice as long after each other. first_ns and cap_ns are 100 ms
- * and 30 s if both are 0.
- */
+/** Retry after first_ns, then after twice as long each time. Both times 0: first_ns is 100 ms, cap_ns 30 s. */
 #define PACE_RETRY_EXPONENTIAL 4
 
-/** Anything from first_ns to cap_ns after each failure. */
+/** Retry at a random time from first_ns to cap_ns after each failure. */
 #define PACE_RETRY_RANDOM 5
 
-/** What the task type's retry_delay says. */
+/** Retry after the time that retry_delay of the task type returns. */
 #define PACE_RETRY_CUSTOM 6
 
-/** As the shape has it: FULL for exponential delays, else NONE. */
+/** The jitter that fits the shape: PACE_JITTER_FULL for exponential delays, else PACE_JITTER_NONE. */
 #define PACE_JITTER_DEFAULT 0
 
-/** Exactly the delay. */
+/** No jitter: each retry waits exactly the delay. */
 #define PACE_JITTER_NONE 1
 
-/** Anything from nothing to the delay, evenly. */
+/** Full jitter: between nothing and the delay, evenly. */
 #define PACE_JITTER_FULL 2
 
-/** Anything from half of the delay to all of it, evenly. */
+/** Equal jitter: between half of the delay and all of it, evenly. */
 #define PACE_JITTER_EQUAL 3
 
 /** How failed attempts are followed by others. All zero: PACE_RETRY_DEFAULT. */
 typedef struct pace_retry_t {
-    /** PACE_RETRY_. */
+    /** How delays grow: one of PACE_RETRY_DEFAULT to PACE_RETRY_CUSTOM. */
     uint32_t shape;
-    /** PACE_JITTER_. */
+    /** How delays are spread: one of PACE_JITTER_DEFAULT to PACE_JITTER_EQUAL. */
     uint32_t jitter;
     /** How many retries there are at most: one less than attempts. */
     uint32_t retries;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
-    /** See PACE_RETRY_. */
+    /** The first delay in nanoseconds; later ones depend on the shape. */
     uint64_t first_ns;
-    /** No delay is longer. 0: no cap. For PACE_RETRY_RANDOM the longest delay. */
+    /** The longest delay in nanoseconds. 0: no limit. */
     uint64_t cap_ns;
-    /** No attempt begins later after the submission than this. PACE_FOREVER, or 0: no limit. */
+    /** How long after the submission the last attempt may begin, in nanoseconds. PACE_FOREVER or 0: no limit. */
     uint64_t within_ns;
 } pace_retry_t;
 
-/* ----------------------------------------------------------- Handles that several headers name */
+/* --------------------------------- Handles that several headers name */
 
 /** A structured log: a thread of its own, which is created with it. */
 typedef struct pace_log_t pace_log_t;

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* ---------------------------------------------------------------- The hub: queries and replays */
+/* -------------------------------------- The hub: queries and replays */
 
 /** With the oldest message that is kept; `at` is not looked at. */
 #define PACE_REPLAY_BEGINNING 0

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* ------------------------------------------------------------------------- HTTP: what is asked */
+/* ----------------------------------------------- HTTP: what is asked */
 
 /** A request, for as long as its handler runs: good for that call only, and on that thread. */
 typedef struct pace_request_t pace_request_t;
@@ -158,7 +158,7 @@ pace_status_t pace_request_conn(const pace_request_t *request, pace_conn_id_t *c
  */
 pace_status_t pace_request_peer(const pace_request_t *request, char *text, size_t size);
 
-/* ---------------------------------------------------------------------- HTTP: what is answered */
+/* -------------------------------------------- HTTP: what is answered */
 
 /** As the length of a body that is streamed: it is not known. */
 #define PACE_LENGTH_UNKNOWN UINT64_MAX
@@ -393,7 +393,7 @@ pace_status_t pace_body_pump(pace_body_t *body,
                              void *user_data,
                              pace_drop_fn drop);
 
-/* ------------------------------------------------------ HTTP: requests that are pulled as data */
+/* ---------------------------- HTTP: requests that are pulled as data */
 
 /** A request of a route. */
 #define PACE_REQUEST_EVENT_REQUEST 0
@@ -614,7 +614,7 @@ pace_status_t pace_requests_close(pace_requests_t *requests);
  */
 void pace_requests_free(pace_requests_t *requests);
 
-/* -------------------------------------------------------------------- HTTP: servers and routes */
+/* ------------------------------------------ HTTP: servers and routes */
 
 /**
  * An HTTP/1.1 server on a pool: its routes, and when it was started, its listeners and connections.
@@ -657,21 +657,21 @@ typedef void (*pace_request_end_fn)(void *body, bool is_whole);
  * NULL.
  */
 typedef struct pace_request_body_hooks_t {
-    /** Set by pace_request_body_hooks_init(). */
+    /** The size of the struct in bytes, as pace_request_body_hooks_init() sets it. */
     uint32_t struct_size;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
-    /** The head is there. */
+    /** Called once when the head of a request is complete, before its body. It must not be NULL. */
     pace_request_begin_fn begin;
-    /** A part of the body has come. */
+    /** Called with each part of the body, as it comes. It must not be NULL. */
     pace_request_data_fn data;
-    /** The end. */
+    /** Called once when the body is complete, or will never be. It must not be NULL. */
     pace_request_end_fn end;
 } pace_request_body_hooks_t;
 
 /** Settings of an HTTP server. Call pace_http_options_init() first. */
 typedef struct pace_http_options_t {
-    /** Set by pace_http_options_init(). */
+    /** The size of the struct in bytes, as pace_http_options_init() sets it. */
     uint32_t struct_size;
     /** Headers of a request, 1 to 256; beyond: 431. Default 100. */
     uint32_t max_headers;
@@ -684,7 +684,7 @@ typedef struct pace_http_options_t {
      * a request beyond the maximum is answered with 503.
      */
     const pace_listener_options_t *listeners;
-    /** How many. */
+    /** The number of elements of `listeners`. */
     size_t listener_count;
     /** Bytes of a request's head, 64 to 2^20; beyond: 431. Default 2^14. */
     uint64_t max_head;
@@ -716,7 +716,7 @@ typedef struct pace_http_options_t {
      * PACE_UNLIMITED32: no limit.
      */
     uint32_t keep_alive_requests;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
     /** Called when accepting pauses, with exhausted_data. NULL: nothing. */
     pace_exhausted_fn on_exhausted;
@@ -750,7 +750,7 @@ typedef struct pace_http_end_t {
      * broke off.
      */
     uint32_t status;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
     /** As it was sent: GET. Empty if it is not known, as of a malformed request. */
     pace_text_t method;
@@ -777,57 +777,60 @@ typedef struct pace_http_stats_t {
     uint32_t struct_size;
     /** Whether everything that began has ended or is in work, connections included. */
     bool balances;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved[3];
     /** Requests whose head was judged, or that were given up. */
     uint64_t begun;
     /** Begun and not ended: their bodies are coming, or their answers. */
     uint64_t in_work;
-    /** Answered by handlers, with 101. */
+    /** Requests that were answered by handlers with the status 101. */
     uint64_t answered_upgraded;
-    /** 200 to 299. */
+    /** Requests that were answered by handlers with a status from 200 to 299. */
     uint64_t answered_successful;
-    /** 300 to 399. */
+    /** Requests that were answered by handlers with a status from 300 to 399. */
     uint64_t answered_redirected;
-    /** 400 to 499. */
+    /** Requests that were answered by handlers with a status from 400 to 499. */
     uint64_t answered_client_errors;
-    /** 500 to 599. */
+    /** Requests that were answered by handlers with a status from 500 to 599. */
     uint64_t answered_server_errors;
-    /** Answered by the library with 400: it was malformed. */
+    /** Requests that the library has answered with 400, because they were malformed. */
     uint64_t refused_bad_request;
-    /** 404: no route has this path. */
+    /** Requests that the library has answered with 404: no route has their path. */
     uint64_t refused_not_found;
-    /** 405: no route with this path has this method. */
+    /** Requests that the library has answered with 405: no route with their path has their method. */
     uint64_t refused_method_not_allowed;
-    /** 408: its head or its body did not come in time. */
+    /** Requests that the library has answered with 408: the head or the body did not come in time. */
     uint64_t refused_timed_out;
-    /** 413. */
+    /** Requests that the library has answered with 413: the body is larger than max_body. */
     uint64_t refused_body_too_large;
-    /** 414. */
+    /** Requests that the library has answered with 414: the target is longer than max_target. */
     uint64_t refused_target_too_long;
-    /** 417: it expected something else than 100-continue. */
+    /** Requests that the library has answered with 417: they expect something else than 100-continue. */
     uint64_t refused_expectation;
-    /** 431: too many headers, or too long. */
+    /** Requests that the library has answered with 431: too many headers, or too long ones. */
     uint64_t refused_head_too_large;
-    /** 500: its handler failed. */
+    /** Requests that the library has answered with 500, because their handler has failed. */
     uint64_t refused_panicked;
-    /** 500: its response was freed, or could not be sent. */
+    /**
+     * Requests that the library has answered with 500, because their response was freed or could not be
+     * sent.
+     */
     uint64_t refused_unanswered;
-    /** 501: nothing knows its method, or its transfer coding. */
+    /** Requests that the library has answered with 501: their method or transfer coding is unknown. */
     uint64_t refused_not_implemented;
-    /** 503: as many were in work as may be. */
+    /** Requests that the library has answered with 503: as many as may be were in work. */
     uint64_t refused_busy;
-    /** 505: another major version of HTTP. */
+    /** Requests that the library has answered with 505: they are of another major version of HTTP. */
     uint64_t refused_version;
-    /** Not answered, or not to the end: the peer went, or the socket failed. */
+    /** Requests without a whole answer, because the peer has gone or the socket has failed. */
     uint64_t aborted_disconnected;
-    /** The peer took nothing of what was queued for it. */
+    /** Requests without a whole answer, because the peer took nothing of what was queued for it. */
     uint64_t aborted_timed_out;
-    /** The answer's body was freed before its end. */
+    /** Requests without a whole answer, because its body was freed before the end. */
     uint64_t aborted_unfinished;
-    /** The host closed the connection. */
+    /** Requests without a whole answer, because the program has closed the connection. */
     uint64_t aborted_closed;
-    /** The drain's time was over, or the pool ended. */
+    /** Requests without a whole answer, because the time of the drain was over or the pool has ended. */
     uint64_t aborted_cut_off;
     /** Handlers, bodies and hooks that have failed. */
     uint64_t panics;

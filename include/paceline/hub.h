@@ -12,37 +12,37 @@
 extern "C" {
 #endif
 
-/* --------------------------------------------------------------------------- The hub: messages */
+/* ------------------------------------------------- The hub: messages */
 
-/** After all others. */
+/** A message's priority: delivered after all others that wait in the mailbox. */
 #define PACE_PRIORITY_LOW (-1)
 
-/** Unless set. */
+/** A message's priority, unless it is set. */
 #define PACE_PRIORITY_NORMAL 0
 
-/** Before normal ones. */
+/** A message's priority: delivered before normal ones that wait in the mailbox. */
 #define PACE_PRIORITY_HIGH 1
 
-/** Before all others. */
+/** A message's priority: delivered before all others that wait in the mailbox. */
 #define PACE_PRIORITY_CRITICAL 2
 
 /** What is published beside a payload. Call pace_publication_init() first. */
 typedef struct pace_publication_t {
-    /** Set by pace_publication_init(). */
+    /** The size of the struct in bytes, as pace_publication_init() sets it. */
     uint32_t struct_size;
-    /** PACE_PRIORITY_. Default normal. */
+    /** The message's priority, PACE_PRIORITY_LOW to PACE_PRIORITY_CRITICAL. Default: PACE_PRIORITY_NORMAL. */
     int32_t priority;
     /** Up to 64 names and values, of up to 65536 bytes in all, in UTF-8. Default none. */
     const pace_field_t *headers;
-    /** How many. */
+    /** The number of elements of `headers`, 0 to 64. */
     size_t header_count;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint64_t reserved;
 } pace_publication_t;
 
 /** Names a subscription of a hub, until it is unsubscribed or its hub is freed. 0 names none. */
 typedef struct pace_subscription_t {
-    /** Opaque. */
+    /** An opaque number, to be copied and compared. */
     uint64_t id;
 } pace_subscription_t;
 
@@ -59,15 +59,15 @@ typedef struct pace_message_t {
     uint64_t lost_before;
     /** What it was published with, without a NUL behind it. */
     pace_text_t key;
-    /** Its bytes, which lie at any address. NULL if there are none. */
+    /** The bytes of the message, which are not aligned. NULL if there are none. */
     const void *payload;
-    /** How many. */
+    /** The size of the payload, in bytes. */
     size_t size;
     /** Its headers, in order. NULL if it has none. */
     const pace_field_t *headers;
-    /** How many. */
+    /** The number of elements of `headers`. */
     size_t header_count;
-    /** PACE_PRIORITY_. */
+    /** The message's priority, PACE_PRIORITY_LOW to PACE_PRIORITY_CRITICAL. */
     int32_t priority;
     /** Which attempt at this message it is: 1 unless the handler has failed at it before. */
     uint32_t attempt;
@@ -106,7 +106,7 @@ pace_status_t pace_publication_init(pace_publication_t *publication, size_t size
  */
 pace_status_t pace_message_fail(const char *reason);
 
-/* ---------------------------------------------------------------------- The hub: what it keeps */
+/* -------------------------------------------- The hub: what it keeps */
 
 /**
  * When more waits for the disk than may, the archive goes without what has waited longest. Publishers never wait. The
@@ -127,11 +127,11 @@ pace_status_t pace_message_fail(const char *reason);
  * applies by itself, and what is oldest goes first; PACE_UNLIMITED: no limit.
  */
 typedef struct pace_history_options_t {
-    /** Set by pace_history_options_init(). */
+    /** The size of the struct in bytes, as pace_history_options_init() sets it. */
     uint32_t struct_size;
-    /** PACE_DISK_. Default: PACE_DISK_WAIT. */
+    /** What happens when more waits for the disk than may: PACE_DISK_GIVE_UP or PACE_DISK_WAIT (default). */
     uint32_t when_full;
-    /** Of which keys. Default NULL: all (">"). */
+    /** The pattern of the keys whose messages are kept. NULL (default): all keys, as ">". */
     const char *pattern;
     /** How many messages are kept in memory. Default 1024. */
     uint64_t keep_count;
@@ -145,11 +145,14 @@ typedef struct pace_history_options_t {
      * NULL: none. PACE_EUNSUPPORTED if the library was built without the feature `archive`.
      */
     const char *archive;
-    /** What the archive keeps. Default of all three PACE_UNLIMITED: no limit. */
+    /** How many messages the archive keeps. PACE_UNLIMITED (default): no limit. */
     uint64_t archive_count;
-    /** The size of the file. */
+    /** How large the file of the archive may become, in bytes. PACE_UNLIMITED (default): no limit. */
     uint64_t archive_bytes;
-    /** Up to 100 years. */
+    /**
+     * How long the archive keeps a message, in nanoseconds: up to 100 years, or PACE_FOREVER (default)
+     * without a limit.
+     */
     uint64_t archive_age_ns;
     /**
      * A file that lines of JSON are appended to. The hub does not read them again; those that the disk refuses
@@ -178,7 +181,7 @@ typedef struct pace_history_options_t {
     bool process_only;
     /** Reads the whole archive when it is opened, and refuses it if it is damaged. Default false. */
     bool check;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved[6];
 } pace_history_options_t;
 
@@ -191,7 +194,7 @@ typedef struct pace_history_options_t {
  */
 pace_status_t pace_history_options_init(pace_history_options_t *options, size_t size);
 
-/* ---------------------------------------------------------------- The hub: keys and publishing */
+/* -------------------------------------- The hub: keys and publishing */
 
 /**
  * Publishing does not wait for room in mailboxes that let publishers wait: they refuse, and it answers PACE_EFULL. For
@@ -220,9 +223,9 @@ typedef struct pace_key_t pace_key_t;
 
 /** Settings of a hub. Call pace_hub_options_init() first. */
 typedef struct pace_hub_options_t {
-    /** Set by pace_hub_options_init(). */
+    /** The size of the struct in bytes, as pace_hub_options_init() sets it. */
     uint32_t struct_size;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
     /** The largest payload, 1 byte to 1 GiB. Default 16 MiB. */
     uint64_t max_payload;
@@ -262,7 +265,7 @@ typedef struct pace_hub_options_t {
 typedef struct pace_receipt_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
     /** The message's number in its hub; of a batch, that of its last message. */
     uint64_t sequence;
@@ -289,27 +292,27 @@ typedef struct pace_hub_audit_t {
     uint32_t struct_size;
     /** Whether every message that matched is accounted for. */
     bool balances;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved[3];
-    /** Messages that were published. */
+    /** Messages that were published with any key. */
     uint64_t published;
     /** The sum over all messages of the subscriptions that each matched. */
     uint64_t matched;
-    /** Of these, those that handlers have dealt with, or pullers have taken. */
+    /** Of `matched`: messages that handlers have finished, or pullers have taken. */
     uint64_t delivered;
-    /** Those that handlers failed at for good. */
+    /** Of `matched`: messages that handlers have failed at, in the last attempt. */
     uint64_t failed;
-    /** Those that have become dead letters. */
+    /** Of `matched`: messages that have become dead letters. */
     uint64_t dead_lettered;
-    /** Those that full mailboxes have dropped or conflated. */
+    /** Of `matched`: messages that full mailboxes have dropped or conflated. */
     uint64_t dropped;
-    /** Those that full mailboxes have refused. */
+    /** Of `matched`: messages that full mailboxes have refused. */
     uint64_t rejected;
-    /** Those that waited when their subscription ended. */
+    /** Of `matched`: messages that waited when their subscription ended. */
     uint64_t discarded;
-    /** Those that wait now. */
+    /** Of `matched`: messages that wait in mailboxes now. */
     uint64_t waiting;
-    /** Those that are being handled now. */
+    /** Of `matched`: messages that are being handled now. */
     uint64_t running;
     /** Of those that matched, dead letters that were delivered again. */
     uint64_t redelivered;
@@ -479,17 +482,17 @@ pace_status_t pace_hub_subscriber_count(pace_hub_t *hub, const char *key, size_t
  */
 pace_status_t pace_hub_patterns(pace_hub_t *hub, pace_pattern_fn each, void *user_data);
 
-/* ---------------------------------------------------- The hub: messages that all take, or none */
+/* -------------------------- The hub: messages that all take, or none */
 
 /** One of the messages that are published together. */
 typedef struct pace_publish_item_t {
-    /** What it is published with. */
+    /** The key that the message is published with. */
     const pace_key_t *key;
     /** Its headers and priority. NULL: none, and normal. */
     const pace_publication_t *publication;
     /** Its payload, which is copied. May be NULL if `size` is 0. */
     const void *bytes;
-    /** How many bytes. */
+    /** The size of the payload in bytes. */
     size_t size;
 } pace_publish_item_t;
 
@@ -514,28 +517,31 @@ pace_status_t pace_hub_publish_all(pace_hub_t *hub,
                                    uint32_t flags,
                                    pace_receipt_t *receipt);
 
-/* ------------------------------------------------------------- The hub: publishers with limits */
+/* ----------------------------------- The hub: publishers with limits */
 
 /** A publisher with a name. Its limits guard against mistakes: whoever has the hub can publish without one. */
 typedef struct pace_publisher_t pace_publisher_t;
 
 /** Settings of a publisher. Call pace_publisher_options_init() first. */
 typedef struct pace_publisher_options_t {
-    /** Set by pace_publisher_options_init(). */
+    /** The size of the struct in bytes, as pace_publisher_options_init() sets it. */
     uint32_t struct_size;
     /** Does not wait for room in full mailboxes, as PACE_PUBLISH_NO_WAIT. Default: it waits where that is allowed. */
     bool no_wait;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved[3];
-    /** So many messages in each quota_per_ns, evenly spread. PACE_UNLIMITED32 (default), or 0: no limit. */
+    /**
+     * How many messages may be published in quota_per_ns, evenly spread. PACE_UNLIMITED32 (default) or 0: no
+     * limit.
+     */
     uint32_t quota;
-    /** So many at once after a time with fewer, at least 1. Default 1. */
+    /** How many messages may be published at once after a time with fewer, at least 1. Default 1. */
     uint32_t quota_burst;
-    /** 1 ns for each message to 100 years. Default one second. */
+    /** The period of the quota in nanoseconds: 1 ns for each message, up to 100 years. Default one second. */
     uint64_t quota_per_ns;
     /** Patterns of the keys that it may publish with. Default none: all keys. */
     const char *const *allow;
-    /** How many. */
+    /** The number of elements of `allow`. */
     size_t allow_count;
 } pace_publisher_options_t;
 
@@ -543,11 +549,11 @@ typedef struct pace_publisher_options_t {
 typedef struct pace_publisher_stats_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
-    /** Messages that were published. */
+    /** Messages that were published by this publisher. */
     uint64_t published;
-    /** Messages that were not: beyond the quota, of a key that is not allowed, or invalid. */
+    /** Messages that were refused: beyond the quota, of a key that is not allowed, or invalid. */
     uint64_t refused;
     /** The sum of what receipts called enqueued. */
     uint64_t enqueued;
@@ -626,7 +632,7 @@ pace_status_t pace_publisher_stats(pace_publisher_t *publisher,
  */
 void pace_publisher_free(pace_publisher_t *publisher);
 
-/* ---------------------------------------------------------------- The hub: filters of messages */
+/* -------------------------------------- The hub: filters of messages */
 
 /**
  * Says which messages come into a mailbox. What does not pass does not match. It never changes, and may be
@@ -742,7 +748,7 @@ pace_status_t pace_message_filter_not(const pace_message_filter_t *of,
  */
 void pace_message_filter_free(pace_message_filter_t *filter);
 
-/* ------------------------------------------------------------------------ The hub: supervision */
+/* ---------------------------------------------- The hub: supervision */
 
 /** A message that its handler has failed at for good is kept among the hub's dead letters. */
 #define PACE_ON_EXHAUSTED_DEAD_LETTER 0
@@ -801,7 +807,7 @@ pace_status_t pace_supervisor_is_suspended(const pace_supervisor_t *supervisor,
  */
 void pace_supervisor_free(pace_supervisor_t *supervisor);
 
-/* ---------------------------------------------------------------------- The hub: subscriptions */
+/* -------------------------------------------- The hub: subscriptions */
 
 /** On the pool, never on two threads at once, in the order of its mailbox. */
 #define PACE_EXECUTION_SERIAL 0
@@ -824,18 +830,22 @@ void pace_supervisor_free(pace_supervisor_t *supervisor);
 /** A message for a full mailbox is refused: publishing fails with PACE_EFULL. */
 #define PACE_OVERFLOW_REJECT 0
 
-/** It is dropped. */
+/** A message for a full mailbox is dropped, and counted. */
 #define PACE_OVERFLOW_DROP_NEWEST 1
 
-/** The one that has waited for longest is dropped for it. */
+/** When the mailbox is full, the message that has waited longest in it is dropped for the new one. */
 #define PACE_OVERFLOW_DROP_OLDEST 2
 
-/** At most one message per key waits, full or not: a newer one takes the place of the older. */
+/**
+ * At most one message per key waits, in a full mailbox and in any other: a newer message replaces the older
+ * one.
+ */
 #define PACE_OVERFLOW_CONFLATE 3
 
 /**
- * Its publisher waits for up to block_ns, and then it is refused. It is refused at once where publishers do not wait: on
- * threads of any pool, in handlers, and with PACE_PUBLISH_NO_WAIT.
+ * A publisher waits for room in a full mailbox for up to block_ns; then its message is refused. It is
+ * refused at once where publishers do not wait: on threads of any pool, in handlers, and with
+ * PACE_PUBLISH_NO_WAIT.
  */
 #define PACE_OVERFLOW_BLOCK 4
 
@@ -857,10 +867,10 @@ void pace_supervisor_free(pace_supervisor_t *supervisor);
 /** A message goes to one member of the group after the other. */
 #define PACE_BALANCE_ROUND_ROBIN 0
 
-/** To the one for which the fewest messages wait. */
+/** A message goes to the member of the group for which the fewest messages wait. */
 #define PACE_BALANCE_LEAST_LOADED 1
 
-/** To any, evenly. */
+/** A message goes to any member of the group, evenly distributed. */
 #define PACE_BALANCE_RANDOM 2
 
 /**
@@ -874,9 +884,9 @@ void pace_supervisor_free(pace_supervisor_t *supervisor);
 
 /** Settings of a subscription. Call pace_subscription_options_init() first. */
 typedef struct pace_subscription_options_t {
-    /** Set by pace_subscription_options_init(). */
+    /** The size of the struct in bytes, as pace_subscription_options_init() sets it. */
     uint32_t struct_size;
-    /** PACE_EXECUTION_. Default serial. */
+    /** Where the handler runs: PACE_EXECUTION_SERIAL (default) to PACE_EXECUTION_STRAND. */
     uint32_t execution;
     /** For PACE_EXECUTION_CONCURRENT: 1 to 1024. Otherwise not looked at. */
     uint32_t threads;
@@ -901,7 +911,7 @@ typedef struct pace_subscription_options_t {
      * may have.
      */
     bool unique;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved[6];
     /**
      * How a message that the handler fails at is tried again; a serial handler gets no other until then.
@@ -941,7 +951,7 @@ typedef struct pace_subscription_options_t {
     uint64_t balance_seed;
     /** Which member gets a message: PACE_BALANCE_; all of a group have the same. Default: round robin. */
     uint32_t balance;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved2;
     /**
      * Measures how long messages take from publishing to the handler, or to who pulls them: latencies of
@@ -950,7 +960,7 @@ typedef struct pace_subscription_options_t {
      * PACE_EUNSUPPORTED without the feature `metrics`. Default: not measured, which costs nothing.
      */
     bool measured;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved3[7];
     /**
      * How long the first suspension lasts, 1 ms to 100 years; each lasts twice as long as the one before, up to
@@ -973,7 +983,7 @@ typedef struct pace_subscription_options_t {
 typedef struct pace_subscription_stats_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
     /** Publications that matched since it began. */
     uint64_t matched;
@@ -989,7 +999,7 @@ typedef struct pace_subscription_stats_t {
     uint64_t rejected;
     /** Messages that waited when the subscription ended. */
     uint64_t discarded;
-    /** Messages that wait now. */
+    /** Messages that wait in the mailbox now. */
     uint64_t waiting;
     /** Messages that are being handled now, or are about to be. */
     uint64_t running;
@@ -1003,7 +1013,7 @@ typedef struct pace_subscription_stats_t {
     uint64_t number;
     /** Whether it is suspended now, because its handler has answered PACE_EPANIC too often. */
     bool suspended;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved2[7];
     /** Of `filtered`, those at which a test has failed. */
     uint64_t filter_failures;
@@ -1012,17 +1022,17 @@ typedef struct pace_subscription_stats_t {
      * pulls; otherwise 0, as what follows.
      */
     uint64_t latencies;
-    /** Nanoseconds from publishing until then: the mean. */
+    /** The mean latency: nanoseconds from publishing to the handler. */
     uint64_t latency_mean_ns;
-    /** The time that half of them did not exceed, to two significant digits. */
+    /** The latency in nanoseconds that half of the messages did not exceed, to two significant digits. */
     uint64_t latency_p50_ns;
-    /** That of 90%. */
+    /** The latency in nanoseconds that 90 % of the messages did not exceed, to two significant digits. */
     uint64_t latency_p90_ns;
-    /** That of 99%. */
+    /** The latency in nanoseconds that 99 % of the messages did not exceed, to two significant digits. */
     uint64_t latency_p99_ns;
-    /** That of 99.9%. */
+    /** The latency in nanoseconds that 99.9 % of the messages did not exceed, to two significant digits. */
     uint64_t latency_p999_ns;
-    /** The longest. */
+    /** The longest latency of a message, in nanoseconds. */
     uint64_t latency_max_ns;
 } pace_subscription_stats_t;
 
@@ -1108,7 +1118,7 @@ pace_status_t pace_subscription_stats(pace_hub_t *hub,
                                       pace_subscription_t subscription,
                                       pace_subscription_stats_t *stats);
 
-/* ---------------------------------------------------- The hub: mailboxes that the host empties */
+/* -------------------------- The hub: mailboxes that the host empties */
 
 /**
  * Bytes: if no message of a pull has a longer payload, the payloads lie one after the other, in order and
@@ -1190,15 +1200,15 @@ pace_status_t pace_mailbox_unsubscribe(pace_mailbox_t *mailbox,
  */
 void pace_mailbox_free(pace_mailbox_t *mailbox);
 
-/* ----------------------------------------------------------------------- The hub: dead letters */
+/* --------------------------------------------- The hub: dead letters */
 
-/** The handler has failed at it for good. */
+/** A dead letter's reason: its handler has failed at the last attempt. */
 #define PACE_DEAD_FAILED 1
 
-/** The handler has panicked at it for good: one of Rust's. */
+/** A dead letter's reason: its handler, which is written in Rust, has panicked at the last attempt. */
 #define PACE_DEAD_PANICKED 2
 
-/** The subscription was suspended. */
+/** A dead letter's reason: the subscription was suspended. */
 #define PACE_DEAD_SUSPENDED 3
 
 /**
@@ -1206,7 +1216,7 @@ void pace_mailbox_free(pace_mailbox_t *mailbox);
  * is not asked about to zero.
  */
 typedef struct pace_dead_filter_t {
-    /** sizeof the struct. */
+    /** The size of the struct in bytes: sizeof, set by the caller. */
     uint32_t struct_size;
     /** PACE_DEAD_. 0: whatever it died of. */
     uint32_t reason;
@@ -1238,7 +1248,7 @@ typedef struct pace_dead_letter_t {
     pace_text_t pattern;
     /** What the handler said at its last attempt. NULL: nothing. */
     pace_text_t failure;
-    /** PACE_DEAD_. */
+    /** Why the message is a dead letter: one of PACE_DEAD_FAILED, PACE_DEAD_PANICKED and PACE_DEAD_SUSPENDED. */
     uint32_t reason;
     /** How often the handler was called with it: 0 if it came to a suspended subscription. */
     uint32_t attempts;
@@ -1254,7 +1264,7 @@ typedef void (*pace_dead_letter_fn)(void *user_data, const pace_dead_letter_t *l
 typedef struct pace_redelivered_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
     /** They wait in the mailboxes of their subscriptions, or for their replays, again. */
     uint64_t enqueued;
@@ -1276,7 +1286,7 @@ typedef struct pace_redelivered_t {
 typedef struct pace_dead_letter_stats_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
     /** Messages that have become dead letters. */
     uint64_t buried;
@@ -1351,7 +1361,7 @@ pace_status_t pace_mailbox_bury(pace_mailbox_t *mailbox,
                                 const char *failure,
                                 uint32_t attempts);
 
-/* --------------------------------------------------------------------------- The hub: requests */
+/* ------------------------------------------------- The hub: requests */
 
 /**
  * Called once with the reply to a request, which is lent until it returns, and PACE_OK; or with NULL and
@@ -1361,7 +1371,7 @@ typedef void (*pace_reply_fn)(void *user_data, pace_status_t status, const pace_
 
 /** Names a request whose function is still to be called. Numbers are given once in a hub. */
 typedef struct pace_asked_t {
-    /** Opaque. */
+    /** An opaque number, to be copied and compared. */
     uint64_t id;
 } pace_asked_t;
 
@@ -1429,7 +1439,7 @@ pace_status_t pace_hub_reply(pace_hub_t *hub,
                              size_t size,
                              pace_receipt_t *receipt);
 
-/* -------------------------------------------------------- The hub: replies that the host pulls */
+/* ------------------------------ The hub: replies that the host pulls */
 
 /** Where replies wait to be pulled, for any number of requests. */
 typedef struct pace_replies_t pace_replies_t;
@@ -1507,7 +1517,7 @@ pace_status_t pace_replies_pollable(const pace_replies_t *replies, int32_t *fd);
  */
 void pace_replies_free(pace_replies_t *replies);
 
-/* ------------------------------------------------------------ The hub: what it tells of itself */
+/* ---------------------------------- The hub: what it tells of itself */
 
 /** It is as it should be. */
 #define PACE_SEVERITY_INFO 0
@@ -1523,7 +1533,7 @@ void pace_replies_free(pace_replies_t *replies);
  * asked about to zero.
  */
 typedef struct pace_error_filter_t {
-    /** sizeof the struct. */
+    /** The size of the struct in bytes: sizeof, set by the caller. */
     uint32_t struct_size;
     /** That are this bad, or worse: PACE_SEVERITY_. */
     uint32_t severity;
@@ -1543,7 +1553,7 @@ typedef struct pace_error_filter_t {
 typedef struct pace_hub_error_t {
     /** Its number: 1 for the hub's first. */
     uint64_t number;
-    /** When: nanoseconds since 1970. */
+    /** When it was recorded: nanoseconds since 1970, by the clock of the system. */
     uint64_t time_ns;
     /** What happened: the key of its notice without "$SYS.". */
     pace_text_t event;
@@ -1553,7 +1563,7 @@ typedef struct pace_hub_error_t {
     pace_text_t message;
     /** PACE_SEVERITY_: a warning or worse. */
     uint32_t severity;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
 } pace_hub_error_t;
 

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* ----------------------------------------------------------- The log: what all components tell */
+/* --------------------------------- The log: what all components tell */
 
 /** As a level: nothing is told. */
 #define PACE_LOG_OFF 0

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* -------------------------------------------------- Connections: hooks, and what they may call */
+/* ------------------------ Connections: hooks, and what they may call */
 
 /*
  * How to answer later. A hook that cannot answer at once admits the request by pace_conn_admit(), notes the connection's
@@ -171,9 +171,9 @@ typedef void (*pace_conn_close_fn)(void *user_data,
  * pace_promote_new_leader() before). All but `data` may be NULL. Call pace_conn_hooks_init() first.
  */
 typedef struct pace_conn_hooks_t {
-    /** Set by pace_conn_hooks_init(). */
+    /** The size of the struct in bytes, as pace_conn_hooks_init() sets it. */
     uint32_t struct_size;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
     /** The connection is there. NULL: it is wanted. */
     pace_conn_open_fn open;
@@ -202,9 +202,9 @@ typedef struct pace_conn_hooks_t {
      * admitted request is in work, and everything is sent.
      */
     pace_conn_fn draining;
-    /** The socket failed. */
+    /** Called when the socket has failed, before `close`. NULL: only `close` is called. */
     pace_conn_error_fn error;
-    /** The end. */
+    /** Called once at the end of a connection, with the reason. NULL: no call. */
     pace_conn_close_fn close;
     /** What the hooks of a connection are given until pace_conn_set_user_data(). */
     void *user_data;
@@ -426,7 +426,7 @@ pace_status_t pace_conn_is_draining(pace_conn_t *conn, bool *is_draining);
  */
 pace_status_t pace_conn_queued(pace_conn_t *conn, size_t *queued);
 
-/* ----------------------------------------------------- Filters: between a socket and its hooks */
+/* --------------------------- Filters: between a socket and its hooks */
 
 /** From `received`: plain bytes may still come. */
 #define PACE_FILTER_READ_OPEN 0
@@ -489,15 +489,15 @@ typedef void (*pace_filter_free_fn)(void *filter);
  * `received` and `written` may be NULL. Call pace_filter_hooks_init() first.
  */
 typedef struct pace_filter_hooks_t {
-    /** Set by pace_filter_hooks_init(). */
+    /** The size of the struct in bytes, as pace_filter_hooks_init() sets it. */
     uint32_t struct_size;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
-    /** Makes one. Not NULL. */
+    /** Makes the filter of a connection, before the hook `open`. It must not be NULL. */
     pace_filter_make_fn make;
-    /** Bytes have come. Not NULL. */
+    /** Called with bytes that have come from the peer, to be translated. It must not be NULL. */
     pace_filter_received_fn received;
-    /** Bytes were written. Not NULL. */
+    /** Called with bytes that a hook or another thread has written, to be translated. It must not be NULL. */
     pace_filter_written_fn written;
     /** Nothing more will be written. NULL: it has no last words. */
     pace_filter_finish_fn finish;
@@ -532,11 +532,11 @@ pace_status_t pace_filter_hooks_init(pace_filter_hooks_t *hooks, size_t size);
  */
 pace_status_t pace_sink_append(pace_sink_t *sink, const void *bytes, size_t size);
 
-/* ------------------------------------- Listeners: where, and the settings of their connections */
+/* ----------- Listeners: where, and the settings of their connections */
 
 /** A place to listen at, and the settings of its connections. Call pace_listener_options_init() first. */
 typedef struct pace_listener_options_t {
-    /** Set by pace_listener_options_init(). */
+    /** The size of the struct in bytes, as pace_listener_options_init() sets it. */
     uint32_t struct_size;
     /**
      * A socket that listens already, opened by a parent or a supervisor. It stays the caller's, who
@@ -576,7 +576,10 @@ typedef struct pace_listener_options_t {
      * pauses until it has fallen to low. Default 65536.
      */
     uint64_t output_low;
-    /** Default 262144. */
+    /**
+     * The high mark of a connection's output, in bytes, at which its hooks should stop writing. Default
+     * 262144.
+     */
     uint64_t output_high;
     /** A write that would exceed this is refused. Default 2^24. */
     uint64_t output_max;
@@ -612,7 +615,10 @@ typedef struct pace_listener_options_t {
      * system's.
      */
     uint64_t send_buffer;
-    /** The same for receiving. */
+    /**
+     * The size of the kernel's buffer for receiving (SO_RCVBUF), in bytes, up to 2^30 (it doubles them). 0
+     * (default): the kernel chooses.
+     */
     uint64_t receive_buffer;
     /**
      * Mode of the file of a Unix socket, up to 0777; who connects needs to be allowed to write.
@@ -637,7 +643,7 @@ typedef struct pace_listener_options_t {
      * proxy.
      */
     bool allow_half_open;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved[4];
     /**
      * What turns the bytes of connections that are accepted here, TLS as a rule. What it points to is
@@ -656,7 +662,7 @@ typedef struct pace_listener_options_t {
  */
 pace_status_t pace_listener_options_init(pace_listener_options_t *options, size_t size);
 
-/* -------------------------------------------------------- Sockets that a supervisor has opened */
+/* ------------------------------ Sockets that a supervisor has opened */
 
 /** As many bytes hold the name of every inherited socket, with its NUL. */
 #define PACE_INHERITED_NAME_SIZE 256
@@ -689,7 +695,7 @@ pace_status_t pace_inherited_take(pace_inherited_t *sockets,
                                   size_t capacity,
                                   size_t *count);
 
-/* ---------------------------------------------------------- Servers: listeners and connections */
+/* -------------------------------- Servers: listeners and connections */
 
 /** Listeners and connections on a pool. */
 typedef struct pace_server_t pace_server_t;
@@ -703,9 +709,9 @@ typedef void (*pace_exhausted_fn)(void *user_data, const char *message);
 
 /** Settings of a server. Call pace_server_options_init() first. */
 typedef struct pace_server_options_t {
-    /** Set by pace_server_options_init(). */
+    /** The size of the struct in bytes, as pace_server_options_init() sets it. */
     uint32_t struct_size;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
     /** Where to listen: an array of structs of one size. */
     const pace_listener_options_t *listeners;
@@ -731,7 +737,7 @@ typedef struct pace_drain_report_t {
     bool drained;
     /** It was called inside a handler, so it was only a request. */
     bool requested;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved[2];
     /** Connections that have been cut off. */
     uint64_t cut_off;
@@ -745,7 +751,7 @@ typedef struct pace_server_stats_t {
     uint32_t struct_size;
     /** Whether everything that began has ended or is open. */
     bool balances;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved[3];
     /** Connections that came and were let in. */
     uint64_t accepted;
@@ -755,41 +761,41 @@ typedef struct pace_server_stats_t {
     uint64_t turned_away;
     /** Connections whose sockets are open. */
     uint64_t open;
-    /** Connections that have ended with PACE_REASON_PEER. */
+    /** Connections that have ended with PACE_REASON_PEER: the peer had finished, and everything was sent. */
     uint64_t closed_peer;
-    /** PACE_REASON_LOCAL. */
+    /** Connections that have ended with PACE_REASON_LOCAL: closed here, and everything was sent. */
     uint64_t closed_local;
-    /** PACE_REASON_ABORTED. */
+    /** Connections that have ended with PACE_REASON_ABORTED: aborted here, what was queued is lost. */
     uint64_t closed_aborted;
-    /** PACE_REASON_REFUSED. */
+    /** Connections that have ended with PACE_REASON_REFUSED, by the hook `open`. */
     uint64_t closed_refused;
-    /** PACE_REASON_TIMED_OUT. */
+    /** Connections that have ended with PACE_REASON_TIMED_OUT: one of their times was over. */
     uint64_t closed_timed_out;
-    /** PACE_REASON_FAILED. */
+    /** Connections that have ended with PACE_REASON_FAILED: their socket has failed. */
     uint64_t closed_failed;
-    /** PACE_REASON_UNCONSUMED. */
+    /** Connections that have ended with PACE_REASON_UNCONSUMED: more than max_unconsumed bytes waited. */
     uint64_t closed_unconsumed;
-    /** PACE_REASON_PANICKED. */
+    /** Connections that have ended with PACE_REASON_PANICKED: a hook has failed. */
     uint64_t closed_panicked;
-    /** PACE_REASON_DRAINED. */
+    /** Connections that have ended with PACE_REASON_DRAINED: the server drained, and everything was sent. */
     uint64_t closed_drained;
-    /** PACE_REASON_CUT_OFF. */
+    /** Connections that have ended with PACE_REASON_CUT_OFF: the time of the drain was over. */
     uint64_t closed_cut_off;
-    /** PACE_REASON_POOL_ENDED. */
+    /** Connections that have ended with PACE_REASON_POOL_ENDED: the pool has shut down, or had no room. */
     uint64_t closed_pool_ended;
     /** Hooks `close` that have failed, after whatever reason. */
     uint64_t panics_in_close;
     /** Times that accepting paused for want of descriptors or memory, or since the socket accepted no more. */
     uint64_t exhausted;
-    /** Requests admitted. */
+    /** Requests that were admitted, by pace_conn_admit() or as requests of HTTP. */
     uint64_t requests;
-    /** Requests that were answered. */
+    /** Admitted requests that were answered. */
     uint64_t answered;
-    /** Requests that were dropped, or whose connection had ended. */
+    /** Admitted requests that were dropped, or whose connection had ended. */
     uint64_t requests_aborted;
-    /** Requests beyond the maximum; not counted as admitted. */
+    /** Requests beyond the maximum, which were not admitted. */
     uint64_t busy;
-    /** Requests admitted and not ended. */
+    /** Admitted requests that have not ended yet. */
     uint64_t in_work;
 } pace_server_stats_t;
 
@@ -918,7 +924,7 @@ pace_status_t pace_server_stop(pace_server_t *server);
  */
 void pace_server_free(pace_server_t *server);
 
-/* -------------------------------------------------------- Connections, by name from any thread */
+/* ------------------------------ Connections, by name from any thread */
 
 /**
  * Writes, in order, without waiting: what the kernel takes is sent at once, the rest is queued.
@@ -1074,7 +1080,7 @@ pace_status_t pace_server_conn_local(pace_server_t *server,
                                      char *text,
                                      size_t size);
 
-/* ----------------------------------------------------------- Connections: where a message ends */
+/* --------------------------------- Connections: where a message ends */
 
 /** The first message of some bytes. It points into them. */
 typedef struct pace_frame_t {
@@ -1130,7 +1136,7 @@ pace_status_t pace_frame_fixed(const void *bytes,
                                size_t length,
                                pace_frame_t *frame);
 
-/* ----------------------------------------------------- Servers whose events are pulled as data */
+/* --------------------------- Servers whose events are pulled as data */
 
 /** The connection is there. It may be refused. */
 #define PACE_CONN_EVENT_OPENED 0

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* ------------------------------------------------------------------------ The hub: its figures */
+/* ---------------------------------------------- The hub: its figures */
 
 /**
  * Of a hub: an object of JSON with its counters, each subscription, each publisher, the keys that are counted,
@@ -25,17 +25,17 @@ extern "C" {
 typedef struct pace_hub_stats_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
-    /** Keys that are known. */
+    /** The number of keys that the hub knows now. */
     uint64_t keys;
     /** Subscriptions that have not ended. */
     uint64_t subscriptions;
     /** Of these, those that are suspended. */
     uint64_t suspended;
-    /** Publishers that somebody has. */
+    /** The number of publishers that were made and not freed. */
     uint64_t publishers;
-    /** Dead letters that are kept. */
+    /** The number of dead letters that the hub keeps now. */
     uint64_t dead_letters;
     /** Notices that were published under $SYS. */
     uint64_t told;
@@ -85,7 +85,7 @@ pace_status_t pace_hub_metrics(pace_hub_t *hub,
 pace_status_t pace_hub_share_metrics(pace_hub_t *hub,
                                      pace_workers_t *workers);
 
-/* -------------------------------------------------------------- The hub: thresholds of figures */
+/* ------------------------------------ The hub: thresholds of figures */
 
 /** The number of a counter or gauge; of a distribution, how many values it has. */
 #define PACE_THRESHOLD_NUMBER 0
@@ -96,12 +96,12 @@ pace_status_t pace_hub_share_metrics(pace_hub_t *hub,
 /** A quantile of a distribution. */
 #define PACE_THRESHOLD_QUANTILE 2
 
-/** Thresholds that are watched. */
+/** A thread that compares metrics with thresholds, from time to time. */
 typedef struct pace_watch_t pace_watch_t;
 
 /** A limit for a figure. Call pace_threshold_init() first. */
 typedef struct pace_threshold_t {
-    /** Set by pace_threshold_init(). */
+    /** The size of the struct in bytes, as pace_threshold_init() sets it. */
     uint32_t struct_size;
     /** What of the figure: PACE_THRESHOLD_. Default: its number. */
     uint32_t part;
@@ -109,7 +109,7 @@ typedef struct pace_threshold_t {
     uint32_t severity;
     /** Crossed when the figure is below the limit. Default: above it. */
     bool below;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved[3];
     /**
      * The name of the figure, as pace_hub_metrics() with PACE_METRICS_JSON has it: "paceline_hub_waiting",
@@ -118,13 +118,13 @@ typedef struct pace_threshold_t {
     const char *metric;
     /** Of the first that has all of these. Default: of the first. */
     const pace_label_t *labels;
-    /** How many, up to 16. */
+    /** The number of elements of `labels`, up to 16. */
     size_t label_count;
-    /** A number. */
+    /** The limit: a finite number, in the unit of the metric. */
     double limit;
     /** Back when the figure is not beyond this, which lies before the limit. NaN (default): the limit itself. */
     double back_at;
-    /** For PACE_THRESHOLD_QUANTILE: 0 to 1. Otherwise not looked at. */
+    /** Which quantile is compared, 0 to 1, if `part` is PACE_THRESHOLD_QUANTILE; otherwise not used. */
     double quantile;
 } pace_threshold_t;
 
@@ -132,15 +132,15 @@ typedef struct pace_threshold_t {
 typedef struct pace_crossing_t {
     /** As people read it: "crossed at 1203: paceline_hub_waiting above 1000". */
     pace_text_t message;
-    /** The figure. */
+    /** The value of the metric that was compared with the limit. */
     double figure;
     /** Which of the thresholds: 0 for the first. */
     size_t threshold;
     /** As bad as the threshold says; coming back is PACE_SEVERITY_INFO. */
     uint32_t severity;
-    /** True: crossed; false: back. */
+    /** True if the limit was crossed, false if the value has come back. */
     bool crossed;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved[3];
 } pace_crossing_t;
 
@@ -206,16 +206,16 @@ pace_status_t pace_watch_stats(const pace_watch_t *watch, pace_watch_stats_t *st
  */
 void pace_watch_free(pace_watch_t *watch);
 
-/* ------------------------------------------- Webhooks: notices, or anything else, by HTTP POST */
+/* ----------------- Webhooks: notices, or anything else, by HTTP POST */
 
 /** Posts JSON to a URL, from a thread of its own. */
 typedef struct pace_webhook_t pace_webhook_t;
 
 /** Settings of a webhook. Call pace_webhook_options_init() first. */
 typedef struct pace_webhook_options_t {
-    /** Set by pace_webhook_options_init(). */
+    /** The size of the struct in bytes, as pace_webhook_options_init() sets it. */
     uint32_t struct_size;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
     /** How many bodies may wait, 1 to 65536; what comes while so many wait is dropped. Default 1024. */
     uint64_t capacity;
@@ -231,7 +231,7 @@ typedef struct pace_webhook_options_t {
     pace_retry_t retry;
     /** More headers of each request: a token, say. They are copied. Default none. */
     const pace_field_t *headers;
-    /** How many. */
+    /** The number of elements of `headers`. */
     size_t header_count;
     /** Goes by this proxy: "http://proxy.example:3128". NULL (default): none; the environment is not asked. */
     const char *proxy;
@@ -244,7 +244,7 @@ typedef struct pace_webhook_options_t {
 typedef struct pace_webhook_stats_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
     /** Bodies that it was given. */
     uint64_t posted;
@@ -347,7 +347,7 @@ pace_status_t pace_webhook_last_error(const pace_webhook_t *webhook,
  */
 void pace_webhook_free(pace_webhook_t *webhook);
 
-/* ------------------------------------------------------------------------- Services of systemd */
+/* ----------------------------------------------- Services of systemd */
 
 /** This process as a service of systemd: ready from its beginning on, stopping when it is freed. */
 typedef struct pace_service_t pace_service_t;

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* ------------------------------------------------------------------------------------ The pool */
+/* ---------------------------------------------------------- The pool */
 
 /** Wait at Linux epoll: descriptors, timers, tasks, rings. The default. */
 #define PACE_SOURCE_EPOLL 0
@@ -31,7 +31,7 @@ extern "C" {
 
 /** Settings of a pool. Call pace_pool_config_init(), change what you like, call pace_pool_new(). */
 typedef struct pace_pool_config_t {
-    /** Set by pace_pool_config_init(). */
+    /** The size of the struct in bytes, as pace_pool_config_init() sets it. */
     uint32_t struct_size;
     /**
      * Pool threads, 0 to 1024. PACE_DEFAULT: one per usable CPU. 0: only host threads drive it, by
@@ -45,9 +45,9 @@ typedef struct pace_pool_config_t {
      * one or none). PACE_DEFAULT: 1 for up to 8 threads, then one per 8.
      */
     uint32_t leaders;
-    /** PACE_SOURCE_EPOLL (default) or PACE_SOURCE_RING. */
+    /** What the leader waits at: PACE_SOURCE_EPOLL (default) or PACE_SOURCE_RING. */
     uint32_t source;
-    /** PACE_PROMOTION_DEFERRED (default) or PACE_PROMOTION_EAGER. */
+    /** When leadership is handed on: PACE_PROMOTION_DEFERRED (default) or PACE_PROMOTION_EAGER. */
     uint32_t promotion;
     /**
      * How often the watch looks for stuck work while handlers are slow: 10 000 (10 µs) to
@@ -68,7 +68,7 @@ typedef struct pace_pool_config_t {
     uint32_t max_handles;
     /** Whether a failure to pin fails pace_pool_new(), or is only told by the statistics (default). */
     bool pin_strict;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved[3];
     /**
      * Where threads are pinned: "none", "compact", "spread", or a list of CPUs such as "0,2,4-7".
@@ -79,15 +79,15 @@ typedef struct pace_pool_config_t {
     const char *name;
     /** Stack of each thread in bytes, 65536 to 2^32; 0: 2 MiB. */
     uint64_t stack_size;
-    /** Called on each thread first of all, with hook_data. NULL: nothing. */
+    /** Called with hook_data on each thread before anything else runs there. NULL: no call. */
     pace_thread_fn on_start;
-    /** Called on each thread last of all, with hook_data. NULL: nothing. */
+    /** Called with hook_data on each thread after everything else has run there. NULL: no call. */
     pace_thread_fn on_stop;
-    /** Called for what takes longer than slow_ns, with hook_data. NULL: nobody measures. */
+    /** Called with hook_data for what takes longer than slow_ns. NULL: no call. */
     pace_slow_fn on_slow;
-    /** The limit for on_slow, at least 10 000 (10 µs). */
+    /** The limit for on_slow in nanoseconds, at least 10 000 (10 µs). */
     uint64_t slow_ns;
-    /** What the three hooks are given. */
+    /** The first argument of on_start, on_stop and on_slow. */
     void *hook_data;
     /**
      * Runs once, after the last call of a hook: when the pool and all its rings have been freed.
@@ -122,7 +122,7 @@ typedef struct pace_report_t {
     bool drained;
     /** It was called inside a handler, so it was only a request. */
     bool requested;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved[2];
     /**
      * Tasks that were accepted and will not run, and one-shot timers that were not due. (These do not count against
@@ -134,7 +134,7 @@ typedef struct pace_report_t {
      * not PACE_ROLE_AWAY.
      */
     uint32_t stuck;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved2;
     /**
      * Events of rings, and messages of hubs, in mailboxes or with publishers that waited for room there, which will not
@@ -257,13 +257,11 @@ void pace_pool_free(pace_pool_t *pool);
  */
 pace_status_t pace_promote_new_leader(void);
 
-/* --------------------------------------------------------------------------------------- Tasks */
+/* ------------------------------------------------------------- Tasks */
 
 /**
- * Before all others. So that none starves, the lower lanes have turns: after 8 picks of this lane up to 5 are of
- * HIGH, after 13 picks of these two up to 3 are of NORMAL, and after 15 picks of all others one is of LOW. So where
- * all lanes have tasks, of 64 picks 32 are of CRITICAL, 18 of HIGH, 10 of NORMAL and 4 of LOW. A pick of a thread
- * takes up to 64 tasks of its lane if these take some 20 microseconds together.
+ * Before all others. No lane starves: while all four have tasks, of 64 picks 32 are of CRITICAL, 18 of HIGH, 10 of NORMAL
+ * and 4 of LOW. A pick of a thread takes up to 64 tasks of its lane if these take some 20 microseconds together.
  */
 #define PACE_LANE_CRITICAL 0
 
@@ -281,11 +279,11 @@ pace_status_t pace_promote_new_leader(void);
 
 /** One task of a batch. */
 typedef struct pace_work_t {
-    /** The task; not NULL. */
+    /** The function of the task. It must not be NULL. */
     pace_task_fn run;
-    /** What it is given. */
+    /** The argument of `run`, and of `drop`. */
     void *user_data;
-    /** Runs once after it, or when it is cancelled. NULL: nothing. */
+    /** Called once with user_data after the task has run, or when it is cancelled. NULL: no call. */
     pace_drop_fn drop;
 } pace_work_t;
 
@@ -422,7 +420,7 @@ pace_status_t pace_task_cancel(pace_pool_t *pool, pace_task_t task, bool *cancel
  */
 pace_status_t pace_task_detach(pace_pool_t *pool, pace_task_t task);
 
-/* ----------------------------------------------------- Strands: serial execution without locks */
+/* --------------------------- Strands: serial execution without locks */
 
 /**
  * Makes a strand: its tasks run one at a time, in the order in which they were posted, on whatever
@@ -514,20 +512,20 @@ pace_status_t pace_strand_try_submit(pace_pool_t *pool,
  */
 pace_status_t pace_strand_close(pace_pool_t *pool, pace_strand_t strand);
 
-/* ---------------------------------------------------- Handles: descriptors and periodic timers */
+/* -------------------------- Handles: descriptors and periodic timers */
 
-/** Reading, and the end of what the peer sends. */
+/** The handler is called when there is data to read, and when the peer sends no more. */
 #define PACE_INTEREST_READABLE 1
 
-/** Urgent data of a TCP socket, or a change of a sysfs or cgroup file. */
+/** The handler is called for urgent data of a TCP socket, and for a change of a sysfs or cgroup file. */
 #define PACE_INTEREST_PRIORITY 2
 
-/** Writing. */
+/** The handler is called when there is room to write, and when a connection attempt has ended. */
 #define PACE_INTEREST_WRITABLE 4
 
 /** How a descriptor is waited for. Call pace_handle_options_init() first. */
 typedef struct pace_handle_options_t {
-    /** Set by pace_handle_options_init(). */
+    /** The size of the struct in bytes, as pace_handle_options_init() sets it. */
     uint32_t struct_size;
     /** PACE_INTEREST_ bits. Default: reading and writing. Errors and hang-ups are always reported. */
     uint32_t interest;
@@ -541,7 +539,7 @@ typedef struct pace_handle_options_t {
     bool may_block;
     /** Begin paused, as pace_handle_pause() does. Default false. */
     bool paused;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved;
 } pace_handle_options_t;
 
@@ -631,7 +629,7 @@ pace_status_t pace_handle_deregister(pace_pool_t *pool, pace_handle_t handle);
  */
 pace_status_t pace_handle_is_open(pace_pool_t *pool, pace_handle_t handle, bool *is_open);
 
-/* ------------------------------------------------------------------------ Timers that run once */
+/* ---------------------------------------------- Timers that run once */
 
 /**
  * Runs a task once, `delay_ns` from now (up to 100 years): never early. Allocates nothing. `timer`
@@ -675,7 +673,7 @@ pace_status_t pace_timer_postpone(pace_pool_t *pool,
  */
 pace_status_t pace_timer_is_pending(pace_pool_t *pool, pace_timer_t timer, bool *pending);
 
-/* ----------------------------------------- Rings: fixed-size events with a handler on the pool */
+/* --------------- Rings: fixed-size events with a handler on the pool */
 
 /** A bounded ring of events of one size, with a handler on a pool. */
 typedef struct pace_ring_t pace_ring_t;
@@ -773,7 +771,7 @@ pace_status_t pace_ring_close(pace_ring_t *ring);
  */
 void pace_ring_free(pace_ring_t *ring);
 
-/* ---------------------------------------------------------------------- Signals of the process */
+/* -------------------------------------------- Signals of the process */
 
 /** Watches for signals while it lives. */
 typedef struct pace_signals_t pace_signals_t;
@@ -836,7 +834,7 @@ pace_status_t pace_signals_wait(pace_signals_t *signals,
  */
 void pace_signals_free(pace_signals_t *signals);
 
-/* ----------------------------------------------------------------------- Host threads: joining */
+/* --------------------------------------------- Host threads: joining */
 
 /**
  * Makes the calling thread a member of the pool for `time_ns`: it leads, follows and runs handlers as
@@ -863,7 +861,7 @@ pace_status_t pace_pool_join(pace_pool_t *pool,
 pace_status_t pace_pool_pollable(pace_pool_t *pool,
                                  int32_t *fd);
 
-/* -------------------------------------------------------- Host threads: pulling events as data */
+/* ------------------------------ Host threads: pulling events as data */
 
 /** A descriptor is ready: `ready` says for what. */
 #define PACE_EVENT_READY 0
@@ -989,24 +987,24 @@ pace_status_t pace_pull_complete(pace_pool_t *pool,
  */
 pace_status_t pace_pull_done(pace_pool_t *pool);
 
-/* ------------------------------------------------------------------------ Statistics and books */
+/* ---------------------------------------------- Statistics and books */
 
 /** A place that no host thread has taken, or a thread that has ended. */
 #define PACE_ROLE_AWAY 0
 
-/** Parked until it is woken. */
+/** Parked until another thread wakes it. */
 #define PACE_ROLE_FOLLOWER 1
 
-/** Parked with a timer, looking out for stuck work. */
+/** Parked with a timer, to look for stuck work. */
 #define PACE_ROLE_WATCH 2
 
 /** Leads a handle set, or looks for work. */
 #define PACE_ROLE_LEADER 3
 
-/** Runs a handler. */
+/** The thread runs a handler. */
 #define PACE_ROLE_PROCESSING 4
 
-/** Runs a task. */
+/** The thread runs a task. */
 #define PACE_ROLE_TASK 5
 
 /** Set aside by pace_pool_set_active(), or by a worker pool's scaling: it costs nothing. */
@@ -1021,13 +1019,13 @@ typedef struct pace_pool_stats_t {
     uint32_t struct_size;
     /** Rows for pace_pool_thread_stats(): pool threads, then places for host threads. */
     uint32_t threads;
-    /** Rows for pace_pool_set_stats(). */
+    /** The number of handle sets: rows for pace_pool_set_stats(). */
     uint32_t sets;
     /** Threads that are parked now. */
     uint32_t parked;
     /** Which thread is the watch now, or PACE_NONE. */
     uint32_t watch;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
     /** Handles, strands, timers and rings that exist now. */
     uint64_t handles;
@@ -1047,17 +1045,17 @@ typedef struct pace_thread_stats_t {
     uint32_t cpu;
     /** Pinning was asked for and failed. */
     bool pin_failed;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved[3];
-    /** Terms of leadership. */
+    /** How often the thread has become the leader. */
     uint64_t terms;
-    /** Terms that it took over from another thread. */
+    /** How often the thread has taken leadership over from another thread. */
     uint64_t handovers;
     /** Times that it stepped in as the watch because something was stuck. */
     uint64_t rescues;
     /** Events that it harvested as leader. */
     uint64_t events;
-    /** Handlers that it ran. */
+    /** The number of handlers that the thread has run. */
     uint64_t handled;
     /** Tasks that it ran or found cancelled. */
     uint64_t tasks;
@@ -1065,9 +1063,9 @@ typedef struct pace_thread_stats_t {
     uint64_t panics;
     /** Times that it took over work that another thread had claimed. */
     uint64_t stolen;
-    /** Times that it parked. */
+    /** How often the thread has parked. */
     uint64_t parked;
-    /** Looks that it took as the watch. */
+    /** How often the thread, as the watch, has looked for stuck work. */
     uint64_t ticks;
 } pace_thread_stats_t;
 
@@ -1090,23 +1088,23 @@ typedef struct pace_set_stats_t {
 typedef struct pace_audit_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
-    /** Whether they do. */
+    /** Whether the counters balance: no task is lost. */
     bool balances;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved[3];
     /** Tasks and one-shot timers that were handed in. */
     uint64_t submitted;
-    /** Those that were taken. */
+    /** Of `submitted`: those that the pool has taken. */
     uint64_t accepted;
-    /** Those that were given back. */
+    /** Of `submitted`: those that were given back. */
     uint64_t rejected;
-    /** Those that ran and reported success. */
+    /** Of `accepted`: tasks that have run and reported success. */
     uint64_t completed;
-    /** Those that ran and did not. */
+    /** Of `accepted`: tasks that have run and reported a failure, or nothing. */
     uint64_t failed;
-    /** Those that were accepted and never ran. */
+    /** Of `accepted`: those that will never run. */
     uint64_t cancelled;
-    /** Those that wait or run: counted where they are, not derived from the others. */
+    /** Of `accepted`: those that wait or run now; counted, not derived. */
     uint64_t in_flight;
 } pace_audit_t;
 

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* ---------------------------------------------------------------------- Queues: without a pool */
+/* -------------------------------------------- Queues: without a pool */
 
 /** A bounded first-in first-out queue of items of one size. */
 typedef struct pace_queue_t pace_queue_t;

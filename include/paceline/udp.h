@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* ---------------------------------------------------------------------------- Datagram sockets */
+/* -------------------------------------------------- Datagram sockets */
 
 /**
  * A UDP socket on a pool. Nothing is queued on the way out: what the kernel has no room for is
@@ -22,11 +22,11 @@ typedef struct pace_udp_t pace_udp_t;
 
 /** An IP address and a port. */
 typedef struct pace_ip_t {
-    /** 4 or 6. */
+    /** The version of the protocol: 4 or 6. */
     uint8_t version;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved;
-    /** As a number. */
+    /** The number of the port, in the byte order of the host. */
     uint16_t port;
     /** The interface's index, for IPv6 addresses of a link; else 0. */
     uint32_t scope;
@@ -36,11 +36,11 @@ typedef struct pace_ip_t {
 
 /** A datagram that has arrived, or is to be sent. */
 typedef struct pace_datagram_t {
-    /** Its bytes; of one that has arrived, up to max_datagram. */
+    /** The bytes of the datagram; of one that has arrived, up to max_datagram. */
     const void *bytes;
-    /** How many. */
+    /** The number of bytes at `bytes`. */
     size_t size;
-    /** How long it was; more than `size` if its end is lost. Not used for sending. */
+    /** The length of the datagram as it was sent; more than `size` if its end is lost. Not used for sending. */
     size_t length;
     /**
      * Who has sent it, or whom it is for. An IPv4 address looks like ::ffff:0:0/96 on a socket that
@@ -73,17 +73,17 @@ typedef void (*pace_udp_close_fn)(void *user_data, pace_udp_t *udp, uint32_t rea
  * but `data` may be NULL. Call pace_udp_hooks_init() first.
  */
 typedef struct pace_udp_hooks_t {
-    /** Set by pace_udp_hooks_init(). */
+    /** The size of the struct in bytes, as pace_udp_hooks_init() sets it. */
     uint32_t struct_size;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
-    /** Datagrams have arrived. Not NULL. */
+    /** Called with datagrams that have arrived. It must not be NULL. */
     pace_udp_data_fn data;
-    /** An error came instead. */
+    /** Called when an error has come instead of a datagram. NULL: no call. */
     pace_udp_error_fn error;
-    /** The end. */
+    /** Called once when the socket is closed, with the reason. NULL: no call. */
     pace_udp_close_fn close;
-    /** What the hooks are given. */
+    /** The first argument of each call of the hooks. */
     void *user_data;
     /** Runs once, after `close`. NULL: nothing. */
     pace_drop_fn drop;
@@ -94,7 +94,7 @@ typedef struct pace_udp_hooks_t {
  * and connect.
  */
 typedef struct pace_udp_options_t {
-    /** Set by pace_udp_options_init(). */
+    /** The size of the struct in bytes, as pace_udp_options_init() sets it. */
     uint32_t struct_size;
     /**
      * A socket for datagrams that is bound already. It stays the caller's, who may close it at once.
@@ -142,11 +142,11 @@ typedef struct pace_udp_options_t {
 typedef struct pace_udp_stats_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
-    /** Datagrams that the hook was given. */
+    /** Datagrams that the hook `data` was given. */
     uint64_t received;
-    /** Their bytes, with those that were cut off. */
+    /** The bytes of `received`, with those that were cut off. */
     uint64_t received_bytes;
     /** Datagrams whose end was cut off. */
     uint64_t truncated;
@@ -154,7 +154,7 @@ typedef struct pace_udp_stats_t {
     uint64_t errors;
     /** Datagrams that the kernel has taken. */
     uint64_t sent;
-    /** Their bytes. */
+    /** The bytes of the datagrams that the kernel has taken. */
     uint64_t sent_bytes;
     /** Calls of which the kernel took nothing, since it had no room. */
     uint64_t refused;
@@ -347,7 +347,7 @@ pace_status_t pace_udp_stats(pace_udp_t *udp, pace_udp_stats_t *stats);
  */
 void pace_udp_free(pace_udp_t *udp);
 
-/* ---------------------------------------------------- Datagram sockets that are pulled as data */
+/* -------------------------- Datagram sockets that are pulled as data */
 
 /** A datagram has arrived. */
 #define PACE_UDP_EVENT_DATAGRAM 0

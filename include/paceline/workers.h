@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* ----------------------------------------------- Worker pools: what a task's function is given */
+/* --------------------- Worker pools: what a task's function is given */
 
 /** An attempt, for as long as its function runs: good for that call only, and on that thread. */
 typedef struct pace_attempt_t pace_attempt_t;
@@ -27,9 +27,9 @@ typedef void (*pace_attempt_fn)(void *user_data, pace_attempt_t *attempt, int32_
 
 /** One task of a batch. */
 typedef struct pace_attempt_work_t {
-    /** The task; not NULL. */
+    /** The function of the task, called once for each attempt. It must not be NULL. */
     pace_attempt_fn run;
-    /** What it is given. */
+    /** The first argument of each call of `run`. */
     void *user_data;
     /** Runs once after its last attempt, or when it ends without one. NULL: nothing. */
     pace_drop_fn drop;
@@ -104,7 +104,7 @@ pace_status_t pace_attempt_permanent(pace_attempt_t *attempt);
  */
 pace_status_t pace_attempt_retry_after(pace_attempt_t *attempt, uint64_t delay_ns);
 
-/* ----------------------------------------------------- Worker pools: what runs around attempts */
+/* --------------------------- Worker pools: what runs around attempts */
 
 /**
  * Called before an attempt's function. *outcome is 0 beforehand: then the attempt goes on. Any other
@@ -130,56 +130,62 @@ typedef void (*pace_on_error_fn)(void *user_data,
  * its time, by several threads at once. Each function may be NULL.
  */
 typedef struct pace_middleware_t {
-    /** Before the function. */
+    /** Called before each attempt, on its thread. NULL: no call. */
     pace_before_fn before;
-    /** After it. */
+    /** Called after each attempt, on its thread. NULL: no call. */
     pace_after_fn after;
-    /** Before that, if the attempt has failed. */
+    /** Called before `after`, if the attempt has failed. NULL: no call. */
     pace_on_error_fn on_error;
-    /** What they are given. */
+    /** The first argument of each call of these functions. */
     void *user_data;
     /** Runs once after the last call, when the worker pool and its pool have been freed. NULL: nothing. */
     pace_drop_fn drop;
 } pace_middleware_t;
 
-/* ------------------------------------------------------------- Worker pools: how a task stands */
+/* ----------------------------------- Worker pools: how a task stands */
 
-/** It waits for its first attempt. */
+/** The task waits for its first attempt. */
 #define PACE_TASK_PENDING 0
 
-/** An attempt runs. */
+/** An attempt of the task runs now. */
 #define PACE_TASK_RUNNING 1
 
-/** An attempt has failed, and the next one is to come. */
+/** An attempt of the task has failed, and waits for its retry. */
 #define PACE_TASK_RETRYING 2
 
-/** It has succeeded. A task that has this number or a greater one has ended. */
+/** The task has succeeded. A task with this number or a greater one has ended. */
 #define PACE_TASK_COMPLETED 3
 
-/** Its last attempt failed. */
+/** The last attempt of the task has failed. */
 #define PACE_TASK_FAILED 4
 
-/** It was cancelled, or the pool stopped. */
+/** The task was cancelled, or the pool was stopped. */
 #define PACE_TASK_CANCELLED 5
 
-/** One of its times was over. */
+/** The task was over one of its times: for waiting, for running, or its deadline. */
 #define PACE_TASK_TIMED_OUT 6
 
-/** It had been taken in, and was dropped for the sake of others. */
+/** The task was accepted, and dropped later to make room for another one. */
 #define PACE_TASK_REJECTED 7
 
-/* -------------------------------------------------------------------------------- Worker pools */
+/* ------------------------------------------------------ Worker pools */
 
-/** In a worker pool's shutdown: so many tasks of a name completed since it began. */
+/** In the report of a shutdown: how many tasks of a name have completed since it began. */
 #define PACE_ENDED_COMPLETED 0
 
-/** A task was cancelled. */
+/** In the report of a shutdown: a task that was cancelled. */
 #define PACE_ENDED_CANCELLED 1
 
-/** A task's function has not returned, or its attempt is out with a host that has not completed it. */
+/**
+ * In the report of a shutdown: a task whose function has not returned, or whose attempt a host has not
+ * completed.
+ */
 #define PACE_ENDED_STUCK 2
 
-/** A clean-up hook for which there was no time, or that had not returned when the time was over. */
+/**
+ * In the report of a shutdown: a clean-up hook for which there was no time, or that has not returned in
+ * time.
+ */
 #define PACE_ENDED_HOOK 3
 
 /** A worker pool over a pool, whose threads run its tasks beside everything else. */
@@ -190,7 +196,7 @@ typedef struct pace_workers_t pace_workers_t;
  * pace_workers_new().
  */
 typedef struct pace_workers_config_t {
-    /** Set by pace_workers_config_init(). */
+    /** The size of the struct in bytes, as pace_workers_config_init() sets it. */
     uint32_t struct_size;
     /**
      * How many tasks may wait for their keys, and how many for the rate of each task type, before others are
@@ -216,7 +222,7 @@ typedef struct pace_workers_config_t {
     bool scaling;
     /** Count for pace_workers_metrics(). Default: not, for it costs each task something. */
     bool metrics;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved[2];
     /** The least number of active threads, at least 1. Default 1. */
     uint32_t min_active;
@@ -245,7 +251,7 @@ typedef struct pace_workers_config_t {
     const pace_middleware_t *middleware;
     /** How many those are, up to 64. */
     uint32_t middleware_count;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved2;
     /**
      * The log of its tasks, which it keeps, in place of the pool's. Each end of a task is a record then, and not only
@@ -255,7 +261,7 @@ typedef struct pace_workers_config_t {
     pace_log_t *log;
 } pace_workers_config_t;
 
-/** A clean-up hook. */
+/** A clean-up hook of a worker pool, called once with its user_data during the shutdown. */
 typedef void (*pace_clean_up_fn)(void *user_data);
 
 /** How the shutdown of a worker pool went. Set struct_size to sizeof the struct before the call. */
@@ -264,15 +270,15 @@ typedef struct pace_workers_report_t {
     uint32_t struct_size;
     /** It was called inside the pool, so it was only a request: new tasks are refused. */
     bool requested;
-    /** Everything ended by itself. */
+    /** Whether everything has ended by itself, and nothing was cancelled or is stuck. */
     bool drained;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved[2];
-    /** Tasks that completed since it began. */
+    /** The number of tasks that have completed since the shutdown began. */
     uint64_t completed;
-    /** Tasks that were cancelled. */
+    /** The number of tasks that were cancelled by the shutdown. */
     uint64_t cancelled;
-    /** Tasks whose functions have not returned. */
+    /** The number of tasks whose functions have not returned. */
     uint32_t stuck;
     /** Clean-up hooks for which there was no time, or that had not returned when the time was over. */
     uint32_t failed_hooks;
@@ -368,7 +374,7 @@ pace_status_t pace_workers_shutdown(pace_workers_t *workers,
  */
 void pace_workers_free(pace_workers_t *workers);
 
-/* ------------------------------------------------ Worker pools: task types, and their settings */
+/* ---------------------- Worker pools: task types, and their settings */
 
 /**
  * For a task: as its task type; for a task type: as its worker pool; for that: wait for room outside the pool's
@@ -376,13 +382,16 @@ void pace_workers_free(pace_workers_t *workers);
  */
 #define PACE_OVERLOAD_DEFAULT 0
 
-/** PACE_EFULL at once. */
+/** A task that finds no room is refused with PACE_EFULL at once. */
 #define PACE_OVERLOAD_REJECT 1
 
-/** Wait for full_wait_ns at most. */
+/** A task that finds no room waits for it for up to full_wait_ns. */
 #define PACE_OVERLOAD_WAIT 2
 
-/** The first attempt runs in the submitter's thread; inside the pool PACE_EFULL. */
+/**
+ * The first attempt of a task that finds no room runs in the submitter's thread; inside the pool it is
+ * refused with PACE_EFULL.
+ */
 #define PACE_OVERLOAD_RUN_HERE 3
 
 /** The oldest task with this policy in the lowest lane is dropped, and ends as PACE_TASK_REJECTED. */
@@ -399,11 +408,11 @@ typedef uint64_t (*pace_delay_fn)(void *user_data, uint32_t retry);
 
 /** Settings of a task type. Call pace_task_type_config_init(), change what you like, call pace_task_type_new(). */
 typedef struct pace_task_type_config_t {
-    /** Set by pace_task_type_config_init(). */
+    /** The size of the struct in bytes, as pace_task_type_config_init() sets it. */
     uint32_t struct_size;
-    /** PACE_LANE_. Default PACE_LANE_NORMAL. */
+    /** The lane of the tasks: PACE_LANE_CRITICAL to PACE_LANE_LOW. Default: PACE_LANE_NORMAL. */
     uint32_t lane;
-    /** Default: no retries. */
+    /** When a task that has failed is tried again. Default: no retries. */
     pace_retry_t retry;
     /**
      * How long each attempt may take, up to 100 years. Of one that was pulled this limit and deadline_ns may end
@@ -417,15 +426,15 @@ typedef struct pace_task_type_config_t {
      * limit.
      */
     uint64_t deadline_ns;
-    /** For PACE_RETRY_CUSTOM. */
+    /** Called for the delay before each retry, if the shape is PACE_RETRY_CUSTOM. */
     pace_delay_fn retry_delay;
-    /** What it is given. */
+    /** The first argument of retry_delay and retry_drop. */
     void *retry_data;
     /** Runs once after its last call: when the pool is gone and the ids of its tasks, or later. NULL: nothing. */
     pace_drop_fn retry_drop;
     /** Retries are bounded together by the budget of the next three fields. Default: they are not. */
     bool retry_budget;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved[3];
     /** So many retries in each second, 0 to 1,000,000. Default 10. */
     uint32_t budget_per_second;
@@ -456,7 +465,7 @@ typedef struct pace_task_type_config_t {
     uint64_t grace_ns;
     /** PACE_OVERLOAD_: what is done when the lane is full. Default: as its worker pool. */
     uint32_t full;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved2;
     /** For PACE_OVERLOAD_WAIT: for how long. PACE_FOREVER: as long as it takes. */
     uint64_t full_wait_ns;
@@ -467,7 +476,7 @@ typedef struct pace_task_type_config_t {
      * max_running. Not for periodic tasks. Default: the next one waits.
      */
     bool overlap_retries;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved3[7];
     /**
      * For tasks without a function: how long a host may be silent about an attempt that it has pulled, before
@@ -526,18 +535,18 @@ pace_status_t pace_task_type_post(const pace_task_type_t *task_type,
  */
 void pace_task_type_free(pace_task_type_t *task_type);
 
-/* ------------------------------------------------------------------------- Worker pools: tasks */
+/* ----------------------------------------------- Worker pools: tasks */
 
 /**
  * What one task, or all of a batch, have in place of their task type's settings. Call
  * pace_task_options_init(), and change what you like.
  */
 typedef struct pace_task_options_t {
-    /** Set by pace_task_options_init(). */
+    /** The size of the struct in bytes, as pace_task_options_init() sets it. */
     uint32_t struct_size;
     /** PACE_LANE_. PACE_DEFAULT: the task type's. */
     uint32_t lane;
-    /** PACE_RETRY_DEFAULT: the task type's. */
+    /** When the task is tried again after a failure. PACE_RETRY_DEFAULT (default): as its task type says. */
     pace_retry_t retry;
     /** How long each attempt may take. 0: as the task type has it; PACE_FOREVER: no limit. So for the next two. */
     uint64_t timeout_ns;
@@ -555,9 +564,9 @@ typedef struct pace_task_options_t {
      * submission.
      */
     uint64_t key;
-    /** It has a key. */
+    /** Whether the task has a key, in `key`. Default false. */
     bool keyed;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved[7];
     /**
      * How long each attempt may take before it is asked to give up. 0: as the task type has it; PACE_FOREVER:
@@ -568,7 +577,7 @@ typedef struct pace_task_options_t {
     uint64_t grace_ns;
     /** PACE_OVERLOAD_. Not for tasks without a function. */
     uint32_t full;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved2;
     /** For PACE_OVERLOAD_WAIT: for how long. PACE_FOREVER: as long as it takes. */
     uint64_t full_wait_ns;
@@ -578,7 +587,7 @@ typedef struct pace_task_options_t {
 typedef struct pace_task_report_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
-    /** PACE_TASK_COMPLETED or above. */
+    /** How the task has ended: PACE_TASK_COMPLETED or a greater PACE_TASK_ number. */
     uint32_t status;
     /** The task's number, which no other task of this process has or had. */
     uint64_t id;
@@ -599,7 +608,7 @@ typedef struct pace_task_report_t {
     uint64_t run_time_ns;
     /** The thread of the last one, or PACE_NONE. */
     uint32_t worker;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
 } pace_task_report_t;
 
@@ -727,7 +736,7 @@ pace_status_t pace_workers_on_end(pace_workers_t *workers,
  */
 pace_status_t pace_workers_detach(pace_workers_t *workers, pace_task_t task);
 
-/* ----------------------------------------------- Worker pools: a descriptor that tells of ends */
+/* --------------------- Worker pools: a descriptor that tells of ends */
 
 /**
  * A descriptor for a loop of one's own, which becomes readable when a task ends that it was given to. One
@@ -780,7 +789,7 @@ pace_status_t pace_workers_tell(pace_workers_t *workers,
  */
 void pace_task_fd_free(pace_task_fd_t *task_fd);
 
-/* ---------------------------------------------- Worker pools: attempts that are pulled as data */
+/* -------------------- Worker pools: attempts that are pulled as data */
 
 /** An attempt has begun. */
 #define PACE_TASK_EVENT_ATTEMPT 0
@@ -930,7 +939,7 @@ pace_status_t pace_workers_heartbeat(pace_workers_t *workers, uint64_t attempt);
 pace_status_t pace_workers_pollable(pace_workers_t *workers,
                                     int32_t *fd);
 
-/* ------------------------------------------------ Worker pools: tasks that run again and again */
+/* ---------------------- Worker pools: tasks that run again and again */
 
 /** Ticks that come while a run has not ended are skipped. */
 #define PACE_MISSED_TICK_SKIP 0
@@ -980,18 +989,18 @@ pace_status_t pace_periodic_counts(const pace_periodic_t *periodic,
  */
 void pace_periodic_free(pace_periodic_t *periodic);
 
-/* --------------------------------------------------- Worker pools: statistics, health, figures */
+/* ------------------------- Worker pools: statistics, health, figures */
 
-/** Every thread comes back in time. */
+/** All ordinary threads of the pool return from their tasks in time. */
 #define PACE_HEALTH_READY 0
 
 /** Some threads are inside functions that have outlived their time and do not listen. */
 #define PACE_HEALTH_DEGRADED 1
 
-/** All ordinary threads are. */
+/** All ordinary threads are stuck: inside functions that have outlived their time and do not listen. */
 #define PACE_HEALTH_STUCK 2
 
-/** It takes no more tasks. */
+/** The worker pool takes no more tasks. */
 #define PACE_HEALTH_DRAINING 3
 
 /** A JSON object with `families`. */
@@ -1010,23 +1019,23 @@ void pace_periodic_free(pace_periodic_t *periodic);
 typedef struct pace_task_type_stats_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
-    /** Tasks that were handed in. */
+    /** Tasks of this type that were submitted. */
     uint64_t submitted;
-    /** Those that were taken. */
+    /** Of `submitted`: tasks that the worker pool has taken. */
     uint64_t accepted;
-    /** Those that were given back. */
+    /** Of `submitted`: tasks that were given back to the caller. */
     uint64_t rejected;
-    /** Those that have succeeded. */
+    /** Of `accepted`: tasks that have succeeded. */
     uint64_t completed;
-    /** Those whose last attempt failed. */
+    /** Of `accepted`: tasks whose last attempt has failed. */
     uint64_t failed;
-    /** Those that were cancelled. */
+    /** Of `accepted`: tasks that were cancelled. */
     uint64_t cancelled;
-    /** Those whose time was over. */
+    /** Of `accepted`: tasks that were over one of their times. */
     uint64_t timed_out;
-    /** Those that were taken, and dropped for the sake of others. */
+    /** Of `accepted`: tasks that were dropped to make room for others. */
     uint64_t dropped;
     /** Attempts that failed and were followed by another. */
     uint64_t retried;
@@ -1045,27 +1054,27 @@ typedef struct pace_task_type_stats_t {
 typedef struct pace_workers_audit_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
-    /** Whether they do. */
+    /** Whether the counters balance: no task is lost. */
     bool balances;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint8_t reserved[3];
-    /** Tasks that were handed in. */
+    /** Tasks that were submitted to the worker pool. */
     uint64_t submitted;
-    /** Those that were taken. */
+    /** Of `submitted`: tasks that the worker pool has taken. */
     uint64_t accepted;
-    /** Those that were given back. */
+    /** Of `submitted`: tasks that were given back to the caller. */
     uint64_t rejected;
-    /** Those that have succeeded. */
+    /** Of `accepted`: tasks that have succeeded. */
     uint64_t completed;
-    /** Those whose last attempt failed. */
+    /** Of `accepted`: tasks whose last attempt has failed. */
     uint64_t failed;
-    /** Those that were cancelled. */
+    /** Of `accepted`: tasks that were cancelled. */
     uint64_t cancelled;
-    /** Those whose time was over. */
+    /** Of `accepted`: tasks that were over one of their times. */
     uint64_t timed_out;
-    /** Those that were taken, and dropped for the sake of others. */
+    /** Of `accepted`: tasks that were dropped to make room for others. */
     uint64_t dropped;
-    /** Those that have not ended: counted, not derived from the others. */
+    /** Of `accepted`: tasks that have not ended; counted where they are, not derived. */
     uint64_t in_flight;
 } pace_workers_audit_t;
 
@@ -1073,21 +1082,21 @@ typedef struct pace_workers_audit_t {
 typedef struct pace_health_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
-    /** PACE_HEALTH_. */
+    /** The state as one number: PACE_HEALTH_READY to PACE_HEALTH_DRAINING. */
     uint32_t health;
-    /** The pool's ordinary threads. */
+    /** The number of ordinary threads of the pool. */
     uint32_t threads;
-    /** Those of them that are stuck. */
+    /** The number of ordinary threads that are stuck. */
     uint32_t stuck;
-    /** Those that are active and not stuck: what is left to run tasks now. */
+    /** The number of ordinary threads that are active and not stuck: what is left to run tasks. */
     uint32_t capacity;
-    /** Those of them that run nothing now. */
+    /** The number of ordinary threads that run nothing now. */
     uint32_t free;
-    /** Reserved threads that are not stuck. */
+    /** The number of reserved threads that are not stuck. */
     uint32_t reserved_threads;
-    /** Zero. */
+    /** Room for later versions; zero. */
     uint32_t reserved;
-    /** Tasks that wait in the lanes. */
+    /** The number of tasks that wait in the lanes. */
     uint64_t queued;
 } pace_health_t;
 
@@ -1150,7 +1159,7 @@ pace_status_t pace_metrics_format(const char *accept,
                                   uint32_t *format,
                                   const char **media_type);
 
-/* ---------------------------------------------------- Worker pools: figures of a program's own */
+/* -------------------------- Worker pools: figures of a program's own */
 
 /** A number that only grows. */
 #define PACE_METRIC_COUNTER 0
@@ -1158,13 +1167,13 @@ pace_status_t pace_metrics_format(const char *accept,
 /** A number that goes up and down. */
 #define PACE_METRIC_GAUGE 1
 
-/** How times are distributed: recorded in nanoseconds, and read in seconds. */
+/** A distribution of times, which are recorded in nanoseconds and read in seconds. */
 #define PACE_METRIC_TIMES 2
 
-/** How amounts of memory or data are, in bytes. */
+/** A distribution of amounts of memory or data, in bytes. */
 #define PACE_METRIC_BYTES 3
 
-/** How other numbers are. */
+/** A distribution of other whole numbers. */
 #define PACE_METRIC_NUMBERS 4
 
 /** A figure of a program's own. */
@@ -1172,9 +1181,9 @@ typedef struct pace_metric_t pace_metric_t;
 
 /** A label of a figure: UTF-8, both. */
 typedef struct pace_label_t {
-    /** Letters, digits and underscores. */
+    /** The label's name: letters, digits and underscores. */
     const char *name;
-    /** Anything. */
+    /** The label's value: any text in UTF-8. */
     const char *value;
 } pace_label_t;
 

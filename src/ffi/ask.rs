@@ -50,7 +50,7 @@ pub unsafe extern "C" fn pace_key_request(
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct pace_asked_t {
-    /// Opaque.
+    /// An opaque number, to be copied and compared.
     pub id: u64,
 }
 

@@ -27,9 +27,9 @@ pub type pace_attempt_fn = Option<
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct pace_attempt_work_t {
-    /// The task; not NULL.
+    /// The function of the task, called once for each attempt. It must not be NULL.
     pub run: pace_attempt_fn,
-    /// What it is given.
+    /// The first argument of each call of `run`.
     pub user_data: *mut c_void,
     /// Runs once after its last attempt, or when it ends without one. NULL: nothing.
     pub drop: pace_drop_fn,

@@ -33,7 +33,7 @@ pub const PACE_READY_READ_CLOSED: u32 = 32;
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct pace_task_t {
-    /// Opaque.
+    /// An opaque number, to be copied and compared.
     pub id: u64,
 }
 
@@ -41,7 +41,7 @@ pub struct pace_task_t {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct pace_strand_t {
-    /// Opaque.
+    /// An opaque number, to be copied and compared.
     pub id: u64,
 }
 
@@ -50,7 +50,7 @@ pub struct pace_strand_t {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct pace_handle_t {
-    /// Opaque.
+    /// An opaque number, to be copied and compared.
     pub id: u64,
 }
 
@@ -58,7 +58,7 @@ pub struct pace_handle_t {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct pace_timer_t {
-    /// Opaque.
+    /// An opaque number, to be copied and compared.
     pub id: u64,
 }
 
@@ -66,7 +66,7 @@ pub struct pace_timer_t {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct pace_conn_id_t {
-    /// Opaque.
+    /// An opaque number, to be copied and compared.
     pub id: u64,
 }
 

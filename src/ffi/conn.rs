@@ -163,9 +163,9 @@ pub type pace_conn_close_fn = Option<
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct pace_conn_hooks_t {
-    /// Set by pace_conn_hooks_init().
+    /// The size of the struct in bytes, as pace_conn_hooks_init() sets it.
     pub struct_size: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
     /// The connection is there. NULL: it is wanted.
     pub open: pace_conn_open_fn,
@@ -188,9 +188,9 @@ pub struct pace_conn_hooks_t {
     /// The server drains: this connection is closed as soon as all that has arrived is consumed, no
     /// admitted request is in work, and everything is sent.
     pub draining: pace_conn_fn,
-    /// The socket failed.
+    /// Called when the socket has failed, before `close`. NULL: only `close` is called.
     pub error: pace_conn_error_fn,
-    /// The end.
+    /// Called once at the end of a connection, with the reason. NULL: no call.
     pub close: pace_conn_close_fn,
     /// What the hooks of a connection are given until pace_conn_set_user_data().
     pub user_data: *mut c_void,

@@ -16,11 +16,11 @@ use core::ffi::{c_char, c_void};
 use core::time::Duration;
 use std::time::SystemTime;
 
-/// The handler has failed at it for good.
+/// A dead letter's reason: its handler has failed at the last attempt.
 pub const PACE_DEAD_FAILED: u32 = 1;
-/// The handler has panicked at it for good: one of Rust's.
+/// A dead letter's reason: its handler, which is written in Rust, has panicked at the last attempt.
 pub const PACE_DEAD_PANICKED: u32 = 2;
-/// The subscription was suspended.
+/// A dead letter's reason: the subscription was suspended.
 pub const PACE_DEAD_SUSPENDED: u32 = 3;
 
 /// Which dead letters: those that all conditions hold for. Set struct_size to sizeof the struct, and what
@@ -28,7 +28,7 @@ pub const PACE_DEAD_SUSPENDED: u32 = 3;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct pace_dead_filter_t {
-    /// sizeof the struct.
+    /// The size of the struct in bytes: sizeof, set by the caller.
     pub struct_size: u32,
     /// PACE_DEAD_. 0: whatever it died of.
     pub reason: u32,
@@ -68,7 +68,7 @@ pub struct pace_dead_letter_t {
     pub pattern: pace_text_t,
     /// What the handler said at its last attempt. NULL: nothing.
     pub failure: pace_text_t,
-    /// PACE_DEAD_.
+    /// Why the message is a dead letter: one of PACE_DEAD_FAILED, PACE_DEAD_PANICKED and PACE_DEAD_SUSPENDED.
     pub reason: u32,
     /// How often the handler was called with it: 0 if it came to a suspended subscription.
     pub attempts: u32,
@@ -86,7 +86,7 @@ pub type pace_dead_letter_fn =
 pub struct pace_dead_letter_stats_t {
     /// In: sizeof the struct. Out: how many bytes were written.
     pub struct_size: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
     /// Messages that have become dead letters.
     pub buried: u64,
@@ -111,7 +111,7 @@ unsafe impl sized::Sized for pace_dead_letter_stats_t {
 pub struct pace_redelivered_t {
     /// In: sizeof the struct. Out: how many bytes were written.
     pub struct_size: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
     /// They wait in the mailboxes of their subscriptions, or for their replays, again.
     pub enqueued: u64,

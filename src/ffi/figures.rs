@@ -22,17 +22,17 @@ pub const PACE_METRICS_HUB: u32 = 2;
 pub struct pace_hub_stats_t {
     /// In: sizeof the struct. Out: how many bytes were written.
     pub struct_size: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
-    /// Keys that are known.
+    /// The number of keys that the hub knows now.
     pub keys: u64,
     /// Subscriptions that have not ended.
     pub subscriptions: u64,
     /// Of these, those that are suspended.
     pub suspended: u64,
-    /// Publishers that somebody has.
+    /// The number of publishers that were made and not freed.
     pub publishers: u64,
-    /// Dead letters that are kept.
+    /// The number of dead letters that the hub keeps now.
     pub dead_letters: u64,
     /// Notices that were published under $SYS.
     pub told: u64,

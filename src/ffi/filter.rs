@@ -85,15 +85,15 @@ pub type pace_filter_free_fn = Option<unsafe extern "C" fn(filter: *mut c_void)>
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct pace_filter_hooks_t {
-    /// Set by pace_filter_hooks_init().
+    /// The size of the struct in bytes, as pace_filter_hooks_init() sets it.
     pub struct_size: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
-    /// Makes one. Not NULL.
+    /// Makes the filter of a connection, before the hook `open`. It must not be NULL.
     pub make: pace_filter_make_fn,
-    /// Bytes have come. Not NULL.
+    /// Called with bytes that have come from the peer, to be translated. It must not be NULL.
     pub received: pace_filter_received_fn,
-    /// Bytes were written. Not NULL.
+    /// Called with bytes that a hook or another thread has written, to be translated. It must not be NULL.
     pub written: pace_filter_written_fn,
     /// Nothing more will be written. NULL: it has no last words.
     pub finish: pace_filter_finish_fn,

@@ -18,18 +18,18 @@ use core::ffi::c_void;
 use core::mem::offset_of;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 
-/// Reading, and the end of what the peer sends.
+/// The handler is called when there is data to read, and when the peer sends no more.
 pub const PACE_INTEREST_READABLE: u32 = 1;
-/// Urgent data of a TCP socket, or a change of a sysfs or cgroup file.
+/// The handler is called for urgent data of a TCP socket, and for a change of a sysfs or cgroup file.
 pub const PACE_INTEREST_PRIORITY: u32 = 2;
-/// Writing.
+/// The handler is called when there is room to write, and when a connection attempt has ended.
 pub const PACE_INTEREST_WRITABLE: u32 = 4;
 
 /// How a descriptor is waited for. Call pace_handle_options_init() first.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct pace_handle_options_t {
-    /// Set by pace_handle_options_init().
+    /// The size of the struct in bytes, as pace_handle_options_init() sets it.
     pub struct_size: u32,
     /// PACE_INTEREST_ bits. Default: reading and writing. Errors and hang-ups are always reported.
     pub interest: u32,
@@ -41,7 +41,7 @@ pub struct pace_handle_options_t {
     pub may_block: bool,
     /// Begin paused, as pace_handle_pause() does. Default false.
     pub paused: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u8,
 }
 

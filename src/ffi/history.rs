@@ -25,11 +25,11 @@ pub const PACE_DISK_WAIT: u32 = 1;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct pace_history_options_t {
-    /// Set by pace_history_options_init().
+    /// The size of the struct in bytes, as pace_history_options_init() sets it.
     pub struct_size: u32,
-    /// PACE_DISK_. Default: PACE_DISK_WAIT.
+    /// What happens when more waits for the disk than may: PACE_DISK_GIVE_UP or PACE_DISK_WAIT (default).
     pub when_full: u32,
-    /// Of which keys. Default NULL: all (">").
+    /// The pattern of the keys whose messages are kept. NULL (default): all keys, as ">".
     pub pattern: *const c_char,
     /// How many messages are kept in memory. Default 1024.
     pub keep_count: u64,
@@ -41,11 +41,12 @@ pub struct pace_history_options_t {
     /// is gone, which is when its last handler has returned: who opens it again ends the pool first. Default
     /// NULL: none. PACE_EUNSUPPORTED if the library was built without the feature `archive`.
     pub archive: *const c_char,
-    /// What the archive keeps. Default of all three PACE_UNLIMITED: no limit.
+    /// How many messages the archive keeps. PACE_UNLIMITED (default): no limit.
     pub archive_count: u64,
-    /// The size of the file.
+    /// How large the file of the archive may become, in bytes. PACE_UNLIMITED (default): no limit.
     pub archive_bytes: u64,
-    /// Up to 100 years.
+    /// How long the archive keeps a message, in nanoseconds: up to 100 years, or PACE_FOREVER (default)
+    /// without a limit.
     pub archive_age_ns: u64,
     /// A file that lines of JSON are appended to. The hub does not read them again; those that the disk refuses
     /// are lost and counted, and if there is no archive they are given up. Several histories may write one file. It may
@@ -70,7 +71,7 @@ pub struct pace_history_options_t {
     pub process_only: bool,
     /// Reads the whole archive when it is opened, and refuses it if it is damaged. Default false.
     pub check: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: [u8; 6],
 }
 

@@ -74,7 +74,7 @@ pub struct pace_http_end_t {
     /// The status of the answer. 0: no whole answer has left, as the connection has ended before, or its body
     /// broke off.
     pub status: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
     /// As it was sent: GET. Empty if it is not known, as of a malformed request.
     pub method: pace_text_t,
@@ -122,15 +122,15 @@ pub type pace_request_end_fn = Option<unsafe extern "C" fn(body: *mut c_void, is
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct pace_request_body_hooks_t {
-    /// Set by pace_request_body_hooks_init().
+    /// The size of the struct in bytes, as pace_request_body_hooks_init() sets it.
     pub struct_size: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
-    /// The head is there.
+    /// Called once when the head of a request is complete, before its body. It must not be NULL.
     pub begin: pace_request_begin_fn,
-    /// A part of the body has come.
+    /// Called with each part of the body, as it comes. It must not be NULL.
     pub data: pace_request_data_fn,
-    /// The end.
+    /// Called once when the body is complete, or will never be. It must not be NULL.
     pub end: pace_request_end_fn,
 }
 
@@ -138,7 +138,7 @@ pub struct pace_request_body_hooks_t {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct pace_http_options_t {
-    /// Set by pace_http_options_init().
+    /// The size of the struct in bytes, as pace_http_options_init() sets it.
     pub struct_size: u32,
     /// Headers of a request, 1 to 256; beyond: 431. Default 100.
     pub max_headers: u32,
@@ -149,7 +149,7 @@ pub struct pace_http_options_t {
     /// 128 KiB where it has its default, which is also the least that it may be. busy must be NULL, since
     /// a request beyond the maximum is answered with 503.
     pub listeners: *const pace_listener_options_t,
-    /// How many.
+    /// The number of elements of `listeners`.
     pub listener_count: usize,
     /// Bytes of a request's head, 64 to 2^20; beyond: 431. Default 2^14.
     pub max_head: u64,
@@ -173,7 +173,7 @@ pub struct pace_http_options_t {
     /// Requests on one connection, at least 1; the last is answered with Connection: close. Default
     /// PACE_UNLIMITED32: no limit.
     pub keep_alive_requests: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
     /// Called when accepting pauses, with exhausted_data. NULL: nothing.
     pub on_exhausted: pace_exhausted_fn,
@@ -190,57 +190,58 @@ pub struct pace_http_stats_t {
     pub struct_size: u32,
     /// Whether everything that began has ended or is in work, connections included.
     pub balances: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: [u8; 3],
     /// Requests whose head was judged, or that were given up.
     pub begun: u64,
     /// Begun and not ended: their bodies are coming, or their answers.
     pub in_work: u64,
-    /// Answered by handlers, with 101.
+    /// Requests that were answered by handlers with the status 101.
     pub answered_upgraded: u64,
-    /// 200 to 299.
+    /// Requests that were answered by handlers with a status from 200 to 299.
     pub answered_successful: u64,
-    /// 300 to 399.
+    /// Requests that were answered by handlers with a status from 300 to 399.
     pub answered_redirected: u64,
-    /// 400 to 499.
+    /// Requests that were answered by handlers with a status from 400 to 499.
     pub answered_client_errors: u64,
-    /// 500 to 599.
+    /// Requests that were answered by handlers with a status from 500 to 599.
     pub answered_server_errors: u64,
-    /// Answered by the library with 400: it was malformed.
+    /// Requests that the library has answered with 400, because they were malformed.
     pub refused_bad_request: u64,
-    /// 404: no route has this path.
+    /// Requests that the library has answered with 404: no route has their path.
     pub refused_not_found: u64,
-    /// 405: no route with this path has this method.
+    /// Requests that the library has answered with 405: no route with their path has their method.
     pub refused_method_not_allowed: u64,
-    /// 408: its head or its body did not come in time.
+    /// Requests that the library has answered with 408: the head or the body did not come in time.
     pub refused_timed_out: u64,
-    /// 413.
+    /// Requests that the library has answered with 413: the body is larger than max_body.
     pub refused_body_too_large: u64,
-    /// 414.
+    /// Requests that the library has answered with 414: the target is longer than max_target.
     pub refused_target_too_long: u64,
-    /// 417: it expected something else than 100-continue.
+    /// Requests that the library has answered with 417: they expect something else than 100-continue.
     pub refused_expectation: u64,
-    /// 431: too many headers, or too long.
+    /// Requests that the library has answered with 431: too many headers, or too long ones.
     pub refused_head_too_large: u64,
-    /// 500: its handler failed.
+    /// Requests that the library has answered with 500, because their handler has failed.
     pub refused_panicked: u64,
-    /// 500: its response was freed, or could not be sent.
+    /// Requests that the library has answered with 500, because their response was freed or could not be
+    /// sent.
     pub refused_unanswered: u64,
-    /// 501: nothing knows its method, or its transfer coding.
+    /// Requests that the library has answered with 501: their method or transfer coding is unknown.
     pub refused_not_implemented: u64,
-    /// 503: as many were in work as may be.
+    /// Requests that the library has answered with 503: as many as may be were in work.
     pub refused_busy: u64,
-    /// 505: another major version of HTTP.
+    /// Requests that the library has answered with 505: they are of another major version of HTTP.
     pub refused_version: u64,
-    /// Not answered, or not to the end: the peer went, or the socket failed.
+    /// Requests without a whole answer, because the peer has gone or the socket has failed.
     pub aborted_disconnected: u64,
-    /// The peer took nothing of what was queued for it.
+    /// Requests without a whole answer, because the peer took nothing of what was queued for it.
     pub aborted_timed_out: u64,
-    /// The answer's body was freed before its end.
+    /// Requests without a whole answer, because its body was freed before the end.
     pub aborted_unfinished: u64,
-    /// The host closed the connection.
+    /// Requests without a whole answer, because the program has closed the connection.
     pub aborted_closed: u64,
-    /// The drain's time was over, or the pool ended.
+    /// Requests without a whole answer, because the time of the drain was over or the pool has ended.
     pub aborted_cut_off: u64,
     /// Handlers, bodies and hooks that have failed.
     pub panics: u64,

@@ -34,9 +34,9 @@ pub struct pace_key_t {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct pace_hub_options_t {
-    /// Set by pace_hub_options_init().
+    /// The size of the struct in bytes, as pace_hub_options_init() sets it.
     pub struct_size: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
     /// The largest payload, 1 byte to 1 GiB. Default 16 MiB.
     pub max_payload: u64,
@@ -103,7 +103,7 @@ pub(super) const NO_TRY: u32 = PACE_PUBLISH_NO_WAIT | PACE_PUBLISH_NO_RECEIPT;
 pub struct pace_receipt_t {
     /// In: sizeof the struct. Out: how many bytes were written.
     pub struct_size: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
     /// The message's number in its hub; of a batch, that of its last message.
     pub sequence: u64,
@@ -136,27 +136,27 @@ pub struct pace_hub_audit_t {
     pub struct_size: u32,
     /// Whether every message that matched is accounted for.
     pub balances: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: [u8; 3],
-    /// Messages that were published.
+    /// Messages that were published with any key.
     pub published: u64,
     /// The sum over all messages of the subscriptions that each matched.
     pub matched: u64,
-    /// Of these, those that handlers have dealt with, or pullers have taken.
+    /// Of `matched`: messages that handlers have finished, or pullers have taken.
     pub delivered: u64,
-    /// Those that handlers failed at for good.
+    /// Of `matched`: messages that handlers have failed at, in the last attempt.
     pub failed: u64,
-    /// Those that have become dead letters.
+    /// Of `matched`: messages that have become dead letters.
     pub dead_lettered: u64,
-    /// Those that full mailboxes have dropped or conflated.
+    /// Of `matched`: messages that full mailboxes have dropped or conflated.
     pub dropped: u64,
-    /// Those that full mailboxes have refused.
+    /// Of `matched`: messages that full mailboxes have refused.
     pub rejected: u64,
-    /// Those that waited when their subscription ended.
+    /// Of `matched`: messages that waited when their subscription ended.
     pub discarded: u64,
-    /// Those that wait now.
+    /// Of `matched`: messages that wait in mailboxes now.
     pub waiting: u64,
-    /// Those that are being handled now.
+    /// Of `matched`: messages that are being handled now.
     pub running: u64,
     /// Of those that matched, dead letters that were delivered again.
     pub redelivered: u64,

@@ -19,7 +19,7 @@ use std::sync::Arc;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct pace_listener_options_t {
-    /// Set by pace_listener_options_init().
+    /// The size of the struct in bytes, as pace_listener_options_init() sets it.
     pub struct_size: u32,
     /// A socket that listens already, opened by a parent or a supervisor. It stays the caller's, who
     /// may close it at once. What is settled when a socket is opened stays as it is: backlog, v6_only
@@ -49,7 +49,8 @@ pub struct pace_listener_options_t {
     /// Marks of the output queue, in bytes: low < high <= max. Above high reading of that connection
     /// pauses until it has fallen to low. Default 65536.
     pub output_low: u64,
-    /// Default 262144.
+    /// The high mark of a connection's output, in bytes, at which its hooks should stop writing. Default
+    /// 262144.
     pub output_high: u64,
     /// A write that would exceed this is refused. Default 2^24.
     pub output_max: u64,
@@ -73,7 +74,8 @@ pub struct pace_listener_options_t {
     /// Bytes that the kernel buffers for sending, up to 2^30 (it doubles them). Default 0: the
     /// system's.
     pub send_buffer: u64,
-    /// The same for receiving.
+    /// The size of the kernel's buffer for receiving (SO_RCVBUF), in bytes, up to 2^30 (it doubles them). 0
+    /// (default): the kernel chooses.
     pub receive_buffer: u64,
     /// Mode of the file of a Unix socket, up to 0777; who connects needs to be allowed to write.
     /// PACE_DEFAULT: 0777 less the process's umask.
@@ -92,7 +94,7 @@ pub struct pace_listener_options_t {
     /// stays open until its hooks close it: for protocols in which one direction ends before the other, as with a
     /// proxy.
     pub allow_half_open: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: [u8; 4],
     /// What turns the bytes of connections that are accepted here, TLS as a rule. What it points to is
     /// copied. NULL: nothing. Outgoing connections have none.

@@ -11,20 +11,20 @@ use crate::hub::{Headers, MAX_HEADERS, MAX_PAYLOAD, Message, Payload, Priority, 
 use core::ffi::{c_char, c_void};
 use core::ptr;
 
-/// After all others.
+/// A message's priority: delivered after all others that wait in the mailbox.
 pub const PACE_PRIORITY_LOW: i32 = -1;
-/// Unless set.
+/// A message's priority, unless it is set.
 pub const PACE_PRIORITY_NORMAL: i32 = 0;
-/// Before normal ones.
+/// A message's priority: delivered before normal ones that wait in the mailbox.
 pub const PACE_PRIORITY_HIGH: i32 = 1;
-/// Before all others.
+/// A message's priority: delivered before all others that wait in the mailbox.
 pub const PACE_PRIORITY_CRITICAL: i32 = 2;
 
 /// Names a subscription of a hub, until it is unsubscribed or its hub is freed. 0 names none.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct pace_subscription_t {
-    /// Opaque.
+    /// An opaque number, to be copied and compared.
     pub id: u64,
 }
 
@@ -41,15 +41,15 @@ pub struct pace_message_t {
     pub lost_before: u64,
     /// What it was published with, without a NUL behind it.
     pub key: pace_text_t,
-    /// Its bytes, which lie at any address. NULL if there are none.
+    /// The bytes of the message, which are not aligned. NULL if there are none.
     pub payload: *const c_void,
-    /// How many.
+    /// The size of the payload, in bytes.
     pub size: usize,
     /// Its headers, in order. NULL if it has none.
     pub headers: *const pace_field_t,
-    /// How many.
+    /// The number of elements of `headers`.
     pub header_count: usize,
-    /// PACE_PRIORITY_.
+    /// The message's priority, PACE_PRIORITY_LOW to PACE_PRIORITY_CRITICAL.
     pub priority: i32,
     /// Which attempt at this message it is: 1 unless the handler has failed at it before.
     pub attempt: u32,
@@ -70,15 +70,15 @@ pub type pace_message_fn = Option<
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct pace_publication_t {
-    /// Set by pace_publication_init().
+    /// The size of the struct in bytes, as pace_publication_init() sets it.
     pub struct_size: u32,
-    /// PACE_PRIORITY_. Default normal.
+    /// The message's priority, PACE_PRIORITY_LOW to PACE_PRIORITY_CRITICAL. Default: PACE_PRIORITY_NORMAL.
     pub priority: i32,
     /// Up to 64 names and values, of up to 65536 bytes in all, in UTF-8. Default none.
     pub headers: *const pace_field_t,
-    /// How many.
+    /// The number of elements of `headers`, 0 to 64.
     pub header_count: usize,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u64,
 }
 

@@ -12,20 +12,20 @@ use core::ffi::c_char;
 pub const PACE_METRIC_COUNTER: u32 = 0;
 /// A number that goes up and down.
 pub const PACE_METRIC_GAUGE: u32 = 1;
-/// How times are distributed: recorded in nanoseconds, and read in seconds.
+/// A distribution of times, which are recorded in nanoseconds and read in seconds.
 pub const PACE_METRIC_TIMES: u32 = 2;
-/// How amounts of memory or data are, in bytes.
+/// A distribution of amounts of memory or data, in bytes.
 pub const PACE_METRIC_BYTES: u32 = 3;
-/// How other numbers are.
+/// A distribution of other whole numbers.
 pub const PACE_METRIC_NUMBERS: u32 = 4;
 
 /// A label of a figure: UTF-8, both.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct pace_label_t {
-    /// Letters, digits and underscores.
+    /// The label's name: letters, digits and underscores.
     pub name: *const c_char,
-    /// Anything.
+    /// The label's value: any text in UTF-8.
     pub value: *const c_char,
 }
 

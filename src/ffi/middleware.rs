@@ -37,13 +37,13 @@ pub type pace_on_error_fn = Option<
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct pace_middleware_t {
-    /// Before the function.
+    /// Called before each attempt, on its thread. NULL: no call.
     pub before: pace_before_fn,
-    /// After it.
+    /// Called after each attempt, on its thread. NULL: no call.
     pub after: pace_after_fn,
-    /// Before that, if the attempt has failed.
+    /// Called before `after`, if the attempt has failed. NULL: no call.
     pub on_error: pace_on_error_fn,
-    /// What they are given.
+    /// The first argument of each call of these functions.
     pub user_data: *mut c_void,
     /// Runs once after the last call, when the worker pool and its pool have been freed. NULL: nothing.
     pub drop: pace_drop_fn,

@@ -24,7 +24,7 @@ pub const PACE_SEVERITY_ERROR: u32 = 2;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct pace_error_filter_t {
-    /// sizeof the struct.
+    /// The size of the struct in bytes: sizeof, set by the caller.
     pub struct_size: u32,
     /// That are this bad, or worse: PACE_SEVERITY_.
     pub severity: u32,
@@ -52,7 +52,7 @@ unsafe impl sized::Sized for pace_error_filter_t {
 pub struct pace_hub_error_t {
     /// Its number: 1 for the hub's first.
     pub number: u64,
-    /// When: nanoseconds since 1970.
+    /// When it was recorded: nanoseconds since 1970, by the clock of the system.
     pub time_ns: u64,
     /// What happened: the key of its notice without "$SYS.".
     pub event: pace_text_t,
@@ -62,7 +62,7 @@ pub struct pace_hub_error_t {
     pub message: pace_text_t,
     /// PACE_SEVERITY_: a warning or worse.
     pub severity: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
 }
 

@@ -39,7 +39,7 @@ pub struct pace_pool_t {
 /// Settings of a pool. Call pace_pool_config_init(), change what you like, call pace_pool_new().
 #[repr(C)]
 pub struct pace_pool_config_t {
-    /// Set by pace_pool_config_init().
+    /// The size of the struct in bytes, as pace_pool_config_init() sets it.
     pub struct_size: u32,
     /// Pool threads, 0 to 1024. PACE_DEFAULT: one per usable CPU. 0: only host threads drive it, by
     /// pace_pool_join() or pace_pool_pull().
@@ -49,9 +49,9 @@ pub struct pace_pool_config_t {
     /// Handle sets, each with one leader at a time: 1 to one less than the threads (1 for a pool of
     /// one or none). PACE_DEFAULT: 1 for up to 8 threads, then one per 8.
     pub leaders: u32,
-    /// PACE_SOURCE_EPOLL (default) or PACE_SOURCE_RING.
+    /// What the leader waits at: PACE_SOURCE_EPOLL (default) or PACE_SOURCE_RING.
     pub source: u32,
-    /// PACE_PROMOTION_DEFERRED (default) or PACE_PROMOTION_EAGER.
+    /// When leadership is handed on: PACE_PROMOTION_DEFERRED (default) or PACE_PROMOTION_EAGER.
     pub promotion: u32,
     /// How often the watch looks for stuck work while handlers are slow: 10 000 (10 µs) to
     /// 1 000 000 000 (1 s). Default 200 000.
@@ -68,7 +68,7 @@ pub struct pace_pool_config_t {
     pub max_handles: u32,
     /// Whether a failure to pin fails pace_pool_new(), or is only told by the statistics (default).
     pub pin_strict: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: [u8; 3],
     /// Where threads are pinned: "none", "compact", "spread", or a list of CPUs such as "0,2,4-7".
     /// NULL: compact if that leaves a CPU free, else none.
@@ -77,15 +77,15 @@ pub struct pace_pool_config_t {
     pub name: *const c_char,
     /// Stack of each thread in bytes, 65536 to 2^32; 0: 2 MiB.
     pub stack_size: u64,
-    /// Called on each thread first of all, with hook_data. NULL: nothing.
+    /// Called with hook_data on each thread before anything else runs there. NULL: no call.
     pub on_start: pace_thread_fn,
-    /// Called on each thread last of all, with hook_data. NULL: nothing.
+    /// Called with hook_data on each thread after everything else has run there. NULL: no call.
     pub on_stop: pace_thread_fn,
-    /// Called for what takes longer than slow_ns, with hook_data. NULL: nobody measures.
+    /// Called with hook_data for what takes longer than slow_ns. NULL: no call.
     pub on_slow: pace_slow_fn,
-    /// The limit for on_slow, at least 10 000 (10 µs).
+    /// The limit for on_slow in nanoseconds, at least 10 000 (10 µs).
     pub slow_ns: u64,
-    /// What the three hooks are given.
+    /// The first argument of on_start, on_stop and on_slow.
     pub hook_data: *mut c_void,
     /// Runs once, after the last call of a hook: when the pool and all its rings have been freed.
     /// NULL: nothing.
@@ -112,7 +112,7 @@ pub struct pace_report_t {
     pub drained: bool,
     /// It was called inside a handler, so it was only a request.
     pub requested: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: [u8; 2],
     /// Tasks that were accepted and will not run, and one-shot timers that were not due. (These do not count against
     /// `drained`.) This and what follows is what has come about since the first shutdown of the pool began.
@@ -120,7 +120,7 @@ pub struct pace_report_t {
     /// Threads whose handlers have not returned; pace_pool_thread_stats() tells which: their role is
     /// not PACE_ROLE_AWAY.
     pub stuck: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved2: u32,
     /// Events of rings, and messages of hubs, in mailboxes or with publishers that waited for room there, which will not
     /// be handled.

@@ -15,13 +15,13 @@ use core::ffi::c_void;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct pace_publish_item_t {
-    /// What it is published with.
+    /// The key that the message is published with.
     pub key: *const pace_key_t,
     /// Its headers and priority. NULL: none, and normal.
     pub publication: *const pace_publication_t,
     /// Its payload, which is copied. May be NULL if `size` is 0.
     pub bytes: *const c_void,
-    /// How many bytes.
+    /// The size of the payload in bytes.
     pub size: usize,
 }
 

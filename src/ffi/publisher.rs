@@ -27,21 +27,22 @@ pub struct pace_publisher_t {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct pace_publisher_options_t {
-    /// Set by pace_publisher_options_init().
+    /// The size of the struct in bytes, as pace_publisher_options_init() sets it.
     pub struct_size: u32,
     /// Does not wait for room in full mailboxes, as PACE_PUBLISH_NO_WAIT. Default: it waits where that is allowed.
     pub no_wait: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: [u8; 3],
-    /// So many messages in each quota_per_ns, evenly spread. PACE_UNLIMITED32 (default), or 0: no limit.
+    /// How many messages may be published in quota_per_ns, evenly spread. PACE_UNLIMITED32 (default) or 0: no
+    /// limit.
     pub quota: u32,
-    /// So many at once after a time with fewer, at least 1. Default 1.
+    /// How many messages may be published at once after a time with fewer, at least 1. Default 1.
     pub quota_burst: u32,
-    /// 1 ns for each message to 100 years. Default one second.
+    /// The period of the quota in nanoseconds: 1 ns for each message, up to 100 years. Default one second.
     pub quota_per_ns: u64,
     /// Patterns of the keys that it may publish with. Default none: all keys.
     pub allow: *const *const c_char,
-    /// How many.
+    /// The number of elements of `allow`.
     pub allow_count: usize,
 }
 
@@ -71,11 +72,11 @@ const DEFAULTS: pace_publisher_options_t = pace_publisher_options_t {
 pub struct pace_publisher_stats_t {
     /// In: sizeof the struct. Out: how many bytes were written.
     pub struct_size: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
-    /// Messages that were published.
+    /// Messages that were published by this publisher.
     pub published: u64,
-    /// Messages that were not: beyond the quota, of a key that is not allowed, or invalid.
+    /// Messages that were refused: beyond the quota, of a key that is not allowed, or invalid.
     pub refused: u64,
     /// The sum of what receipts called enqueued.
     pub enqueued: u64,

@@ -5,48 +5,47 @@ use super::boundary::{Failure, Result, nanos};
 use super::values::PACE_FOREVER;
 use crate::time::{Backoff, Jitter, Retry};
 
-/// For a task type: no retries. For a task: as its task type.
+/// Retry as usual: for a task as its task type says, for a task type not at all.
 pub const PACE_RETRY_DEFAULT: u32 = 0;
-/// No retries.
+/// Never retry: the first failure is the last.
 pub const PACE_RETRY_NONE: u32 = 1;
-/// first_ns after each failure.
+/// Retry first_ns after each failure.
 pub const PACE_RETRY_FIXED: u32 = 2;
-/// first_ns after the first failure, twice that after the second, three times after the third.
+/// Retry after first_ns, then after twice that, then after three times that.
 pub const PACE_RETRY_LINEAR: u32 = 3;
-/// first_ns after the first failure, and twice as long after each other. first_ns and cap_ns are 100 ms
-/// and 30 s if both are 0.
+/// Retry after first_ns, then after twice as long each time. Both times 0: first_ns is 100 ms, cap_ns 30 s.
 pub const PACE_RETRY_EXPONENTIAL: u32 = 4;
-/// Anything from first_ns to cap_ns after each failure.
+/// Retry at a random time from first_ns to cap_ns after each failure.
 pub const PACE_RETRY_RANDOM: u32 = 5;
-/// What the task type's retry_delay says.
+/// Retry after the time that retry_delay of the task type returns.
 pub const PACE_RETRY_CUSTOM: u32 = 6;
 
-/// As the shape has it: FULL for exponential delays, else NONE.
+/// The jitter that fits the shape: PACE_JITTER_FULL for exponential delays, else PACE_JITTER_NONE.
 pub const PACE_JITTER_DEFAULT: u32 = 0;
-/// Exactly the delay.
+/// No jitter: each retry waits exactly the delay.
 pub const PACE_JITTER_NONE: u32 = 1;
-/// Anything from nothing to the delay, evenly.
+/// Full jitter: between nothing and the delay, evenly.
 pub const PACE_JITTER_FULL: u32 = 2;
-/// Anything from half of the delay to all of it, evenly.
+/// Equal jitter: between half of the delay and all of it, evenly.
 pub const PACE_JITTER_EQUAL: u32 = 3;
 
 /// How failed attempts are followed by others. All zero: PACE_RETRY_DEFAULT.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct pace_retry_t {
-    /// PACE_RETRY_.
+    /// How delays grow: one of PACE_RETRY_DEFAULT to PACE_RETRY_CUSTOM.
     pub shape: u32,
-    /// PACE_JITTER_.
+    /// How delays are spread: one of PACE_JITTER_DEFAULT to PACE_JITTER_EQUAL.
     pub jitter: u32,
     /// How many retries there are at most: one less than attempts.
     pub retries: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
-    /// See PACE_RETRY_.
+    /// The first delay in nanoseconds; later ones depend on the shape.
     pub first_ns: u64,
-    /// No delay is longer. 0: no cap. For PACE_RETRY_RANDOM the longest delay.
+    /// The longest delay in nanoseconds. 0: no limit.
     pub cap_ns: u64,
-    /// No attempt begins later after the submission than this. PACE_FOREVER, or 0: no limit.
+    /// How long after the submission the last attempt may begin, in nanoseconds. PACE_FOREVER or 0: no limit.
     pub within_ns: u64,
 }
 

@@ -36,9 +36,9 @@ pub type pace_exhausted_fn =
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct pace_server_options_t {
-    /// Set by pace_server_options_init().
+    /// The size of the struct in bytes, as pace_server_options_init() sets it.
     pub struct_size: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
     /// Where to listen: an array of structs of one size.
     pub listeners: *const pace_listener_options_t,
@@ -64,7 +64,7 @@ pub struct pace_drain_report_t {
     pub drained: bool,
     /// It was called inside a handler, so it was only a request.
     pub requested: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: [u8; 2],
     /// Connections that have been cut off.
     pub cut_off: u64,
@@ -80,7 +80,7 @@ pub struct pace_server_stats_t {
     pub struct_size: u32,
     /// Whether everything that began has ended or is open.
     pub balances: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: [u8; 3],
     /// Connections that came and were let in.
     pub accepted: u64,
@@ -90,41 +90,41 @@ pub struct pace_server_stats_t {
     pub turned_away: u64,
     /// Connections whose sockets are open.
     pub open: u64,
-    /// Connections that have ended with PACE_REASON_PEER.
+    /// Connections that have ended with PACE_REASON_PEER: the peer had finished, and everything was sent.
     pub closed_peer: u64,
-    /// PACE_REASON_LOCAL.
+    /// Connections that have ended with PACE_REASON_LOCAL: closed here, and everything was sent.
     pub closed_local: u64,
-    /// PACE_REASON_ABORTED.
+    /// Connections that have ended with PACE_REASON_ABORTED: aborted here, what was queued is lost.
     pub closed_aborted: u64,
-    /// PACE_REASON_REFUSED.
+    /// Connections that have ended with PACE_REASON_REFUSED, by the hook `open`.
     pub closed_refused: u64,
-    /// PACE_REASON_TIMED_OUT.
+    /// Connections that have ended with PACE_REASON_TIMED_OUT: one of their times was over.
     pub closed_timed_out: u64,
-    /// PACE_REASON_FAILED.
+    /// Connections that have ended with PACE_REASON_FAILED: their socket has failed.
     pub closed_failed: u64,
-    /// PACE_REASON_UNCONSUMED.
+    /// Connections that have ended with PACE_REASON_UNCONSUMED: more than max_unconsumed bytes waited.
     pub closed_unconsumed: u64,
-    /// PACE_REASON_PANICKED.
+    /// Connections that have ended with PACE_REASON_PANICKED: a hook has failed.
     pub closed_panicked: u64,
-    /// PACE_REASON_DRAINED.
+    /// Connections that have ended with PACE_REASON_DRAINED: the server drained, and everything was sent.
     pub closed_drained: u64,
-    /// PACE_REASON_CUT_OFF.
+    /// Connections that have ended with PACE_REASON_CUT_OFF: the time of the drain was over.
     pub closed_cut_off: u64,
-    /// PACE_REASON_POOL_ENDED.
+    /// Connections that have ended with PACE_REASON_POOL_ENDED: the pool has shut down, or had no room.
     pub closed_pool_ended: u64,
     /// Hooks `close` that have failed, after whatever reason.
     pub panics_in_close: u64,
     /// Times that accepting paused for want of descriptors or memory, or since the socket accepted no more.
     pub exhausted: u64,
-    /// Requests admitted.
+    /// Requests that were admitted, by pace_conn_admit() or as requests of HTTP.
     pub requests: u64,
-    /// Requests that were answered.
+    /// Admitted requests that were answered.
     pub answered: u64,
-    /// Requests that were dropped, or whose connection had ended.
+    /// Admitted requests that were dropped, or whose connection had ended.
     pub requests_aborted: u64,
-    /// Requests beyond the maximum; not counted as admitted.
+    /// Requests beyond the maximum, which were not admitted.
     pub busy: u64,
-    /// Requests admitted and not ended.
+    /// Admitted requests that have not ended yet.
     pub in_work: u64,
 }
 

@@ -10,15 +10,15 @@ use crate::{SetStats, ThreadRole, ThreadStats};
 
 /// A place that no host thread has taken, or a thread that has ended.
 pub const PACE_ROLE_AWAY: u32 = 0;
-/// Parked until it is woken.
+/// Parked until another thread wakes it.
 pub const PACE_ROLE_FOLLOWER: u32 = 1;
-/// Parked with a timer, looking out for stuck work.
+/// Parked with a timer, to look for stuck work.
 pub const PACE_ROLE_WATCH: u32 = 2;
 /// Leads a handle set, or looks for work.
 pub const PACE_ROLE_LEADER: u32 = 3;
-/// Runs a handler.
+/// The thread runs a handler.
 pub const PACE_ROLE_PROCESSING: u32 = 4;
-/// Runs a task.
+/// The thread runs a task.
 pub const PACE_ROLE_TASK: u32 = 5;
 /// Set aside by pace_pool_set_active(), or by a worker pool's scaling: it costs nothing.
 pub const PACE_ROLE_PARKED: u32 = 6;
@@ -32,13 +32,13 @@ pub struct pace_pool_stats_t {
     pub struct_size: u32,
     /// Rows for pace_pool_thread_stats(): pool threads, then places for host threads.
     pub threads: u32,
-    /// Rows for pace_pool_set_stats().
+    /// The number of handle sets: rows for pace_pool_set_stats().
     pub sets: u32,
     /// Threads that are parked now.
     pub parked: u32,
     /// Which thread is the watch now, or PACE_NONE.
     pub watch: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
     /// Handles, strands, timers and rings that exist now.
     pub handles: u64,
@@ -60,17 +60,17 @@ pub struct pace_thread_stats_t {
     pub cpu: u32,
     /// Pinning was asked for and failed.
     pub pin_failed: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: [u8; 3],
-    /// Terms of leadership.
+    /// How often the thread has become the leader.
     pub terms: u64,
-    /// Terms that it took over from another thread.
+    /// How often the thread has taken leadership over from another thread.
     pub handovers: u64,
     /// Times that it stepped in as the watch because something was stuck.
     pub rescues: u64,
     /// Events that it harvested as leader.
     pub events: u64,
-    /// Handlers that it ran.
+    /// The number of handlers that the thread has run.
     pub handled: u64,
     /// Tasks that it ran or found cancelled.
     pub tasks: u64,
@@ -78,9 +78,9 @@ pub struct pace_thread_stats_t {
     pub panics: u64,
     /// Times that it took over work that another thread had claimed.
     pub stolen: u64,
-    /// Times that it parked.
+    /// How often the thread has parked.
     pub parked: u64,
-    /// Looks that it took as the watch.
+    /// How often the thread, as the watch, has looked for stuck work.
     pub ticks: u64,
 }
 
@@ -105,23 +105,23 @@ pub struct pace_set_stats_t {
 pub struct pace_audit_t {
     /// In: sizeof the struct. Out: how many bytes were written.
     pub struct_size: u32,
-    /// Whether they do.
+    /// Whether the counters balance: no task is lost.
     pub balances: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: [u8; 3],
     /// Tasks and one-shot timers that were handed in.
     pub submitted: u64,
-    /// Those that were taken.
+    /// Of `submitted`: those that the pool has taken.
     pub accepted: u64,
-    /// Those that were given back.
+    /// Of `submitted`: those that were given back.
     pub rejected: u64,
-    /// Those that ran and reported success.
+    /// Of `accepted`: tasks that have run and reported success.
     pub completed: u64,
-    /// Those that ran and did not.
+    /// Of `accepted`: tasks that have run and reported a failure, or nothing.
     pub failed: u64,
-    /// Those that were accepted and never ran.
+    /// Of `accepted`: those that will never run.
     pub cancelled: u64,
-    /// Those that wait or run: counted where they are, not derived from the others.
+    /// Of `accepted`: those that wait or run now; counted, not derived.
     pub in_flight: u64,
 }
 

@@ -5,17 +5,17 @@ use super::boundary::{self, call_void};
 use crate::log::{Component, Logger, faults};
 use core::ffi::{CStr, c_char};
 
-/// Major version of the library that this header belongs to.
+/// The major version of this header's library.
 pub const PACE_VERSION_MAJOR: u32 = 0;
-/// Minor version.
+/// The minor version of this header's library.
 pub const PACE_VERSION_MINOR: u32 = 1;
-/// Patch level.
+/// The patch level of this header's library.
 pub const PACE_VERSION_PATCH: u32 = 0;
 
 /// What a call answers: PACE_OK, or one of the negative codes.
 pub type pace_status_t = i32;
 
-/// It worked.
+/// Success: the function has done what it says.
 pub const PACE_OK: i32 = 0;
 /// An argument is NULL or out of its range; pace_last_error() names it.
 pub const PACE_EINVAL: i32 = -1;
@@ -24,7 +24,7 @@ pub const PACE_EINVAL: i32 = -1;
 pub const PACE_EFULL: i32 = -2;
 /// The queue is empty, and no time to wait was given; the message is not whole yet.
 pub const PACE_EEMPTY: i32 = -3;
-/// The time ran out.
+/// The operation timed out: the time that it was given is over.
 pub const PACE_ETIMEDOUT: i32 = -4;
 /// The pool is shut down, or draining; the ring or queue is closed (and, for a pop, empty); the server
 /// drains.
@@ -49,9 +49,9 @@ pub const PACE_EOS: i32 = -13;
 pub const PACE_EVERSION: i32 = -14;
 /// Another thread waits for this task already.
 pub const PACE_EBUSY: i32 = -15;
-/// Nobody subscribes to the key of a request.
+/// No subscription matches the key of a request.
 pub const PACE_ENORESPONDERS: i32 = -16;
-/// The library was built without that.
+/// The library was built without the feature that the function needs.
 pub const PACE_EUNSUPPORTED: i32 = -17;
 
 /// Messages that the hub's histories took were given up: they are not on disk, and never will be.

@@ -46,14 +46,16 @@ pub const PACE_EXECUTION_STRAND: u32 = 3;
 
 /// A message for a full mailbox is refused: publishing fails with PACE_EFULL.
 pub const PACE_OVERFLOW_REJECT: u32 = 0;
-/// It is dropped.
+/// A message for a full mailbox is dropped, and counted.
 pub const PACE_OVERFLOW_DROP_NEWEST: u32 = 1;
-/// The one that has waited for longest is dropped for it.
+/// When the mailbox is full, the message that has waited longest in it is dropped for the new one.
 pub const PACE_OVERFLOW_DROP_OLDEST: u32 = 2;
-/// At most one message per key waits, full or not: a newer one takes the place of the older.
+/// At most one message per key waits, in a full mailbox and in any other: a newer message replaces the older
+/// one.
 pub const PACE_OVERFLOW_CONFLATE: u32 = 3;
-/// Its publisher waits for up to block_ns, and then it is refused. It is refused at once where publishers do not wait: on
-/// threads of any pool, in handlers, and with PACE_PUBLISH_NO_WAIT.
+/// A publisher waits for room in a full mailbox for up to block_ns; then its message is refused. It is
+/// refused at once where publishers do not wait: on threads of any pool, in handlers, and with
+/// PACE_PUBLISH_NO_WAIT.
 pub const PACE_OVERFLOW_BLOCK: u32 = 4;
 /// A handler's mailbox is as with PACE_OVERFLOW_BLOCK without a limit, and one that is pulled as with
 /// PACE_OVERFLOW_REJECT, because the thread that pulls may be the one that publishes.
@@ -68,9 +70,9 @@ pub const PACE_UNSUBSCRIBE_SYNC: u32 = 2;
 
 /// A message goes to one member of the group after the other.
 pub const PACE_BALANCE_ROUND_ROBIN: u32 = 0;
-/// To the one for which the fewest messages wait.
+/// A message goes to the member of the group for which the fewest messages wait.
 pub const PACE_BALANCE_LEAST_LOADED: u32 = 1;
-/// To any, evenly.
+/// A message goes to any member of the group, evenly distributed.
 pub const PACE_BALANCE_RANDOM: u32 = 2;
 /// All messages of a key go to one member, in order; when the members change some keys move, and the new
 /// member of a key gets nothing of it before the old one has finished. For serial execution.
@@ -82,9 +84,9 @@ pub const PACE_BALANCE_BY_HEADER: u32 = 4;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct pace_subscription_options_t {
-    /// Set by pace_subscription_options_init().
+    /// The size of the struct in bytes, as pace_subscription_options_init() sets it.
     pub struct_size: u32,
-    /// PACE_EXECUTION_. Default serial.
+    /// Where the handler runs: PACE_EXECUTION_SERIAL (default) to PACE_EXECUTION_STRAND.
     pub execution: u32,
     /// For PACE_EXECUTION_CONCURRENT: 1 to 1024. Otherwise not looked at.
     pub threads: u32,
@@ -103,7 +105,7 @@ pub struct pace_subscription_options_t {
     /// Refuses the subscription if its pattern has one with the same handler and user_data. Default: it
     /// may have.
     pub unique: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: [u8; 6],
     /// How a message that the handler fails at is tried again; a serial handler gets no other until then.
     /// For serial and concurrent execution. Default: not at all.
@@ -133,14 +135,14 @@ pub struct pace_subscription_options_t {
     pub balance_seed: u64,
     /// Which member gets a message: PACE_BALANCE_; all of a group have the same. Default: round robin.
     pub balance: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved2: u32,
     /// Measures how long messages take from publishing to the handler, or to who pulls them: latencies of
     /// pace_subscription_stats_t, and of pace_hub_metrics(). Each thread that serves it takes 43 KB for that.
     /// The clock is that of the system; should it be set back, messages that wait then count as 0.
     /// PACE_EUNSUPPORTED without the feature `metrics`. Default: not measured, which costs nothing.
     pub measured: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved3: [u8; 7],
     /// How long the first suspension lasts, 1 ms to 100 years; each lasts twice as long as the one before, up to
     /// longest_suspension_ns, and is as short as the first again when the handler was sound for as long as the last
@@ -204,7 +206,7 @@ pub(super) const DEFAULTS: pace_subscription_options_t = pace_subscription_optio
 pub struct pace_subscription_stats_t {
     /// In: sizeof the struct. Out: how many bytes were written.
     pub struct_size: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
     /// Publications that matched since it began.
     pub matched: u64,
@@ -220,7 +222,7 @@ pub struct pace_subscription_stats_t {
     pub rejected: u64,
     /// Messages that waited when the subscription ended.
     pub discarded: u64,
-    /// Messages that wait now.
+    /// Messages that wait in the mailbox now.
     pub waiting: u64,
     /// Messages that are being handled now, or are about to be.
     pub running: u64,
@@ -234,24 +236,24 @@ pub struct pace_subscription_stats_t {
     pub number: u64,
     /// Whether it is suspended now, because its handler has answered PACE_EPANIC too often.
     pub suspended: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved2: [u8; 7],
     /// Of `filtered`, those at which a test has failed.
     pub filter_failures: u64,
     /// If it is measured: how many messages have come to the handler, each attempt by itself, or to who
     /// pulls; otherwise 0, as what follows.
     pub latencies: u64,
-    /// Nanoseconds from publishing until then: the mean.
+    /// The mean latency: nanoseconds from publishing to the handler.
     pub latency_mean_ns: u64,
-    /// The time that half of them did not exceed, to two significant digits.
+    /// The latency in nanoseconds that half of the messages did not exceed, to two significant digits.
     pub latency_p50_ns: u64,
-    /// That of 90%.
+    /// The latency in nanoseconds that 90 % of the messages did not exceed, to two significant digits.
     pub latency_p90_ns: u64,
-    /// That of 99%.
+    /// The latency in nanoseconds that 99 % of the messages did not exceed, to two significant digits.
     pub latency_p99_ns: u64,
-    /// That of 99.9%.
+    /// The latency in nanoseconds that 99.9 % of the messages did not exceed, to two significant digits.
     pub latency_p999_ns: u64,
-    /// The longest.
+    /// The longest latency of a message, in nanoseconds.
     pub latency_max_ns: u64,
 }
 

@@ -12,10 +12,8 @@ use core::ffi::c_void;
 use core::mem::forget;
 use core::time::Duration;
 
-/// Before all others. So that none starves, the lower lanes have turns: after 8 picks of this lane up to 5 are of
-/// HIGH, after 13 picks of these two up to 3 are of NORMAL, and after 15 picks of all others one is of LOW. So where
-/// all lanes have tasks, of 64 picks 32 are of CRITICAL, 18 of HIGH, 10 of NORMAL and 4 of LOW. A pick of a thread
-/// takes up to 64 tasks of its lane if these take some 20 microseconds together.
+/// Before all others. No lane starves: while all four have tasks, of 64 picks 32 are of CRITICAL, 18 of HIGH, 10 of NORMAL
+/// and 4 of LOW. A pick of a thread takes up to 64 tasks of its lane if these take some 20 microseconds together.
 pub const PACE_LANE_CRITICAL: u32 = 0;
 /// Before NORMAL and LOW, but for their turns: see PACE_LANE_CRITICAL.
 pub const PACE_LANE_HIGH: u32 = 1;
@@ -31,11 +29,11 @@ pub const PACE_INLINE_BYTES: usize = 32;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct pace_work_t {
-    /// The task; not NULL.
+    /// The function of the task. It must not be NULL.
     pub run: pace_task_fn,
-    /// What it is given.
+    /// The argument of `run`, and of `drop`.
     pub user_data: *mut c_void,
-    /// Runs once after it, or when it is cancelled. NULL: nothing.
+    /// Called once with user_data after the task has run, or when it is cancelled. NULL: no call.
     pub drop: pace_drop_fn,
 }
 

@@ -2,21 +2,21 @@
 
 use crate::task::Status;
 
-/// It waits for its first attempt.
+/// The task waits for its first attempt.
 pub const PACE_TASK_PENDING: u32 = 0;
-/// An attempt runs.
+/// An attempt of the task runs now.
 pub const PACE_TASK_RUNNING: u32 = 1;
-/// An attempt has failed, and the next one is to come.
+/// An attempt of the task has failed, and waits for its retry.
 pub const PACE_TASK_RETRYING: u32 = 2;
-/// It has succeeded. A task that has this number or a greater one has ended.
+/// The task has succeeded. A task with this number or a greater one has ended.
 pub const PACE_TASK_COMPLETED: u32 = 3;
-/// Its last attempt failed.
+/// The last attempt of the task has failed.
 pub const PACE_TASK_FAILED: u32 = 4;
-/// It was cancelled, or the pool stopped.
+/// The task was cancelled, or the pool was stopped.
 pub const PACE_TASK_CANCELLED: u32 = 5;
-/// One of its times was over.
+/// The task was over one of its times: for waiting, for running, or its deadline.
 pub const PACE_TASK_TIMED_OUT: u32 = 6;
-/// It had been taken in, and was dropped for the sake of others.
+/// The task was accepted, and dropped later to make room for another one.
 pub const PACE_TASK_REJECTED: u32 = 7;
 
 pub(super) fn number_of(status: Status) -> u32 {

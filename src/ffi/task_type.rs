@@ -20,11 +20,12 @@ use core::time::Duration;
 /// For a task: as its task type; for a task type: as its worker pool; for that: wait for room outside the pool's
 /// threads, as long as it takes; inside, PACE_EFULL.
 pub const PACE_OVERLOAD_DEFAULT: u32 = 0;
-/// PACE_EFULL at once.
+/// A task that finds no room is refused with PACE_EFULL at once.
 pub const PACE_OVERLOAD_REJECT: u32 = 1;
-/// Wait for full_wait_ns at most.
+/// A task that finds no room waits for it for up to full_wait_ns.
 pub const PACE_OVERLOAD_WAIT: u32 = 2;
-/// The first attempt runs in the submitter's thread; inside the pool PACE_EFULL.
+/// The first attempt of a task that finds no room runs in the submitter's thread; inside the pool it is
+/// refused with PACE_EFULL.
 pub const PACE_OVERLOAD_RUN_HERE: u32 = 3;
 /// The oldest task with this policy in the lowest lane is dropped, and ends as PACE_TASK_REJECTED.
 pub const PACE_OVERLOAD_DROP_OLDEST: u32 = 4;
@@ -42,11 +43,11 @@ pub struct pace_task_type_t {
 /// Settings of a task type. Call pace_task_type_config_init(), change what you like, call pace_task_type_new().
 #[repr(C)]
 pub struct pace_task_type_config_t {
-    /// Set by pace_task_type_config_init().
+    /// The size of the struct in bytes, as pace_task_type_config_init() sets it.
     pub struct_size: u32,
-    /// PACE_LANE_. Default PACE_LANE_NORMAL.
+    /// The lane of the tasks: PACE_LANE_CRITICAL to PACE_LANE_LOW. Default: PACE_LANE_NORMAL.
     pub lane: u32,
-    /// Default: no retries.
+    /// When a task that has failed is tried again. Default: no retries.
     pub retry: pace_retry_t,
     /// How long each attempt may take, up to 100 years. Of one that was pulled this limit and deadline_ns may end
     /// 100 ms late while all `max_handles` of the pool are in use. PACE_FOREVER (default), or 0: no limit.
@@ -56,15 +57,15 @@ pub struct pace_task_type_config_t {
     /// How long a task may take in all, from its submission to its end. PACE_FOREVER (default), or 0: no
     /// limit.
     pub deadline_ns: u64,
-    /// For PACE_RETRY_CUSTOM.
+    /// Called for the delay before each retry, if the shape is PACE_RETRY_CUSTOM.
     pub retry_delay: pace_delay_fn,
-    /// What it is given.
+    /// The first argument of retry_delay and retry_drop.
     pub retry_data: *mut c_void,
     /// Runs once after its last call: when the pool is gone and the ids of its tasks, or later. NULL: nothing.
     pub retry_drop: pace_drop_fn,
     /// Retries are bounded together by the budget of the next three fields. Default: they are not.
     pub retry_budget: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: [u8; 3],
     /// So many retries in each second, 0 to 1,000,000. Default 10.
     pub budget_per_second: u32,
@@ -89,7 +90,7 @@ pub struct pace_task_type_config_t {
     pub grace_ns: u64,
     /// PACE_OVERLOAD_: what is done when the lane is full. Default: as its worker pool.
     pub full: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved2: u32,
     /// For PACE_OVERLOAD_WAIT: for how long. PACE_FOREVER: as long as it takes.
     pub full_wait_ns: u64,
@@ -98,7 +99,7 @@ pub struct pace_task_type_config_t {
     /// give up. `drop` runs once, when all have returned. Each attempt on a thread of the pool counts for
     /// max_running. Not for periodic tasks. Default: the next one waits.
     pub overlap_retries: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved3: [u8; 7],
     /// For tasks without a function: how long a host may be silent about an attempt that it has pulled, before
     /// it counts as gone: 1 ms to 100 years. Then the attempt has failed, and is followed by another as after

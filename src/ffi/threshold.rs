@@ -29,7 +29,7 @@ pub const PACE_THRESHOLD_QUANTILE: u32 = 2;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct pace_threshold_t {
-    /// Set by pace_threshold_init().
+    /// The size of the struct in bytes, as pace_threshold_init() sets it.
     pub struct_size: u32,
     /// What of the figure: PACE_THRESHOLD_. Default: its number.
     pub part: u32,
@@ -37,20 +37,20 @@ pub struct pace_threshold_t {
     pub severity: u32,
     /// Crossed when the figure is below the limit. Default: above it.
     pub below: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: [u8; 3],
     /// The name of the figure, as pace_hub_metrics() with PACE_METRICS_JSON has it: "paceline_hub_waiting",
     /// say. It must be set.
     pub metric: *const c_char,
     /// Of the first that has all of these. Default: of the first.
     pub labels: *const pace_label_t,
-    /// How many, up to 16.
+    /// The number of elements of `labels`, up to 16.
     pub label_count: usize,
-    /// A number.
+    /// The limit: a finite number, in the unit of the metric.
     pub limit: f64,
     /// Back when the figure is not beyond this, which lies before the limit. NaN (default): the limit itself.
     pub back_at: f64,
-    /// For PACE_THRESHOLD_QUANTILE: 0 to 1. Otherwise not looked at.
+    /// Which quantile is compared, 0 to 1, if `part` is PACE_THRESHOLD_QUANTILE; otherwise not used.
     pub quantile: f64,
 }
 
@@ -83,15 +83,15 @@ const DEFAULTS: pace_threshold_t = pace_threshold_t {
 pub struct pace_crossing_t {
     /// As people read it: "crossed at 1203: paceline_hub_waiting above 1000".
     pub message: pace_text_t,
-    /// The figure.
+    /// The value of the metric that was compared with the limit.
     pub figure: f64,
     /// Which of the thresholds: 0 for the first.
     pub threshold: usize,
     /// As bad as the threshold says; coming back is PACE_SEVERITY_INFO.
     pub severity: u32,
-    /// True: crossed; false: back.
+    /// True if the limit was crossed, false if the value has come back.
     pub crossed: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: [u8; 3],
 }
 
@@ -117,7 +117,7 @@ unsafe impl sized::Sized for pace_watch_stats_t {
     const NAME: &'static str = "pace_watch_stats_t";
 }
 
-/// Thresholds that are watched.
+/// A thread that compares metrics with thresholds, from time to time.
 pub struct pace_watch_t {
     watch: Watch,
     shared: Arc<Shared>,

@@ -32,11 +32,11 @@ pub struct pace_udp_t {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct pace_ip_t {
-    /// 4 or 6.
+    /// The version of the protocol: 4 or 6.
     pub version: u8,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u8,
-    /// As a number.
+    /// The number of the port, in the byte order of the host.
     pub port: u16,
     /// The interface's index, for IPv6 addresses of a link; else 0.
     pub scope: u32,
@@ -48,11 +48,11 @@ pub struct pace_ip_t {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct pace_datagram_t {
-    /// Its bytes; of one that has arrived, up to max_datagram.
+    /// The bytes of the datagram; of one that has arrived, up to max_datagram.
     pub bytes: *const c_void,
-    /// How many.
+    /// The number of bytes at `bytes`.
     pub size: usize,
-    /// How long it was; more than `size` if its end is lost. Not used for sending.
+    /// The length of the datagram as it was sent; more than `size` if its end is lost. Not used for sending.
     pub length: usize,
     /// Who has sent it, or whom it is for. An IPv4 address looks like ::ffff:0:0/96 on a socket that
     /// takes both.
@@ -85,17 +85,17 @@ pub type pace_udp_close_fn =
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct pace_udp_hooks_t {
-    /// Set by pace_udp_hooks_init().
+    /// The size of the struct in bytes, as pace_udp_hooks_init() sets it.
     pub struct_size: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
-    /// Datagrams have arrived. Not NULL.
+    /// Called with datagrams that have arrived. It must not be NULL.
     pub data: pace_udp_data_fn,
-    /// An error came instead.
+    /// Called when an error has come instead of a datagram. NULL: no call.
     pub error: pace_udp_error_fn,
-    /// The end.
+    /// Called once when the socket is closed, with the reason. NULL: no call.
     pub close: pace_udp_close_fn,
-    /// What the hooks are given.
+    /// The first argument of each call of the hooks.
     pub user_data: *mut c_void,
     /// Runs once, after `close`. NULL: nothing.
     pub drop: pace_drop_fn,
@@ -106,7 +106,7 @@ pub struct pace_udp_hooks_t {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct pace_udp_options_t {
-    /// Set by pace_udp_options_init().
+    /// The size of the struct in bytes, as pace_udp_options_init() sets it.
     pub struct_size: u32,
     /// A socket for datagrams that is bound already. It stays the caller's, who may close it at once.
     /// Default −1: none.
@@ -146,11 +146,11 @@ pub struct pace_udp_options_t {
 pub struct pace_udp_stats_t {
     /// In: sizeof the struct. Out: how many bytes were written.
     pub struct_size: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
-    /// Datagrams that the hook was given.
+    /// Datagrams that the hook `data` was given.
     pub received: u64,
-    /// Their bytes, with those that were cut off.
+    /// The bytes of `received`, with those that were cut off.
     pub received_bytes: u64,
     /// Datagrams whose end was cut off.
     pub truncated: u64,
@@ -158,7 +158,7 @@ pub struct pace_udp_stats_t {
     pub errors: u64,
     /// Datagrams that the kernel has taken.
     pub sent: u64,
-    /// Their bytes.
+    /// The bytes of the datagrams that the kernel has taken.
     pub sent_bytes: u64,
     /// Calls of which the kernel took nothing, since it had no room.
     pub refused: u64,

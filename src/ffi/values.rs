@@ -22,7 +22,7 @@ pub const PACE_ADDRESS_SIZE: usize = 512;
 pub struct pace_text_t {
     /// NULL if there is none.
     pub text: *const c_char,
-    /// In bytes.
+    /// The length of the text in bytes.
     pub size: usize,
 }
 
@@ -42,6 +42,6 @@ pub struct pace_field_t {
 pub struct pace_piece_t {
     /// May be NULL if `size` is 0.
     pub bytes: *const c_void,
-    /// How many.
+    /// The number of bytes at `bytes`.
     pub size: usize,
 }

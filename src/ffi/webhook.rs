@@ -22,9 +22,9 @@ pub struct pace_webhook_t {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct pace_webhook_options_t {
-    /// Set by pace_webhook_options_init().
+    /// The size of the struct in bytes, as pace_webhook_options_init() sets it.
     pub struct_size: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
     /// How many bodies may wait, 1 to 65536; what comes while so many wait is dropped. Default 1024.
     pub capacity: u64,
@@ -36,7 +36,7 @@ pub struct pace_webhook_options_t {
     pub retry: pace_retry_t,
     /// More headers of each request: a token, say. They are copied. Default none.
     pub headers: *const pace_field_t,
-    /// How many.
+    /// The number of elements of `headers`.
     pub header_count: usize,
     /// Goes by this proxy: "http://proxy.example:3128". NULL (default): none; the environment is not asked.
     pub proxy: *const c_char,
@@ -67,7 +67,7 @@ const DEFAULTS: pace_webhook_options_t = pace_webhook_options_t {
 pub struct pace_webhook_stats_t {
     /// In: sizeof the struct. Out: how many bytes were written.
     pub struct_size: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
     /// Bodies that it was given.
     pub posted: u64,

@@ -10,13 +10,13 @@ use crate::metrics::TextFormat;
 use crate::task::Health;
 use core::ffi::{CStr, c_char};
 
-/// Every thread comes back in time.
+/// All ordinary threads of the pool return from their tasks in time.
 pub const PACE_HEALTH_READY: u32 = 0;
 /// Some threads are inside functions that have outlived their time and do not listen.
 pub const PACE_HEALTH_DEGRADED: u32 = 1;
-/// All ordinary threads are.
+/// All ordinary threads are stuck: inside functions that have outlived their time and do not listen.
 pub const PACE_HEALTH_STUCK: u32 = 2;
-/// It takes no more tasks.
+/// The worker pool takes no more tasks.
 pub const PACE_HEALTH_DRAINING: u32 = 3;
 
 /// A JSON object with `families`.
@@ -33,23 +33,23 @@ pub const PACE_METRICS_OPENMETRICS: u32 = 3;
 pub struct pace_task_type_stats_t {
     /// In: sizeof the struct. Out: how many bytes were written.
     pub struct_size: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
-    /// Tasks that were handed in.
+    /// Tasks of this type that were submitted.
     pub submitted: u64,
-    /// Those that were taken.
+    /// Of `submitted`: tasks that the worker pool has taken.
     pub accepted: u64,
-    /// Those that were given back.
+    /// Of `submitted`: tasks that were given back to the caller.
     pub rejected: u64,
-    /// Those that have succeeded.
+    /// Of `accepted`: tasks that have succeeded.
     pub completed: u64,
-    /// Those whose last attempt failed.
+    /// Of `accepted`: tasks whose last attempt has failed.
     pub failed: u64,
-    /// Those that were cancelled.
+    /// Of `accepted`: tasks that were cancelled.
     pub cancelled: u64,
-    /// Those whose time was over.
+    /// Of `accepted`: tasks that were over one of their times.
     pub timed_out: u64,
-    /// Those that were taken, and dropped for the sake of others.
+    /// Of `accepted`: tasks that were dropped to make room for others.
     pub dropped: u64,
     /// Attempts that failed and were followed by another.
     pub retried: u64,
@@ -68,27 +68,27 @@ pub struct pace_task_type_stats_t {
 pub struct pace_workers_audit_t {
     /// In: sizeof the struct. Out: how many bytes were written.
     pub struct_size: u32,
-    /// Whether they do.
+    /// Whether the counters balance: no task is lost.
     pub balances: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: [u8; 3],
-    /// Tasks that were handed in.
+    /// Tasks that were submitted to the worker pool.
     pub submitted: u64,
-    /// Those that were taken.
+    /// Of `submitted`: tasks that the worker pool has taken.
     pub accepted: u64,
-    /// Those that were given back.
+    /// Of `submitted`: tasks that were given back to the caller.
     pub rejected: u64,
-    /// Those that have succeeded.
+    /// Of `accepted`: tasks that have succeeded.
     pub completed: u64,
-    /// Those whose last attempt failed.
+    /// Of `accepted`: tasks whose last attempt has failed.
     pub failed: u64,
-    /// Those that were cancelled.
+    /// Of `accepted`: tasks that were cancelled.
     pub cancelled: u64,
-    /// Those whose time was over.
+    /// Of `accepted`: tasks that were over one of their times.
     pub timed_out: u64,
-    /// Those that were taken, and dropped for the sake of others.
+    /// Of `accepted`: tasks that were dropped to make room for others.
     pub dropped: u64,
-    /// Those that have not ended: counted, not derived from the others.
+    /// Of `accepted`: tasks that have not ended; counted where they are, not derived.
     pub in_flight: u64,
 }
 
@@ -98,21 +98,21 @@ pub struct pace_workers_audit_t {
 pub struct pace_health_t {
     /// In: sizeof the struct. Out: how many bytes were written.
     pub struct_size: u32,
-    /// PACE_HEALTH_.
+    /// The state as one number: PACE_HEALTH_READY to PACE_HEALTH_DRAINING.
     pub health: u32,
-    /// The pool's ordinary threads.
+    /// The number of ordinary threads of the pool.
     pub threads: u32,
-    /// Those of them that are stuck.
+    /// The number of ordinary threads that are stuck.
     pub stuck: u32,
-    /// Those that are active and not stuck: what is left to run tasks now.
+    /// The number of ordinary threads that are active and not stuck: what is left to run tasks.
     pub capacity: u32,
-    /// Those of them that run nothing now.
+    /// The number of ordinary threads that run nothing now.
     pub free: u32,
-    /// Reserved threads that are not stuck.
+    /// The number of reserved threads that are not stuck.
     pub reserved_threads: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
-    /// Tasks that wait in the lanes.
+    /// The number of tasks that wait in the lanes.
     pub queued: u64,
 }
 

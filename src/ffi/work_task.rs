@@ -29,11 +29,11 @@ use std::ffi::CString;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct pace_task_options_t {
-    /// Set by pace_task_options_init().
+    /// The size of the struct in bytes, as pace_task_options_init() sets it.
     pub struct_size: u32,
     /// PACE_LANE_. PACE_DEFAULT: the task type's.
     pub lane: u32,
-    /// PACE_RETRY_DEFAULT: the task type's.
+    /// When the task is tried again after a failure. PACE_RETRY_DEFAULT (default): as its task type says.
     pub retry: pace_retry_t,
     /// How long each attempt may take. 0: as the task type has it; PACE_FOREVER: no limit. So for the next two.
     pub timeout_ns: u64,
@@ -47,9 +47,9 @@ pub struct pace_task_options_t {
     /// If `keyed`: of the tasks of a worker pool with equal keys one runs at a time, in the order of their
     /// submission.
     pub key: u64,
-    /// It has a key.
+    /// Whether the task has a key, in `key`. Default false.
     pub keyed: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: [u8; 7],
     /// How long each attempt may take before it is asked to give up. 0: as the task type has it; PACE_FOREVER:
     /// no limit.
@@ -58,7 +58,7 @@ pub struct pace_task_options_t {
     pub grace_ns: u64,
     /// PACE_OVERLOAD_. Not for tasks without a function.
     pub full: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved2: u32,
     /// For PACE_OVERLOAD_WAIT: for how long. PACE_FOREVER: as long as it takes.
     pub full_wait_ns: u64,
@@ -70,7 +70,7 @@ pub struct pace_task_options_t {
 pub struct pace_task_report_t {
     /// In: sizeof the struct. Out: how many bytes were written.
     pub struct_size: u32,
-    /// PACE_TASK_COMPLETED or above.
+    /// How the task has ended: PACE_TASK_COMPLETED or a greater PACE_TASK_ number.
     pub status: u32,
     /// The task's number, which no other task of this process has or had.
     pub id: u64,
@@ -89,7 +89,7 @@ pub struct pace_task_report_t {
     pub run_time_ns: u64,
     /// The thread of the last one, or PACE_NONE.
     pub worker: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: u32,
 }
 

@@ -23,13 +23,15 @@ use core::mem::offset_of;
 use core::ptr;
 use std::ffi::CString;
 
-/// In a worker pool's shutdown: so many tasks of a name completed since it began.
+/// In the report of a shutdown: how many tasks of a name have completed since it began.
 pub const PACE_ENDED_COMPLETED: u32 = 0;
-/// A task was cancelled.
+/// In the report of a shutdown: a task that was cancelled.
 pub const PACE_ENDED_CANCELLED: u32 = 1;
-/// A task's function has not returned, or its attempt is out with a host that has not completed it.
+/// In the report of a shutdown: a task whose function has not returned, or whose attempt a host has not
+/// completed.
 pub const PACE_ENDED_STUCK: u32 = 2;
-/// A clean-up hook for which there was no time, or that had not returned when the time was over.
+/// In the report of a shutdown: a clean-up hook for which there was no time, or that has not returned in
+/// time.
 pub const PACE_ENDED_HOOK: u32 = 3;
 
 /// A worker pool over a pool, whose threads run its tasks beside everything else.
@@ -43,7 +45,7 @@ pub struct pace_workers_t {
 /// pace_workers_new().
 #[repr(C)]
 pub struct pace_workers_config_t {
-    /// Set by pace_workers_config_init().
+    /// The size of the struct in bytes, as pace_workers_config_init() sets it.
     pub struct_size: u32,
     /// How many tasks may wait for their keys, and how many for the rate of each task type, before others are
     /// refused: 1 to 2^24. Default 65,536.
@@ -61,7 +63,7 @@ pub struct pace_workers_config_t {
     pub scaling: bool,
     /// Count for pace_workers_metrics(). Default: not, for it costs each task something.
     pub metrics: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: [u8; 2],
     /// The least number of active threads, at least 1. Default 1.
     pub min_active: u32,
@@ -88,7 +90,7 @@ pub struct pace_workers_config_t {
     pub middleware: *const pace_middleware_t,
     /// How many those are, up to 64.
     pub middleware_count: u32,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved2: u32,
     /// The log of its tasks, which it keeps, in place of the pool's. Each end of a task is a record then, and not only
     /// one that failed: task.completed, task.failed, task.timed_out, task.cancelled or task.rejected, at the level debug,
@@ -104,15 +106,15 @@ pub struct pace_workers_report_t {
     pub struct_size: u32,
     /// It was called inside the pool, so it was only a request: new tasks are refused.
     pub requested: bool,
-    /// Everything ended by itself.
+    /// Whether everything has ended by itself, and nothing was cancelled or is stuck.
     pub drained: bool,
-    /// Zero.
+    /// Room for later versions; zero.
     pub reserved: [u8; 2],
-    /// Tasks that completed since it began.
+    /// The number of tasks that have completed since the shutdown began.
     pub completed: u64,
-    /// Tasks that were cancelled.
+    /// The number of tasks that were cancelled by the shutdown.
     pub cancelled: u64,
-    /// Tasks whose functions have not returned.
+    /// The number of tasks whose functions have not returned.
     pub stuck: u32,
     /// Clean-up hooks for which there was no time, or that had not returned when the time was over.
     pub failed_hooks: u32,
@@ -130,7 +132,7 @@ pub type pace_ended_fn = Option<
     ),
 >;
 
-/// A clean-up hook.
+/// A clean-up hook of a worker pool, called once with its user_data during the shutdown.
 pub type pace_clean_up_fn = Option<unsafe extern "C" fn(user_data: *mut c_void)>;
 
 /// Fills a configuration with the defaults. `size` is sizeof *config.

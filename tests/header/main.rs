@@ -2,6 +2,7 @@
 //! these for Python and C++, and for the test of layouts.
 #![cfg(all(feature = "capi", not(loom)))]
 
+mod comments;
 mod cpp;
 #[path = "../common/header.rs"]
 mod header;
@@ -44,7 +45,7 @@ fn fresh_model() -> Model {
     let umbrella = &headers["paceline.h"];
     let included = umbrella.lines().filter_map(|line| line.strip_prefix("#include \"paceline/"));
     let topics = included.filter_map(|line| line.split_once(".h\"")).map(|(topic, _)| topic);
-    Model::read(topics.map(|topic| (topic, &*headers[&format!("paceline/{topic}.h")])))
+    Model::read(topics.map(|topic| &*headers[&format!("paceline/{topic}.h")]))
 }
 
 /// The files of `src/ffi`, by their names.
@@ -135,7 +136,7 @@ fn unions_are_read_and_written() {
     let header = "typedef union pace_either_t { uint64_t number; const void *bytes; } pace_either_t;\n\
         typedef struct pace_one_t { uint32_t kind; pace_either_t either; union { double mean; struct { int32_t low; \
         int32_t high; } range; }; union { bool yes; } last[2]; } pace_one_t;";
-    let layout = python::layout(&Model::read([("core", header)]));
+    let layout = python::layout(&Model::read([header]));
     let (_, classes) = layout.split_once("import ctypes as c").expect("it imports ctypes");
     let (classes, _) =
         classes.split_once("\n\n\n#:").expect("the table comes after two empty lines");

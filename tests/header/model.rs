@@ -1,7 +1,5 @@
 //! The C interface as data: what the headers declare. All that is generated for other languages is made from this.
 
-#![allow(dead_code, reason = "the comments are for a test to come")]
-
 use std::collections::BTreeMap;
 
 /// What all headers declare, in their order: nothing is named before it is declared.
@@ -10,8 +8,6 @@ pub struct Model {
 }
 
 pub struct Item {
-    /// Of the header: `pool` for `paceline/pool.h`.
-    pub topic: String,
     pub name: String,
     pub doc: String,
     pub kind: Kind,
@@ -60,19 +56,18 @@ pub enum Base {
 }
 
 impl Model {
-    /// Reads headers: their topics, and their texts.
-    pub fn read<'a>(headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+    /// Reads the texts of headers.
+    pub fn read<'a>(headers: impl IntoIterator<Item = &'a str>) -> Self {
         let (mut model, mut constants) = (Self { items: Vec::new() }, BTreeMap::new());
-        for (topic, text) in headers {
+        for text in headers {
             let tokens = tokens(text);
             let mut parser = Parser { rest: &tokens, constants: &mut constants };
             while !parser.rest.is_empty() {
                 let doc = parser.doc();
                 let (name, kind) = parser.item();
-                let topic = topic.to_owned();
                 // A typedef of a handle may come again in C, and the constants of two sections may be one.
                 if model.items.iter().all(|item| item.name != name) {
-                    model.items.push(Item { topic, name, doc, kind });
+                    model.items.push(Item { name, doc, kind });
                 }
             }
         }

@@ -171,13 +171,13 @@ public:
         return status == PACE_OK ? Result<std::size_t>(queued)
                                  : Result<std::size_t>(Error::last(status));
     }
-    /// The other end.
+    /// The address of the peer as text, such as "192.0.2.1:49152".
     Result<std::string> peer() const {
         return detail::text_of([this](char *text, std::size_t size) {
             return pace_server_conn_peer(server(), id_, text, size);
         });
     }
-    /// This end.
+    /// The address of this end as text.
     Result<std::string> local() const {
         return detail::text_of([this](char *text, std::size_t size) {
             return pace_server_conn_local(server(), id_, text, size);
@@ -227,7 +227,7 @@ private:
 
 /// Whether plain bytes may still come.
 enum class FilterRead : std::int32_t {
-    /// They may.
+    /// Plain bytes may still come: the connection goes on.
     Open = PACE_FILTER_READ_OPEN,
     /// The peer has said that it sends no more; `finished` of the handler follows.
     Ended = PACE_FILTER_READ_ENDED,
@@ -372,7 +372,7 @@ public:
     Conn(const Conn &) = delete;
     Conn &operator=(const Conn &) = delete;
 
-    /// As ConnRef::write().
+    /// Writes bytes to the connection. Errors are those of ConnRef::write().
     Result<WriteStatus> write(std::string_view bytes) {
         std::uint32_t what = 0;
         const auto status = pace_conn_write(raw_, bytes.data(), bytes.size(), &what);
@@ -425,7 +425,7 @@ public:
     /// For other threads, and for later.
     ConnRef ref() const;
 
-    /// The other end.
+    /// The address of the peer as text, such as "192.0.2.1:49152".
     Result<std::string> peer() const {
         return detail::text_of(
             [this](char *text, std::size_t size) { return pace_conn_peer(raw_, text, size); });
@@ -435,7 +435,7 @@ public:
         return detail::text_of(
             [this](char *text, std::size_t size) { return pace_conn_local(raw_, text, size); });
     }
-    /// Made by Server::connect().
+    /// Whether the connection was made by Server::connect(), and not accepted.
     bool is_outgoing() const noexcept { return ask(pace_conn_is_outgoing); }
     bool is_draining() const noexcept { return ask(pace_conn_is_draining); }
     /// Bytes that wait to be sent.
@@ -445,7 +445,7 @@ public:
         return queued;
     }
 
-    /// For calls to paceline.h.
+    /// The connection as functions of the C interface take it.
     pace_conn_t *native() const noexcept { return raw_; }
 
 private:
@@ -481,7 +481,7 @@ public:
     ConnHandler &operator=(const ConnHandler &) = delete;
     virtual ~ConnHandler() = default;
 
-    /// The connection is there.
+    /// Called first, when the connection is made: returns whether it is wanted.
     virtual Accept open(Conn &) { return Accept::Yes; }
     /// Bytes have arrived: how many of them were consumed, from the front. The rest is shown again,
     /// followed by more.
@@ -500,7 +500,7 @@ public:
     virtual void draining(Conn &) {}
     /// The socket failed; `close` follows.
     virtual void error(Conn &, std::int32_t) {}
-    /// The end, exactly once.
+    /// Called exactly once, when the connection has ended, with the reason.
     virtual void close(Conn &, Reason) {}
 };
 

@@ -163,7 +163,7 @@ private:
     std::exception_ptr thrown_;
 };
 
-/// What Result::value() throws.
+/// The exception that Result::value() throws: an Error with its text.
 class Exception : public std::runtime_error {
 public:
     explicit Exception(Error error) : std::runtime_error(error.message()), error_(std::move(error)) {}
@@ -310,7 +310,7 @@ class Function<R(A...)> {
         std::enable_if_t<!std::is_same_v<D, Function> && std::is_invocable_r_v<R, D &, A...>>;
 
 public:
-    /// Empty.
+    /// An empty function, which must not be called.
     Function() noexcept = default;
     Function(std::nullptr_t) noexcept {}
     /// Empty too, if it is made of a pointer that is null, or of a std::function that is empty.
@@ -431,7 +431,7 @@ public:
     constexpr bool hang_up() const noexcept { return has(PACE_READY_HANG_UP); }
     /// The peer will send no more.
     constexpr bool read_closed() const noexcept { return has(PACE_READY_READ_CLOSED); }
-    /// PACE_READY_*, ored.
+    /// The conditions as a number: PACE_READY_ bits, or-ed.
     constexpr std::uint32_t bits() const noexcept { return bits_; }
 
 private:

@@ -9,7 +9,7 @@ namespace paceline {
 
 /// What went wrong. The numbers are those of the C interface.
 enum class Code : std::int32_t {
-    /// It worked.
+    /// Success: the function has done what it says.
     Ok = 0,
     /// An argument is NULL or out of its range; pace_last_error() names it.
     Invalid = -1,
@@ -18,7 +18,7 @@ enum class Code : std::int32_t {
     Full = -2,
     /// The queue is empty, and no time to wait was given; the message is not whole yet.
     Empty = -3,
-    /// The time ran out.
+    /// The operation timed out: the time that it was given is over.
     TimedOut = -4,
     /// The pool is shut down, or draining; the ring or queue is closed (and, for a pop, empty); the
     /// server drains.
@@ -43,9 +43,9 @@ enum class Code : std::int32_t {
     Version = -14,
     /// Another thread waits for this task already.
     Busy = -15,
-    /// Nobody subscribes to the key of a request.
+    /// No subscription matches the key of a request.
     NoResponders = -16,
-    /// The library was built without that.
+    /// The library was built without the feature that the function needs.
     Unsupported = -17,
     /// Messages that the hub's histories took were given up: they are not on disk, and never will
     /// be.
@@ -106,9 +106,7 @@ enum class LogComponent : std::uint32_t {
 
 /// The four queues of a pool's tasks, by priority. The default is Normal.
 enum class Lane : std::uint32_t {
-    /// Before all others. So that none starves, the lower lanes have turns: after 8 picks of this
-    /// lane up to 5 are of HIGH, after 13 picks of these two up to 3 are of NORMAL, and after 15
-    /// picks of all others one is of LOW. So where all lanes have tasks, of 64 picks 32 are of
+    /// Before all others. No lane starves: while all four have tasks, of 64 picks 32 are of
     /// CRITICAL, 18 of HIGH, 10 of NORMAL and 4 of LOW. A pick of a thread takes up to 64 tasks of
     /// its lane if these take some 20 microseconds together.
     Critical = 0,
@@ -141,15 +139,15 @@ enum class Promotion : std::uint32_t {
 enum class Role : std::uint32_t {
     /// A place that no host thread has taken, or a thread that has ended.
     Away = 0,
-    /// Parked until it is woken.
+    /// Parked until another thread wakes it.
     Follower = 1,
-    /// Parked with a timer, looking out for stuck work.
+    /// Parked with a timer, to look for stuck work.
     Watch = 2,
     /// Leads a handle set, or looks for work.
     Leader = 3,
-    /// Runs a handler.
+    /// The thread runs a handler.
     Processing = 4,
-    /// Runs a task.
+    /// The thread runs a task.
     Task = 5,
     /// Set aside by pace_pool_set_active(), or by a worker pool's scaling: it costs nothing.
     Parked = 6,
@@ -230,21 +228,21 @@ struct ReasonKind {
 
 /// The state of a task of a worker pool. Completed and all below it are ends.
 enum class TaskStatus : std::uint32_t {
-    /// It waits for its first attempt.
+    /// The task waits for its first attempt.
     Pending = 0,
-    /// An attempt runs.
+    /// An attempt of the task runs now.
     Running = 1,
-    /// An attempt has failed, and the next one is to come.
+    /// An attempt of the task has failed, and waits for its retry.
     Retrying = 2,
-    /// It has succeeded. A task that has this number or a greater one has ended.
+    /// The task has succeeded. A task with this number or a greater one has ended.
     Completed = 3,
-    /// Its last attempt failed.
+    /// The last attempt of the task has failed.
     Failed = 4,
-    /// It was cancelled, or the pool stopped.
+    /// The task was cancelled, or the pool was stopped.
     Cancelled = 5,
-    /// One of its times was over.
+    /// The task was over one of its times: for waiting, for running, or its deadline.
     TimedOut = 6,
-    /// It had been taken in, and was dropped for the sake of others.
+    /// The task was accepted, and dropped later to make room for another one.
     Rejected = 7,
 };
 
@@ -262,23 +260,23 @@ enum class MetricKind : std::uint32_t {
     Counter = 0,
     /// A number that goes up and down.
     Gauge = 1,
-    /// How times are distributed: recorded in nanoseconds, and read in seconds.
+    /// A distribution of times, which are recorded in nanoseconds and read in seconds.
     Times = 2,
-    /// How amounts of memory or data are, in bytes.
+    /// A distribution of amounts of memory or data, in bytes.
     Bytes = 3,
-    /// How other numbers are.
+    /// A distribution of other whole numbers.
     Numbers = 4,
 };
 
 /// Which messages a mailbox with priorities delivers first. The default is Normal.
 enum class Priority : std::int32_t {
-    /// After all others.
+    /// A message's priority: delivered after all others that wait in the mailbox.
     Low = -1,
-    /// Unless set.
+    /// A message's priority, unless it is set.
     Normal = 0,
-    /// Before normal ones.
+    /// A message's priority: delivered before normal ones that wait in the mailbox.
     High = 1,
-    /// Before all others.
+    /// A message's priority: delivered before all others that wait in the mailbox.
     Critical = 2,
 };
 
@@ -300,14 +298,17 @@ enum class Execution : std::uint32_t {
 enum class Overflow : std::uint32_t {
     /// A message for a full mailbox is refused: publishing fails with Code::Full.
     Reject = 0,
-    /// It is dropped.
+    /// A message for a full mailbox is dropped, and counted.
     DropNewest = 1,
-    /// The one that has waited for longest is dropped for it.
+    /// When the mailbox is full, the message that has waited longest in it is dropped for the new
+    /// one.
     DropOldest = 2,
-    /// At most one message per key waits, full or not: a newer one takes the place of the older.
+    /// At most one message per key waits, in a full mailbox and in any other: a newer message
+    /// replaces the older one.
     Conflate = 3,
-    /// Its publisher waits for up to block_ns, and then it is refused. It is refused at once where
-    /// publishers do not wait: on threads of any pool, in handlers, and with PACE_PUBLISH_NO_WAIT.
+    /// A publisher waits for room in a full mailbox for up to block_ns; then its message is
+    /// refused. It is refused at once where publishers do not wait: on threads of any pool, in
+    /// handlers, and with PACE_PUBLISH_NO_WAIT.
     Block = 4,
     /// A handler's mailbox is as with Overflow::Block without a limit, and one that is pulled as
     /// with Overflow::Reject, because the thread that pulls may be the one that publishes.

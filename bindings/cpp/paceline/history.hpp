@@ -108,7 +108,7 @@ struct HistoryConfig {
     }
 };
 
-/// Where a replay begins.
+/// The message that a replay of a history begins with.
 class ReplayFrom {
 public:
     static ReplayFrom beginning() noexcept { return {PACE_REPLAY_BEGINNING, 0}; }
@@ -208,7 +208,7 @@ inline void collect_history(void *data, const pace_history_stats_t *raw) noexcep
 /// deleted. Inside a handler, on a thread of the pool, and after end(), it does not wait.
 class [[nodiscard]] Replay {
 public:
-    /// Its counts.
+    /// The counters of the replay, until now.
     Result<ReplayStats> stats() const {
         ReplayStats stats;
         const pace_status_t status = pace_replay_stats(raw_.get(), &stats);

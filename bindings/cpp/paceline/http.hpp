@@ -55,7 +55,7 @@ public:
     std::optional<std::string_view> header(const char *name) const noexcept {
         return named(pace_request_header, name);
     }
-    /// All headers, in order.
+    /// All headers of the request, in the order in which they came.
     std::vector<Field> headers() const { return fields(pace_request_headers); }
     /// The part of the path that stands for this name in the route's pattern, percent-decoded. A slash that
     /// was encoded stays in its part, since routes are matched with the path as it was sent: path(). A
@@ -90,7 +90,7 @@ public:
     }
     /// The protocol that it asks to upgrade to.
     std::optional<std::string_view> upgrade() const noexcept { return optional(pace_request_upgrade); }
-    /// The other end.
+    /// The address of the peer as text, such as "192.0.2.1:49152".
     Result<std::string> peer() const {
         return detail::text_of(
             [this](char *text, std::size_t size) { return pace_request_peer(raw_, text, size); });
@@ -102,7 +102,7 @@ public:
         return id.id;
     }
 
-    /// For calls to paceline.h.
+    /// The request as functions of the C interface take it.
     const pace_request_t *native() const noexcept { return raw_; }
 
 private:
@@ -418,7 +418,7 @@ struct RequestEnd {
     std::optional<std::uint32_t> status;
     /// From the head until the answer was complete. What the peer has not taken yet may still be queued.
     std::chrono::nanoseconds duration;
-    /// The other end.
+    /// The address of the peer as text; lent during the call.
     std::string_view peer;
 };
 

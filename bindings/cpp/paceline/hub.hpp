@@ -32,18 +32,18 @@ struct DeadLetter {
     std::string key{}, payload{}, failure{}, pattern{};
     std::vector<std::pair<std::string, std::string>> headers{};
     std::uint64_t number{}, sequence{}, subscription{}, time_ns{}, died_ns{};
-    /// PACE_DEAD_.
+    /// Why the message is a dead letter: a PACE_DEAD_ number.
     std::uint32_t reason{};
     std::uint32_t attempts{};
 };
 
-/// Settings of a hub.
+/// The settings of a hub, for Hub::create().
 struct HubConfig {
     /// The largest payload, 1 byte to 1 GiB.
     std::uint64_t max_payload = std::uint64_t{16} << 20;
     /// How many dead letters are kept, 1 to 10,000,000.
     std::uint64_t dead_letters = 10000;
-    /// Up to 31.
+    /// The histories that the hub keeps, up to 31. Default none.
     std::vector<HistoryConfig> histories{};
     /// The label `hub` of its figures.
     std::string name{"main"};
@@ -66,7 +66,7 @@ struct HubConfig {
 /// Which dead letters: those that all conditions hold for; what is zero or empty is not asked about.
 struct DeadFilter {
     std::string pattern{};
-    /// PACE_DEAD_.
+    /// Why the message is a dead letter: a PACE_DEAD_ number.
     std::uint32_t reason{};
     std::uint64_t subscription{}, first{}, last{}, since_ns{};
     /// At most so many, the oldest.
@@ -110,11 +110,11 @@ struct HubError {
 
 /// Which errors; what is empty or zero is not asked about.
 struct ErrorFilter {
-    /// This bad, or worse.
+    /// Errors of this severity, and of worse ones. Default: all.
     Severity severity = Severity::Info;
     /// What events and origins begin with.
     std::string event{}, origin{};
-    /// Nanoseconds since 1970.
+    /// Errors recorded at this time or later: nanoseconds since 1970.
     std::uint64_t since_ns{};
     /// With greater numbers than this.
     std::uint64_t after{};
@@ -359,7 +359,7 @@ struct PublishItem {
     Publication with{};
 };
 
-/// Settings of a publisher.
+/// The settings of a publisher of a hub, with its limits.
 struct PublisherConfig {
     /// How many messages it may publish in which time.
     std::optional<Rate> quota{};
@@ -396,7 +396,7 @@ public:
                                                         pieces.size(), 0, &receipt),
                            receipt, told);
     }
-    /// Its counts.
+    /// The counters of the publisher, until now.
     Result<PublisherStats> stats() const {
         PublisherStats stats;
         const pace_status_t status = pace_publisher_stats(raw_.get(), &stats);

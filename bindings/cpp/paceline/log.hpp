@@ -24,7 +24,7 @@ inline namespace PACELINE_DETAIL_ABI {
 
 // ---- the log -------------------------------------------------------------------------------------
 
-/// "warn"; "net".
+/// The name of a level, as "warn", or of a component, as "net".
 inline const char *name_of(LogLevel level) noexcept {
     return pace_log_level_name(static_cast<std::uint32_t>(level));
 }
@@ -65,7 +65,7 @@ struct LogRecord {
 struct LogConfig {
     std::string settings{};
     bool environment = false;
-    /// "info,net=debug,hub=off". Empty: "info".
+    /// Which lines are kept, as "info,net=debug,hub=off". Empty (default): "info".
     std::string levels{};
     /// The file that lines of JSON are appended to. Several logs may write one. A character device, a pipe and what a
     /// link in /proc leads to, as /dev/stdout, are written and never rotated; a directory, a block device and a socket
@@ -85,7 +85,7 @@ struct LogConfig {
 /// callable the destructor returns when it has been deleted, unless on a thread of a pool or of the log. See Config::log.
 class Log {
 public:
-    /// None.
+    /// No log at all: nothing is written.
     Log() noexcept = default;
 
     /// Code::Invalid names the setting, its value and what is allowed; Code::Os: there is no thread to be had.

@@ -32,7 +32,7 @@ struct [[nodiscard]] Receipt : pace_receipt_t {
 /// Fields as in pace_message_t.
 struct Message : pace_message_t {
     std::string_view key_text() const noexcept { return view(key); }
-    /// Its bytes.
+    /// The payload of the message, which is lent as long as the message is.
     std::string_view text() const noexcept { return {static_cast<const char *>(payload), size}; }
     /// The value of the first header of this name.
     std::optional<std::string_view> header(std::string_view name) const noexcept {

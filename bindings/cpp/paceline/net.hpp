@@ -38,7 +38,7 @@ struct Listen {
     /// What a request beyond the maximum is answered with.
     std::string busy{};
     std::optional<std::uint64_t> max_unconsumed{};
-    /// Bytes: low < high <= max.
+    /// The marks of a connection's output in bytes: low < high <= max.
     std::optional<std::uint64_t> output_low{}, output_high{}, output_max{};
     /// A hook that answers later has to admit the request (Conn::admit): otherwise the idle time runs while the answer
     /// is worked on, and the connection may be closed before it is written.
@@ -151,7 +151,7 @@ struct Listeners {
         }
     }
 
-    /// The server is made.
+    /// Leaves all to the server, which was made.
     void keep() noexcept {
         for (auto &filter : filters) {
             (void)filter.release();
@@ -211,7 +211,7 @@ inline Result<std::vector<Inherited>> inherited() {
     return sockets;
 }
 
-/// Settings of a server.
+/// The settings of a server: its listeners, and those of connections that it makes.
 struct ServerConfig {
     /// Where to listen. None: such a server only connects.
     std::vector<Listen> listeners{};
@@ -475,9 +475,9 @@ struct ConnEvent : pace_conn_event_t {
     ConnEvent() noexcept : pace_conn_event_t{} {}
 
     Kind what() const noexcept { return static_cast<Kind>(kind); }
-    /// Data: what has arrived.
+    /// Of an event of the kind Data: the bytes that have arrived.
     std::string_view text() const noexcept { return {static_cast<const char *>(bytes), size}; }
-    /// Closed: why.
+    /// Of an event of the kind Closed: why the connection has ended.
     Reason reason() const noexcept { return Reason(detail, static_cast<std::int32_t>(token)); }
     /// TimedOut: which time is over.
     Timeout timeout() const noexcept { return static_cast<Timeout>(detail); }

@@ -94,7 +94,7 @@ struct Crossing {
     /// Which of the thresholds: 0 for the first.
     std::size_t threshold{};
     Severity severity{};
-    /// False: back.
+    /// True if the limit was crossed, false if the value has come back.
     bool crossed{};
 };
 
@@ -136,7 +136,7 @@ void tell_crossing(void *data, const pace_crossing_t *raw) noexcept {
 
 } // namespace detail
 
-/// Settings of a webhook.
+/// The settings of a webhook: capacity, time-out, retries, headers, proxy.
 struct WebhookConfig {
     /// How many bodies may wait, 1 to 65536; what comes while so many wait is dropped.
     std::uint64_t capacity = 1024;
@@ -147,7 +147,7 @@ struct WebhookConfig {
     std::optional<Retry> retry{};
     /// More headers of each request.
     std::vector<std::pair<std::string, std::string>> headers{};
-    /// "http://proxy.example:3128". Empty: none.
+    /// The proxy's address, as "http://proxy.example:3128". Empty (default): no proxy.
     std::string proxy{};
 
     WebhookConfig &set_capacity(std::uint64_t value) { return capacity = value, *this; }

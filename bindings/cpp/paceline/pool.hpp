@@ -34,7 +34,7 @@ public:
     friend constexpr Interest operator|(Interest one, Interest other) noexcept {
         return Interest(one.bits_ | other.bits_);
     }
-    /// PACE_INTEREST_*, ored.
+    /// The conditions as a number: PACE_INTEREST_ bits, or-ed.
     constexpr std::uint32_t bits() const noexcept { return bits_; }
 
 private:
@@ -223,7 +223,7 @@ struct ThreadStats {
         parked{}, ticks{};
 };
 
-/// One handle set's counters.
+/// The counters of one handle set, since the pool was made.
 struct SetStats {
     /// The thread that leads, if one does.
     std::optional<std::uint32_t> leader{};
@@ -248,7 +248,7 @@ struct Audit {
     std::uint64_t submitted{}, accepted{}, rejected{}, completed{}, failed{}, cancelled{}, in_flight{};
 };
 
-/// How a shutdown went.
+/// What a shutdown of the pool has ended, cut off or left.
 struct Report {
     /// Everything that had been accepted has ended: nothing was cut off, cancelled or left, and no handler still runs.
     /// If it is false, the counts say what was.
@@ -274,7 +274,7 @@ struct Report {
 struct SlowReport {
     std::uint32_t thread{};
     nanoseconds elapsed{};
-    /// Whether it still runs.
+    /// Whether the handler or task still runs now.
     bool running{};
 };
 
@@ -320,7 +320,7 @@ struct Config {
     bool pin_strict{};
     /// Threads are called name-0, name-1 … Empty: "paceline".
     std::string name{};
-    /// Bytes per thread.
+    /// The stack of each thread in bytes, 65536 to 2^32. Default 2 MiB.
     std::optional<std::uint64_t> stack_size{};
     /// Threads that run nothing but tasks of a lane, by Lane.
     std::array<std::uint32_t, 4> reserve{};

@@ -30,11 +30,11 @@ struct Intensity {
     /// How long a suspension lasts at most, 1 ms to 100 years.
     Duration longest_suspension{std::chrono::seconds(60)};
 
-    /// Nothing suspends.
+    /// Restarts without a limit: the handler is never suspended.
     static Intensity unlimited() noexcept { return Intensity{PACE_UNLIMITED32, nanoseconds(1)}; }
     /// A suspension lasts until resume().
     Intensity &set_suspend_for_good() noexcept { return suspension = forever, *this; }
-    /// How long suspensions last.
+    /// How long the first suspension lasts, and the longest one.
     Intensity &set_suspension(Duration first, Duration longest) noexcept {
         return suspension = first, longest_suspension = longest, *this;
     }
@@ -161,7 +161,7 @@ private:
     std::shared_ptr<pace_message_filter_t> raw_;
 };
 
-/// Settings of a subscription.
+/// The settings of a subscription: execution, mailbox, failures, filter, group.
 struct SubscriptionConfig {
     Execution execution = Execution::Serial;
     /// For Execution::Concurrent: 1 to 1024.

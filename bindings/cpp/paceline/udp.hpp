@@ -33,7 +33,7 @@ struct Ip : pace_ip_t {
         const pace_status_t status = pace_ip_read(text.c_str(), &ip);
         return status == PACE_OK ? Result<Ip>(ip) : Result<Ip>(Error::last(status));
     }
-    /// The opposite.
+    /// The address as text, as read() takes it.
     Result<std::string> text() const {
         return detail::text_of(
             [this](char *text, std::size_t size) { return pace_ip_text(this, text, size); });
@@ -70,7 +70,7 @@ public:
     Result<void> send(std::string_view bytes) const {
         return detail::outcome(pace_udp_send(raw_, bytes.data(), bytes.size()));
     }
-    /// To this peer.
+    /// Sends a datagram to this peer. Errors are those of send().
     Result<void> send_to(std::string_view bytes, const Ip &to) const {
         return detail::outcome(pace_udp_send_to(raw_, bytes.data(), bytes.size(), &to));
     }
@@ -115,7 +115,7 @@ public:
         return status == PACE_OK ? Result<UdpStats>(stats) : Result<UdpStats>(Error::last(status));
     }
 
-    /// For calls to paceline.h.
+    /// The socket as functions of the C interface take it.
     pace_udp_t *native() const noexcept { return raw_; }
 
 protected:
@@ -135,7 +135,7 @@ public:
     virtual void data(UdpRef udp, span<const Datagram> datagrams) = 0;
     /// An error came instead. The socket goes on.
     virtual void error(UdpRef, std::int32_t) {}
-    /// The end, exactly once.
+    /// Called exactly once, when the socket has been closed, with the reason.
     virtual void close(UdpRef, Reason) {}
 };
 
@@ -264,7 +264,7 @@ struct UdpEvent : pace_udp_event_t {
     std::string_view text() const noexcept { return {static_cast<const char *>(bytes), size}; }
     /// Whether its end is lost.
     bool is_truncated() const noexcept { return length > size; }
-    /// Who has sent it.
+    /// The address of the sender of the datagram.
     Ip peer_ip() const noexcept { return Ip(peer); }
 };
 static_assert(sizeof(UdpEvent) == sizeof(pace_udp_event_t), "a batch of one is a batch of the other");

@@ -128,7 +128,7 @@ private:
     pace_attempt_t *raw_;
 };
 
-/// How a task ended.
+/// How a task of a worker pool has ended, and its value.
 template <class T>
 struct TaskReport {
     TaskStatus status{};
@@ -500,7 +500,7 @@ public:
     }
 #endif
 
-    /// For calls to paceline.h.
+    /// The task as functions of the C interface take it.
     pace_task_t native() const noexcept { return id_; }
 
 private:

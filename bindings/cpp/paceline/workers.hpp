@@ -334,7 +334,7 @@ struct WorkersConfig {
     std::optional<std::uint32_t> max_droppable{};
     std::optional<std::uint64_t> seed{};
     std::optional<Scaling> scaling{};
-    /// Count for WorkerPool::metrics().
+    /// Whether the worker pool counts for WorkerPool::metrics(). Default false.
     bool metrics = false;
     std::optional<OverloadPolicy> full{};
     /// The first is the outermost.
@@ -377,7 +377,8 @@ struct MiddlewareBox {
 ///     const auto wanted = MetricsFormat::negotiate(accept ? std::string(*accept) : "");
 ///     response.header("Content-Type", wanted.media_type).send(*workers.metrics(wanted.format));
 struct MetricsFormat {
-    /// PACE_METRICS_PROMETHEUS (0.0.4) or PACE_METRICS_OPENMETRICS.
+    /// The format for WorkerPool::metrics(): PACE_METRICS_PROMETHEUS (0.0.4) or
+    /// PACE_METRICS_OPENMETRICS.
     std::uint32_t format;
     const char *media_type;
 
@@ -395,7 +396,7 @@ struct MetricsFormat {
 /// A figure of a program's own, beside a worker pool's. Copies are the same figure.
 class Metric {
 public:
-    /// PACE_METRIC_: what it is.
+    /// What the metric measures: a MetricKind.
     using Kind = MetricKind;
 
     /// For a counter: so many more.
@@ -412,7 +413,7 @@ public:
     Result<void> record(std::uint64_t value) const {
         return detail::outcome(pace_metric_record(raw_.get(), value));
     }
-    /// For one of times.
+    /// For a distribution of times: one value of it.
     Result<void> record(Duration time) const { return record(detail::nanos(time)); }
 
 private:

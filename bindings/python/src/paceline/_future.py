@@ -135,7 +135,7 @@ class Future(StandardFuture[T]):
         return True
 
     def cancelled(self) -> bool:
-        """Whether it was cancelled."""
+        """Whether the call was cancelled before it began."""
         return self._lock is not None and self._state in (CANCELLED, CANCELLED_AND_NOTIFIED)
 
     def running(self) -> bool:
@@ -275,7 +275,7 @@ class Future(StandardFuture[T]):
             self.set_result(result)
 
     def fail(self, exception: BaseException) -> None:
-        """It raised."""
+        """Ends the future with the exception that its function has raised."""
         self._outcome = Raised(exception)
         if self._lock is not None:
             with self._lock:

@@ -308,7 +308,7 @@ class Request:
 
     @property
     def headers(self) -> Headers:
-        """All headers."""
+        """All headers of the request, in the order in which they came."""
         return Headers(self._taken_apart()[1])
 
     def header(self, name: str) -> Optional[str]:
@@ -338,7 +338,7 @@ class Request:
 
     @property
     def body(self) -> bytes:
-        """The whole body."""
+        """The whole body of the request, as bytes."""
         return self._block[self._front[7] :]
 
     def json(self) -> Any:
@@ -394,7 +394,7 @@ class Request:
 
     @property
     def answered(self) -> bool:
-        """Whether it has been."""
+        """Whether the request was answered, or its answer has begun."""
         return self._number == 0
 
     def respond(self, response: Union[Response, BytesLike, str, dict[str, Any]]) -> None:
@@ -491,7 +491,7 @@ class RequestEnd:
     status: Optional[int]
     #: Seconds from the head until the answer was complete. What the peer has not taken yet may still be queued.
     duration: float
-    #: The other end's address.
+    #: The address of the peer, as text.
     peer: str
     #: How many ends were not told before this one, since 65536 waited for the host threads already.
     lost: int = 0
@@ -1176,23 +1176,23 @@ class Http(Serving):
         return decorate
 
     def get(self, pattern: str) -> Callable[[H], H]:
-        """As ``route("GET", pattern)``."""
+        """Decorates the handler of GET requests whose path matches: as ``route("GET", pattern)``."""
         return self.route("GET", pattern)
 
     def post(self, pattern: str) -> Callable[[H], H]:
-        """As ``route("POST", pattern)``."""
+        """Decorates the handler of POST requests whose path matches: as ``route("POST", pattern)``."""
         return self.route("POST", pattern)
 
     def put(self, pattern: str) -> Callable[[H], H]:
-        """As ``route("PUT", pattern)``."""
+        """Decorates the handler of PUT requests whose path matches: as ``route("PUT", pattern)``."""
         return self.route("PUT", pattern)
 
     def patch(self, pattern: str) -> Callable[[H], H]:
-        """As ``route("PATCH", pattern)``."""
+        """Decorates the handler of PATCH requests whose path matches: as ``route("PATCH", pattern)``."""
         return self.route("PATCH", pattern)
 
     def delete(self, pattern: str) -> Callable[[H], H]:
-        """As ``route("DELETE", pattern)``."""
+        """Decorates the handler of DELETE requests whose path matches: as ``route("DELETE", pattern)``."""
         return self.route("DELETE", pattern)
 
     # --- around every handler --------------------------------------------------------------------

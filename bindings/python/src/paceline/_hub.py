@@ -870,7 +870,7 @@ class Hub:
         return Watch(self._core.native, inside, every, thresholds)
 
     def audit(self) -> HubAudit:
-        """The books."""
+        """The counters of all messages, and whether they balance."""
         audit = layout.HubAudit()
         audit.struct_size = ctypes.sizeof(audit)
         check(quick.pace_hub_audit(self._core.native.pointer, ctypes.byref(audit)))
@@ -878,7 +878,7 @@ class Hub:
 
     @property
     def closed(self) -> bool:
-        """Whether it is closed."""
+        """Whether the hub is closed: it takes no more messages."""
         return self._core.closed
 
     def close(self) -> None:

@@ -43,7 +43,7 @@ _BATCH, _CAPACITY = 64, 8192
 class LogRecord:
     """Something that a component tells."""
 
-    #: Seconds since 1970.
+    #: When it was written: seconds since 1970.
     time: float
     #: "error", "warn", "info", "debug" or "trace".
     level: str
@@ -53,7 +53,7 @@ class LogRecord:
     event: str
     #: The name of the pool that it happened in.
     pool: str
-    #: For people.
+    #: What has happened, as a sentence for people.
     message: str
     #: What belongs to it, in order. Times end in ``_ns``.
     fields: dict[str, Union[int, float, str]]

@@ -94,7 +94,7 @@ class SubscriptionStats:
     number: int = 0
     #: Those of ``filtered`` at which a function of its filter has failed.
     filter_failures: int = 0
-    #: If it is ``measured``.
+    #: The time from publishing to the handler, if the subscription is ``measured``; else None.
     latency: Optional[Latency] = None
     #: Whether it is suspended now, because its handler has crashed too often.
     suspended: bool = False
@@ -352,7 +352,7 @@ class Mailbox(Pulled):
         return fd.value
 
     def stats(self) -> SubscriptionStats:
-        """Its counts."""
+        """The counters of the mailbox, until now."""
         stats = layout.SubscriptionStats()
         stats.struct_size = ctypes.sizeof(stats)
         check(quick.pace_mailbox_stats(self._native.pointer, ctypes.byref(stats)))

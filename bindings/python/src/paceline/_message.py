@@ -81,7 +81,7 @@ class Batch:
 
     __slots__ = ("payloads", "attempt", "_columns", "_headers", "_keys", "_messages")
 
-    #: The payload of each.
+    #: The payload of each message, in order.
     payloads: tuple[bytes, ...]
     #: Which attempt at these messages it is: 1 unless the handler has failed at them before.
     attempt: int

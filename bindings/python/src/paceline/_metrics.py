@@ -63,7 +63,7 @@ class Gauge:
         self._native = native
 
     def set(self, value: float) -> None:
-        """It is this now."""
+        """Sets the value of the gauge."""
         check(quick.pace_metric_set(self._native.pointer, real("value", value)))
 
     def add(self, difference: float) -> None:

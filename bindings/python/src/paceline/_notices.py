@@ -37,9 +37,9 @@ class HubError(NamedTuple):
 
     #: Its number: 1 for the hub's first.
     number: int
-    #: When: nanoseconds since 1970.
+    #: When it was recorded: nanoseconds since 1970.
     time_ns: int
-    #: "warning" or "error".
+    #: How serious the error is: "warning" or "error".
     severity: str
     #: The key of its notice without ``$SYS.``.
     event: str
@@ -105,7 +105,7 @@ class Threshold:
     rate: bool = False
     #: Looks at this quantile of a distribution, 0 to 1.
     quantile: Optional[float] = None
-    #: "info", "warning" or "error".
+    #: How serious a crossing is: "info", "warning" or "error".
     severity: str = "warning"
 
     def fill(self, raw: layout.Threshold) -> Any:

@@ -43,12 +43,12 @@ class Retry:
     jitter: Optional[str] = None
     #: No attempt begins later than this after the submission. None: no limit.
     within: Optional[float] = None
-    #: For ``custom``.
+    #: For ``custom``: the delay in seconds, of the number of the attempt.
     delay: Optional[Callable[[int], float]] = None
 
     @classmethod
     def none(cls) -> Retry:
-        """No retries."""
+        """No retries: the first failure is the last."""
         return cls(layout.RETRY_NONE, 0)
 
     @classmethod

@@ -74,11 +74,11 @@ class Flow(IntEnum):
 
     #: Call again when something new comes.
     WAIT = 0
-    #: Call again, after others.
+    #: Call the handler again, after others had their turn.
     AGAIN = 1
     #: As WAIT, but not before ``resume``: see ``Handle.pause``.
     PAUSE = 2
-    #: Deregister.
+    #: Deregister the handle, and do not call the handler again.
     DONE = 3
 
 
@@ -138,7 +138,7 @@ class Stats:
     #: The numbers that threads take while they wait for events.
     native_threads: tuple[NativeThreadStats, ...]
     sets: tuple[SetStats, ...]
-    #: How many threads sleep.
+    #: How many threads are parked now.
     parked: int
     #: Descriptors and timers that are registered natively.
     handles: int
@@ -146,7 +146,7 @@ class Stats:
     wakes: int
     #: Tasks that nobody has taken.
     queued: int
-    #: Events handled.
+    #: How many events handlers have handled.
     handled: int
     #: Exceptions that went to ``on_unhandled``.
     unhandled: int
@@ -161,7 +161,7 @@ class Report:
     drained: bool
     #: Called inside the pool, or in a handler of what stands on it: it ends when that has returned.
     requested: bool
-    #: Tasks that never ran.
+    #: Tasks that were accepted and never ran.
     cancelled: int
     #: Threads that were still in a handler or task when the time was over.
     stuck: int
@@ -213,7 +213,7 @@ class Handle:
 
     @property
     def closed(self) -> bool:
-        """Whether it is deregistered."""
+        """Whether the handle is deregistered: its handler is not called again."""
         return self._entry.closed
 
     def __enter__(self) -> Handle:

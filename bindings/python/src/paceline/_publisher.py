@@ -103,7 +103,7 @@ class Publisher:
         return answered(status, receipt)
 
     def stats(self) -> PublisherStats:
-        """Its counts."""
+        """The counters of the publisher, until now."""
         stats = layout.PublisherStats()
         stats.struct_size = ctypes.sizeof(stats)
         check(quick.pace_publisher_stats(self._native.pointer, ctypes.byref(stats)))

@@ -40,7 +40,7 @@ class WorkersAudit:
     cancelled: int
     timed_out: int
     dropped: int
-    #: Counted, not derived.
+    #: Tasks that have not ended; counted where they are, not derived.
     in_flight: int
     #: submitted = accepted + rejected, and accepted = all that has become of it.
     balances: bool
@@ -65,15 +65,15 @@ class WorkersHealth:
 
 @dataclass(frozen=True)
 class ShutdownReport:
-    """How a shutdown went."""
+    """What a shutdown of a worker pool has ended, cancelled or left."""
 
     #: It was called inside a task, so it goes on without its caller; nothing else is known.
     requested: bool
-    #: Everything ended by itself.
+    #: Whether everything has ended by itself.
     drained: bool
     #: How many tasks of each name completed since it began.
     completed: dict[str, int]
-    #: How many were cancelled.
+    #: How many tasks of each name were cancelled.
     cancelled: dict[str, int]
     #: How many had not returned.
     stuck: dict[str, int]

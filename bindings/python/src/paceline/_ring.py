@@ -93,7 +93,7 @@ class Ring:
 
     @property
     def closed(self) -> bool:
-        """Whether it is closed."""
+        """Whether the ring is closed: it takes no more items."""
         return self._queue.closed
 
     def _is_inside(self) -> bool:

@@ -35,7 +35,7 @@ class Scaling:
     patience: int = 10
 
     def check(self, threads: int) -> None:
-        """Raises InvalidError."""
+        """Raises InvalidError if a setting is out of its range."""
         for name in ("min_active", "percentile", "patience"):
             number(name, getattr(self, name))
         for name in ("high", "low", "period"):

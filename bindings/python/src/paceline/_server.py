@@ -47,7 +47,7 @@ class WriteStatus(IntEnum):
 
 
 class Timeout(IntEnum):
-    """Which time is over."""
+    """Which of a connection's times is over."""
 
     CONNECT = 0
     IDLE = 1
@@ -72,7 +72,7 @@ class Reason(IntEnum):
     FAILED = 5
     #: More than ``max_unconsumed`` bytes were not consumed.
     UNCONSUMED = 6
-    #: A hook raised.
+    #: A hook has raised an exception.
     PANICKED = 7
     #: The server drained, and everything was sent.
     DRAINED = 8
@@ -569,7 +569,7 @@ def _checked(taken: int, size: int) -> int:
 
 @dataclass(frozen=True)
 class DrainReport:
-    """How a drain went."""
+    """Whether a drain went to its end, and what was cut off."""
 
     #: Everything ended within the time; nothing was cut off.
     drained: bool
@@ -807,7 +807,7 @@ class Server(Serving):
         return self._core.connect(address, own)
 
     def stats(self) -> ServerStats:
-        """Its books."""
+        """The counters of the server, until now."""
         return stats_of(self._core.server)
 
     def __enter__(self) -> Server:

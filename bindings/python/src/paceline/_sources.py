@@ -38,7 +38,7 @@ class Lane(IntEnum):
 
     #: Before everything else: for the few tasks that others wait for.
     CRITICAL = 0
-    #: Before ordinary work.
+    #: Before ordinary tasks, but for their turns.
     HIGH = 1
     #: Ordinary work, and where tasks go that name no lane.
     NORMAL = 2

@@ -844,7 +844,7 @@ class Subscription(Handled):
     refers to this. Called, it is its handler. Any thread."""
 
     def stats(self) -> SubscriptionStats:
-        """Its counts."""
+        """The counters of the subscription, until now."""
         served, mailbox = self._served, self._served.mailbox
         assert isinstance(mailbox, Mailbox)
         # Before the native ones, which are never behind them.

@@ -62,11 +62,11 @@ class TaskStatus(IntEnum):
 
     #: It waits for its first attempt.
     PENDING = layout.TASK_PENDING
-    #: An attempt runs.
+    #: An attempt of the task runs now.
     RUNNING = layout.TASK_RUNNING
     #: An attempt has failed, and the next one is to come.
     RETRYING = layout.TASK_RETRYING
-    #: Its function has returned.
+    #: The task's function has returned a value.
     COMPLETED = layout.TASK_COMPLETED
     #: Its last attempt has raised.
     FAILED = layout.TASK_FAILED
@@ -85,7 +85,7 @@ class TaskStatus(IntEnum):
 
 @dataclass(frozen=True)
 class TaskReport(Generic[T]):
-    """How a task ended."""
+    """How a task of a worker pool has ended."""
 
     status: TaskStatus
     #: The task's number, which no other task of this process has or had.
@@ -195,7 +195,7 @@ class Task(Future[T]):
                 self.end_as(status.value)
 
     def running(self) -> bool:
-        """Whether an attempt runs."""
+        """Whether an attempt of the task runs now."""
         return self.status is TaskStatus.RUNNING
 
     @property
@@ -285,7 +285,7 @@ class Task(Future[T]):
     # --- by the thread that learns of its end ------------------------------------------------------
 
     def succeed(self, value: T) -> None:
-        """It has returned."""
+        """Ends the task with the value that its function has returned."""
         self._outcome = value
         if self._lock is not None:
             with self._lock:
@@ -294,7 +294,7 @@ class Task(Future[T]):
                 self.set_result(value)
 
     def fail_as(self, end: int, exception: BaseException) -> None:
-        """It has ended so."""
+        """Ends the task with this status and error."""
         self._end = end
         self._outcome = Raised(exception)
         if self._lock is not None:

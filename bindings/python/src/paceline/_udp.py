@@ -70,7 +70,7 @@ class Peer:
 
     @property
     def port(self) -> int:
-        """The port."""
+        """The number of the peer's port."""
         return int(_IP.unpack(self._raw)[2])
 
     def __str__(self) -> str:
@@ -183,7 +183,7 @@ class UdpRef:
         )
 
     def leave_multicast(self, group: str, interface: int = 0) -> None:
-        """The opposite."""
+        """Leaves a group that join_multicast() has joined."""
         check(
             quick.pace_udp_leave_multicast(
                 self._core.udp, text("group", group), whole("interface", interface)
@@ -198,7 +198,7 @@ class UdpRef:
         return is_open.value
 
     def stats(self) -> UdpStats:
-        """Its books."""
+        """The counters of the socket, until now."""
         stats = layout.UdpStats()
         stats.struct_size = ctypes.sizeof(stats)
         check(quick.pace_udp_stats(self._core.udp, ctypes.byref(stats)))
