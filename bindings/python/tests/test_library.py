@@ -17,7 +17,7 @@ IMPORT = """
     if not os.environ["PACELINE_LIBRARY"]:
         del os.environ["PACELINE_LIBRARY"]
     try:
-        import paceline
+        from paceline import library_version
     except ImportError as error:
         print(error)
 """
