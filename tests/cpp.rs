@@ -124,16 +124,6 @@ fn without_exceptions() {
     }
 }
 
-/// What the example of histories prints, and what it does where the library has archives.
-const HISTORY: &str = "archives: not in this library\n\
-                       replayed: order 1, order 2, order 3, order 4\n\
-                       the last two: order 3, order 4\n\
-                       recorded: true\n";
-const HISTORY_WITH_ARCHIVES: &str = "archives: yes\n\
-                                     replayed: order 1, order 2, order 3, order 4\n\
-                                     the last two: order 3, order 4\n\
-                                     recorded: true\n";
-
 /// Name, and what it prints.
 const EXAMPLES: [(&str, &str); 6] = [
     (
@@ -179,7 +169,13 @@ const EXAMPLES: [(&str, &str); 6] = [
          dead letter of temperature.room after 2 attempts: colder than cold can be\n\
          the books balance: true\n",
     ),
-    ("hub_history", if cfg!(feature = "archive") { HISTORY_WITH_ARCHIVES } else { HISTORY }),
+    (
+        "hub_history",
+        "archives: yes\n\
+         replayed: order 1, order 2, order 3, order 4\n\
+         the last two: order 3, order 4\n\
+         recorded: true\n",
+    ),
     (
         "embed",
         "a message: hello\ntick 1\ntick 2\ntick 3\n\
