@@ -135,7 +135,7 @@ mod header {
             about: "the hub's history: queries, replays, export and import, archives",
             sections: &[
                 ("replay", "The hub: queries and replays"),
-                ("archive", "The hub: export and import of histories, and archives without a hub"),
+                ("archive", "Histories: export and import, and archives without a hub"),
             ],
         },
         Topic {

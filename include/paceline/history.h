@@ -379,7 +379,7 @@ pace_status_t pace_replay_mailbox_end(pace_replay_mailbox_t *mailbox);
  */
 void pace_replay_mailbox_free(pace_replay_mailbox_t *mailbox);
 
-/* ------------------------- The hub: export and import of histories, and archives without a hub */
+/* ---------- Histories: export and import, and archives without a hub */
 
 /** An archive that is read without a hub, or beside one. */
 typedef struct pace_archive_t pace_archive_t;

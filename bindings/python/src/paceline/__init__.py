@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 #: The names that each module gives. ``__init__.pyi`` has the same for type checkers and editors.
 _NAMES = {
+    "_archive": ("Archive", "LinesRead", "read_lines"),
     "_attempt": ("Attempt", "current_attempt"),
     "_calls": ("Calls", "Periodic", "TaskFunction"),
     "_counters": ("Audit",),

@@ -1,5 +1,10 @@
 # What type checkers and editors know of the package: __init__.py loads each name when it is first used.
 
+from ._archive import (
+    Archive as Archive,
+    LinesRead as LinesRead,
+    read_lines as read_lines,
+)
 from ._attempt import (
     Attempt as Attempt,
     current_attempt as current_attempt,
