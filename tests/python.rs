@@ -124,6 +124,7 @@ fn structures_are_as_c_has_them_and_names_have_comments() {
 #[test]
 fn what_does_not_fit_is_told() {
     unittest("test_import.py");
+    unittest("test_interpreters.py");
     unittest("test_library.py");
     unittest("test_arguments.py");
 }

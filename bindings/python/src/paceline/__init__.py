@@ -105,10 +105,28 @@ def __getattr__(name: str) -> object:
 
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    _refuse_subinterpreters()
     module, known_as = _PLACES[name]
     value: object = getattr(import_module(f".{module}", __name__), known_as)
     globals()[name] = value
     return value
+
+
+def _refuse_subinterpreters() -> None:
+    """Native threads would call what a subinterpreter has given them back in the main interpreter."""
+    try:
+        import _interpreters as interpreters  # Python ≥ 3.13
+    except ImportError:
+        try:
+            import _xxsubinterpreters as interpreters
+        except ImportError:
+            return
+    if interpreters.get_current() != interpreters.get_main():
+        from ._errors import LibraryError
+
+        raise LibraryError(
+            "paceline does not run in a subinterpreter: use it in the main interpreter of a process"
+        )
 
 
 def __dir__() -> "list[str]":
