@@ -142,6 +142,7 @@ mod header {
             name: "ops",
             about: "operation: figures, thresholds, webhooks, systemd",
             sections: &[
+                ("pool_figures", "Pools: their figures, and those of file systems"),
                 ("figures", "The hub: its figures"),
                 ("threshold", "The hub: thresholds of figures"),
                 ("webhook", "Webhooks: notices, or anything else, by HTTP POST"),

@@ -13,6 +13,37 @@
 extern "C" {
 #endif
 
+/* ------------------- Pools: their figures, and those of file systems */
+
+/**
+ * The figures of a pool, of the process and the system, and of the file systems of pace_pool_disk(), as text that ends
+ * with NUL: PACE_METRICS_JSON, PACE_METRICS_PROMETHEUS or PACE_METRICS_OPENMETRICS (pace_metrics_format()). They have the
+ * label `pool`, which is the pool's name. *needed says how many bytes it takes, with the NUL, also for PACE_EFULL: `size`
+ * is less. `text` may be NULL if `size` is 0. They change from call to call, so ask for some more. Of a worker pool that
+ * was made with `metrics`, pace_workers_metrics() has these and its own.
+ *
+ * PACE_EFULL; PACE_EINVAL if `format` is none of these.
+ *
+ * Threads: any. In handlers: it may read files of /proc; allocates.
+ */
+pace_status_t pace_pool_metrics(pace_pool_t *pool,
+                                uint32_t format,
+                                char *text,
+                                size_t size,
+                                size_t *needed);
+
+/**
+ * From now on pace_pool_metrics() of the pool, and pace_workers_metrics() of worker pools on it, tell the free space and
+ * the size of the file system that `path` is on: system_disk_free_bytes and system_disk_total_bytes, with the label
+ * `path`.
+ *
+ * PACE_EINVAL; PACE_EOS if there is no such path.
+ *
+ * Threads: any. In handlers: yes. It may wait for the disk.
+ */
+pace_status_t pace_pool_disk(pace_pool_t *pool,
+                             const char *path);
+
 /* ---------------------------------------------- The hub: its figures */
 
 /**

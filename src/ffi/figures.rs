@@ -1,15 +1,12 @@
 //! The figures of a hub: as a struct, as text, and in the registry of a worker pool.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, Failure, Out, call};
+use super::boundary::{Failure, Out, call};
 use super::hub::{open, pace_hub_t};
 use super::sized::{self, Room};
 use super::status::*;
-use super::work_stats::{
-    PACE_METRICS_JSON, PACE_METRICS_OPENMETRICS, PACE_METRICS_PROMETHEUS, give,
-};
+use super::work_stats::{give, text_in};
 use super::workers::{open as open_workers, pace_workers_t};
-use crate::metrics::TextFormat;
 use core::ffi::c_char;
 
 /// Of a hub: an object of JSON with its counters, each subscription, each publisher, the keys that are counted,
@@ -105,14 +102,9 @@ pub unsafe extern "C" fn pace_hub_metrics(
         let hub = unsafe { open(hub) }?;
         // SAFETY: as the header demands.
         let needed = unsafe { Out::new(needed, "needed") }?;
-        if size > 0 {
-            boundary::check(text, "text")?;
-        }
         let made = match format {
             PACE_METRICS_HUB => hub.hub.stats().to_json(),
-            PACE_METRICS_JSON => hub.figures.snapshot().to_json(),
-            PACE_METRICS_PROMETHEUS => hub.figures.snapshot().to_text(TextFormat::Prometheus),
-            PACE_METRICS_OPENMETRICS => hub.figures.snapshot().to_text(TextFormat::OpenMetrics),
+            0..=3 => text_in(format, &hub.figures)?,
             other => return Err(Failure::invalid("format", other, "0 to 3 (PACE_METRICS_)")),
         };
         // SAFETY: as the header demands.

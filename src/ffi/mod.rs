@@ -52,6 +52,8 @@ mod notice;
 mod owner;
 mod periodic;
 mod pool;
+mod pool_figures;
+mod pool_registry;
 mod publish_all;
 mod publisher;
 mod pull;

@@ -5,6 +5,7 @@ use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, nanos
 use super::callback::{pace_drop_fn, pace_slow_fn, pace_thread_fn};
 use super::log::{keep, log_of, pace_log_t};
 use super::owner::{Owner, Registration, pair};
+use super::pool_registry::Figures;
 use super::registry::Registry;
 use super::settings::layers;
 use super::sized::{self, Room};
@@ -34,6 +35,7 @@ pub struct pace_pool_t {
     pub(super) pool: Pool,
     pub(super) tasks: Registry<Task<i32>>,
     pub(super) strands: Registry<Strand>,
+    pub(super) figures: Figures,
 }
 
 /// Settings of a pool. Call pace_pool_config_init(), change what you like, call pace_pool_new().
@@ -438,7 +440,8 @@ fn build(config: &pace_pool_config_t) -> Result<pace_pool_t> {
 
 fn own(pool: Pool, limit: usize) -> pace_pool_t {
     let fork = pool.shared().fork_guard();
-    pace_pool_t { pool, tasks: Registry::new(limit, fork), strands: Registry::new(limit, fork) }
+    let (tasks, strands) = (Registry::new(limit, fork), Registry::new(limit, fork));
+    pace_pool_t { pool, tasks, strands, figures: Figures::default() }
 }
 
 fn settings(config: &pace_pool_config_t) -> Result<Builder> {

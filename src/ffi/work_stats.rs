@@ -6,7 +6,7 @@ use super::sized::{self, Room};
 use super::status::*;
 use super::task_type::{open as open_task_type, pace_task_type_t};
 use super::workers::{open, pace_workers_t};
-use crate::metrics::TextFormat;
+use crate::metrics::{Registry, TextFormat};
 use crate::task::Health;
 use core::ffi::{CStr, c_char};
 
@@ -243,20 +243,8 @@ pub unsafe extern "C" fn pace_workers_metrics(
         let workers = unsafe { open(workers) }?;
         // SAFETY: as the header demands.
         let needed = unsafe { Out::new(needed, "needed") }?;
-        if size > 0 {
-            boundary::check(text, "text")?;
-        }
         let none = || Failure::invalid("metrics", "false", "true in the worker pool's settings");
-        let registry = workers.registry.as_ref().ok_or_else(none)?;
-        let made = match format {
-            PACE_METRICS_JSON => registry.snapshot().to_json(),
-            PACE_METRICS_PROMETHEUS => registry.snapshot().to_text(TextFormat::Prometheus),
-            PACE_METRICS_OPENMETRICS => registry.snapshot().to_text(TextFormat::OpenMetrics),
-            other => {
-                let allowed = "0, 1 or 3 (PACE_METRICS_JSON, _PROMETHEUS or _OPENMETRICS)";
-                return Err(Failure::invalid("format", other, allowed));
-            }
-        };
+        let made = text_in(format, workers.registry.as_ref().ok_or_else(none)?)?;
         // SAFETY: as the header demands.
         unsafe { give(&made, text, size, needed) }
     })
@@ -303,15 +291,32 @@ const OPENMETRICS: &CStr = c"application/openmetrics-text; version=1.0.0; charse
 
 /// Gives a text away, with NUL behind it, if there is room.
 ///
+/// What a registry has, in one of its formats.
+pub(super) fn text_in(format: u32, registry: &Registry) -> Result<String> {
+    let snapshot = registry.snapshot();
+    match format {
+        PACE_METRICS_JSON => Ok(snapshot.to_json()),
+        PACE_METRICS_PROMETHEUS => Ok(snapshot.to_text(TextFormat::Prometheus)),
+        PACE_METRICS_OPENMETRICS => Ok(snapshot.to_text(TextFormat::OpenMetrics)),
+        other => {
+            let allowed = "0, 1 or 3 (PACE_METRICS_JSON, _PROMETHEUS or _OPENMETRICS)";
+            Err(Failure::invalid("format", other, allowed))
+        }
+    }
+}
+
 /// # Safety
 ///
-/// `size` bytes can be written to `text`.
+/// `size` bytes can be written to `text`, which may be NULL if that is 0.
 pub(super) unsafe fn give(
     made: &str,
     text: *mut c_char,
     size: usize,
     needed: Out<usize>,
 ) -> Result {
+    if size > 0 {
+        boundary::check(text, "text")?;
+    }
     needed.set(made.len() + 1);
     if made.len() >= size {
         return Err(TOO_SMALL);

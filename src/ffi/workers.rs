@@ -16,7 +16,7 @@ use super::task_type::{
     PACE_OVERLOAD_WAIT, full_of,
 };
 use super::values::{PACE_FOREVER, PACE_NONE};
-use crate::metrics::{Registry as MetricsRegistry, SystemFigures};
+use crate::metrics::Registry as MetricsRegistry;
 use crate::task::{OverloadPolicy, Phases, Scaling, TaskHandle, WorkerPool, WorkerPoolBuilder};
 use core::ffi::{c_char, c_void};
 use core::mem::offset_of;
@@ -235,8 +235,7 @@ pub unsafe extern "C" fn pace_workers_new(
                 false => unsafe { boundary::text(config.name, "name") }?,
             };
             let made = registry.insert(MetricsRegistry::new());
-            SystemFigures::new().attach(made);
-            pool.pool.attach_metrics(made, name);
+            pool.figures.attach(made, &pool.pool, name);
             builder = builder.metrics(made, name);
         }
         if let Some(full) = full_of(config.full, config.full_wait_ns)? {

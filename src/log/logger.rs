@@ -31,7 +31,12 @@ impl Logger {
 
     /// For the same pool, by another log.
     pub(crate) fn to(&self, log: &Log) -> Self {
-        Self::new(Some(log), self.to.as_ref().map_or("", |to| &*to.pool))
+        Self::new(Some(log), self.pool())
+    }
+
+    /// The name of the pool.
+    pub(crate) fn pool(&self) -> &str {
+        self.to.as_ref().map_or("", |to| &*to.pool)
     }
 
     /// That of what stands on no pool.

@@ -97,7 +97,7 @@ fn machine(collector: &mut Collector) -> ProcResult<()> {
     Ok(())
 }
 
-fn disk(collector: &mut Collector, path: &Path) {
+pub(crate) fn disk(collector: &mut Collector, path: &Path) {
     let Ok(space) = disk::space(path) else { return collector.fail() };
     let path = path.to_string_lossy();
     let labels = [("path", &*path)];

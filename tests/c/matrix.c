@@ -114,6 +114,12 @@ static pace_status_t do_strand_post(things_t *t) {
 static pace_status_t do_strand_try_post(things_t *t) {
     return pace_strand_try_post(t->pool, t->strand, count_run, C);
 }
+static pace_status_t do_pool_metrics(things_t *t) {
+    char text[1 << 15];
+    size_t needed;
+    return pace_pool_metrics(t->pool, PACE_METRICS_PROMETHEUS, text, sizeof text, &needed);
+}
+static pace_status_t do_pool_disk(things_t *t) { return pace_pool_disk(t->pool, "/"); }
 static pace_status_t do_strand_post_batch(things_t *t) {
     pace_work_t work[2] = {{count_run, C}, {count_run, C}};
     size_t accepted;
@@ -1276,6 +1282,8 @@ static const row_t table[] = {
     {"strand_new", do_strand_new, IS_OK | FULL, IS_OK, DOWN, 'p'},
     {"strand_post", do_strand_post, IS_OK | FULL | GONE, GONE, DOWN | GONE, 'p'},
     {"strand_try_post", do_strand_try_post, IS_OK | FULL | GONE, GONE, DOWN | GONE, 'p'},
+    {"pool_metrics", do_pool_metrics, IS_OK | FULL, IS_OK | FULL, IS_OK | FULL, 'p'},
+    {"pool_disk", do_pool_disk, IS_OK, IS_OK, IS_OK, 'p'},
     {"strand_post_batch", do_strand_post_batch, IS_OK | FULL | GONE, GONE, DOWN | GONE, 'p'},
     {"strand_submit", do_strand_submit, IS_OK | FULL | GONE, GONE, DOWN | GONE, 'p'},
     {"strand_try_submit", do_strand_try_submit, IS_OK | FULL | GONE, GONE, DOWN | GONE, 'p'},
@@ -1754,6 +1762,9 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_strand_new(p, NULL));
     SAYS(PACE_EINVAL, pace_strand_post(p, t.strand, NULL, C));
     SAYS(PACE_EINVAL, pace_strand_try_post(p, t.strand, NULL, C));
+    SAYS(PACE_EINVAL, pace_pool_metrics(p, 0, NULL, 0, NULL));
+    SAYS(PACE_EINVAL, pace_pool_metrics(NULL, 0, NULL, 0, &(size_t){0}));
+    SAYS(PACE_EINVAL, pace_pool_disk(p, NULL));
     SAYS(PACE_EINVAL, pace_strand_post_batch(p, t.strand, NULL, 1, &(size_t){0}));
     SAYS(PACE_EINVAL, pace_strand_post_batch(p, t.strand, NULL, 0, NULL));
     SAYS(PACE_EINVAL, pace_strand_submit(p, t.strand, NULL, C, &t.task));

@@ -7,7 +7,56 @@ static int32_t tick(void *data, pace_handle_t self) {
     return 5; /* no flow */
 }
 
+static char *figures_of(pace_pool_t *pool, uint32_t format) {
+    static char text[1 << 16];
+    size_t needed = 0;
+    SAYS(PACE_EFULL, pace_pool_metrics(pool, format, NULL, 0, &needed));
+    CHECK(needed > 100);
+    OK(pace_pool_metrics(pool, format, text, sizeof text, &needed));
+    CHECK(strlen(text) == needed - 1);
+    return text;
+}
+
+/* Figures of a pool, the process and a file system, without a worker pool. */
+static void figures(void) {
+    pace_pool_config_t config;
+    pace_pool_t *pool;
+    size_t needed;
+    OK(pace_pool_config_init(&config, sizeof config));
+    config.threads = 2;
+    config.name = "figured";
+    OK(pace_pool_new(&config, &pool));
+    const char *text = figures_of(pool, PACE_METRICS_PROMETHEUS);
+    CHECK(strstr(text, "pool=\"figured\"") && strstr(text, "process_resident_memory_bytes"));
+    CHECK(!strstr(text, "system_disk"));
+    SAYS(PACE_EOS, pace_pool_disk(pool, "/nowhere/at/all"));
+    TELLS("/nowhere/at/all");
+    SAYS(PACE_EINVAL, pace_pool_disk(pool, NULL));
+    OK(pace_pool_disk(pool, "/tmp"));
+    OK(pace_pool_disk(pool, "/tmp"));
+    text = figures_of(pool, PACE_METRICS_OPENMETRICS);
+    CHECK(strstr(text, "system_disk_free_bytes{path=\"/tmp\"}") && strstr(text, "# EOF"));
+    CHECK(strstr(text, "system_disk_total_bytes{path=\"/tmp\"}"));
+    CHECK(figures_of(pool, PACE_METRICS_JSON)[0] == '{');
+    SAYS(PACE_EINVAL, pace_pool_metrics(pool, 2, NULL, 0, &needed));
+    SAYS(PACE_EINVAL, pace_pool_metrics(pool, 0, NULL, 9, &needed));
+
+    /* A worker pool tells of it, too. */
+    pace_workers_config_t how;
+    pace_workers_t *workers;
+    static char more[1 << 16];
+    OK(pace_workers_config_init(&how, sizeof how));
+    how.metrics = true;
+    OK(pace_workers_new(pool, &how, &workers));
+    OK(pace_workers_metrics(workers, PACE_METRICS_PROMETHEUS, more, sizeof more, &needed));
+    CHECK(strstr(more, "system_disk_free_bytes{path=\"/tmp\"}") &&
+          strstr(more, "paceline_task_in_flight"));
+    pace_workers_free(workers);
+    finish(pool);
+}
+
 int main(void) {
+    figures();
     check_begin();
     pace_pool_t *pool = pool_of(2);
     pace_pool_stats_t stats = {0};

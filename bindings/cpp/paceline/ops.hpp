@@ -289,6 +289,16 @@ inline Result<HubStats> Hub::stats() const {
     return status == PACE_OK ? Result<HubStats>(stats) : Result<HubStats>(Error::last(status));
 }
 
+inline Result<std::string> Pool::metrics(std::uint32_t format) const {
+    return detail::figures_of([&](char *text, std::size_t size, std::size_t *needed) {
+        return pace_pool_metrics(native(), format, text, size, needed);
+    });
+}
+
+inline Result<void> Pool::add_disk(const char *path) const {
+    return detail::outcome(pace_pool_disk(native(), path));
+}
+
 inline Result<std::string> Hub::metrics(std::uint32_t format) const {
     return detail::figures_of([&](char *text, std::size_t size, std::size_t *needed) {
         return pace_hub_metrics(native(), format, text, size, needed);

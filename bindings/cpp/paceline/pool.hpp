@@ -626,6 +626,14 @@ public:
         return made(status, [&] { return events.first(count); });
     }
 
+    /// Its figures, those of the process and the system, and those of the file systems of add_disk(), as text:
+    /// PACE_METRICS_JSON, PACE_METRICS_PROMETHEUS or PACE_METRICS_OPENMETRICS. To serve them, see MetricsFormat. Include
+    /// paceline/ops.hpp. WorkerPool::metrics() has these and its own.
+    Result<std::string> metrics(std::uint32_t format) const;
+    /// From now on metrics() tells the free space and the size of the file system that the path is on, and so do those of
+    /// worker pools on this pool. Code::Os if there is no such path. Include paceline/ops.hpp.
+    Result<void> add_disk(const char *path) const;
+
     /// Completes this thread's batch without pulling on.
     Result<void> pull_done() const { return detail::outcome(pace_pull_done(native())); }
 

@@ -241,6 +241,17 @@ TEST_CASE("a batch gives a task for each callable that was taken") {
     CHECK((many[0] && many[8]));
 }
 
+TEST_CASE("a pool tells its figures and those of file systems without a worker pool") {
+    const Pool pool = Pool::create(paceline::Config().set_threads(1).set_name("figured")).value();
+    CHECK(pool.add_disk("/nowhere/at/all").error() == Code::Os);
+    CHECK(pool.add_disk("/tmp").has_value());
+    const std::string text = pool.metrics(PACE_METRICS_PROMETHEUS).value();
+    CHECK(text.find("pool=\"figured\"") != std::string::npos);
+    CHECK(text.find("system_disk_free_bytes{path=\"/tmp\"}") != std::string::npos);
+    CHECK(pool.metrics(99).error() == Code::Invalid);
+    finish(pool);
+}
+
 TEST_CASE("attempts of worker pools are pulled as data") {
     const Pool pool = make_pool(1);
     const WorkerPool workers = WorkerPool::create(pool).value();

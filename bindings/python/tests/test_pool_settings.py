@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import tempfile
@@ -354,6 +355,24 @@ class Statistics(Case):
 
 def _name(_: object) -> str:
     return threading.current_thread().name
+
+
+class Figures(Case):
+    def test_figures_without_a_worker_pool(self) -> None:
+        with paceline.Pool(2, name="figured") as pool:
+            with self.assertRaises(OSError):
+                pool.add_disk("/nowhere/at/all")
+            self.assertNotIn("system_disk", pool.metrics())
+            pool.add_disk("/tmp")
+            text = pool.metrics("openmetrics")
+            self.assertIn('system_disk_free_bytes{path="/tmp"}', text)
+            self.assertIn('pool="figured"', text)
+            self.assertIn("process_resident_memory_bytes", text)
+            self.assertIsInstance(json.loads(pool.metrics("json")), dict)
+            with self.assertRaises(paceline.InvalidError):
+                pool.metrics("hub")
+            workers = paceline.WorkerPool(pool, metrics=True)
+            self.assertIn('system_disk_total_bytes{path="/tmp"}', workers.metrics())
 
 
 if __name__ == "__main__":

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Optional
+from typing import Any, Callable, Optional
 
 from . import _layout as layout
-from ._hosts import Native
+from ._native import Native
 from ._library import check, lib, quick
 from ._arguments import nanos, one_of, real, text, whole
 
@@ -43,6 +43,19 @@ def metrics_format(accept: Optional[str] = None) -> tuple[str, str]:
     number, media_type = ctypes.c_uint32(), ctypes.c_char_p()
     check(lib.pace_metrics_format(raw, ctypes.byref(number), ctypes.byref(media_type)))
     return _NAMES[number.value], (media_type.value or b"").decode()
+
+
+def figures(wanted: int, call: Callable[[int, Any, int, Any], int]) -> str:
+    """What ``call(wanted, text, size, needed)`` writes."""
+    needed = ctypes.c_size_t(1 << 13)
+    while True:
+        # They may take more digits by then.
+        room = needed.value + needed.value // 8
+        found = ctypes.create_string_buffer(room)
+        status = call(wanted, found, room, ctypes.byref(needed))
+        if status != layout.EFULL:
+            check(status)
+            return found.value.decode()
 
 
 class Counter:

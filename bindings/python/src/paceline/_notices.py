@@ -15,6 +15,7 @@ from ._arguments import finite, instance, items, nanos, one_of, text, whole, wro
 from ._errors import InvalidError
 from ._hosts import Native
 from ._library import check, lib, quick
+from ._metrics import figures
 
 SEVERITIES = {
     "info": layout.SEVERITY_INFO,
@@ -78,15 +79,7 @@ def error_of(pointer: Any) -> HubError:
 def metrics_of(hub: Native, format: str) -> str:
     """Figures of a hub as text."""
     number = one_of("format", format, _FORMATS)
-    needed = ctypes.c_size_t(1 << 13)
-    while True:
-        # They may take more digits by then.
-        room = needed.value + needed.value // 8
-        made = ctypes.create_string_buffer(room)
-        status = lib.pace_hub_metrics(hub.pointer, number, made, room, ctypes.byref(needed))
-        if status != layout.EFULL:
-            check(status)
-            return made.value.decode()
+    return figures(number, lambda *room: lib.pace_hub_metrics(hub.pointer, *room))
 
 
 @dataclass(frozen=True)

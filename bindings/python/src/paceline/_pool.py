@@ -21,9 +21,11 @@ from ._arguments import (
     instance,
     nanos,
     number,
+    one_of,
     patience,
     plain,
     some_plain,
+    text,
     within,
     wrong,
 )
@@ -31,9 +33,10 @@ from ._counters import Audit, audit_of, waiting
 from ._runner import STARTED, Posted, Task, Unhandled
 from ._errors import ForkedError, InvalidError, OsError
 from ._future import Future, new_batch
-from ._library import check, nanoseconds, quick
+from ._library import check, lib, nanoseconds, quick
 from ._log import Log
 from ._members import Entry, Hook, Members, OwnThread, current
+from ._metrics import FORMATS, figures
 from ._placement import Pin
 from ._pool_options import Options
 from ._sources import Lane, Lanes
@@ -577,6 +580,19 @@ class Pool:
         runner.drain_natively(nanoseconds(left()))
         # What its last tasks have published.
         runner.await_until(lambda: not hubs_remain(), end)
+
+    def metrics(self, format: str = "prometheus") -> str:
+        """Its native figures, those of the process and the system, and those of the file systems of ``add_disk``, as text
+        ("prometheus" or "openmetrics": ``metrics_format``) or "json". ``WorkerPool.metrics`` has these and its own.
+        Raises InvalidError."""
+        pointer = self._runner.native.pointer
+        wanted = one_of("format", format, FORMATS)
+        return figures(wanted, lambda *room: lib.pace_pool_metrics(pointer, *room))
+
+    def add_disk(self, path: str) -> None:
+        """From now on ``metrics`` tells the free space and the size of the file system that the path is on, and so do
+        those of worker pools on this pool. Raises OsError if there is no such path."""
+        check(lib.pace_pool_disk(self._runner.native.pointer, text("path", path)))
 
     def stats(self) -> Stats:
         """How the pool is doing. For people and dashboards; ``audit`` is for tests."""

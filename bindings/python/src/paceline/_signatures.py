@@ -876,6 +876,15 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
         c.POINTER(c.c_uint64),
     ),
     "pace_archive_free": (None, c.c_void_p),
+    "pace_pool_metrics": (
+        c.c_int32,
+        c.c_void_p,
+        c.c_uint32,
+        c.c_void_p,
+        c.c_size_t,
+        c.POINTER(c.c_size_t),
+    ),
+    "pace_pool_disk": (c.c_int32, c.c_void_p, c.c_char_p),
     "pace_hub_stats": (c.c_int32, c.c_void_p, c.c_void_p),
     "pace_hub_metrics": (
         c.c_int32,

@@ -42,7 +42,7 @@ from ._worker_pool import Core, Hand
 from ._hosts import Native
 from ._library import check, lib, quick
 from ._log import Log
-from ._metrics import FORMATS, Counter, Gauge, Histogram, kind_of, make
+from ._metrics import FORMATS, Counter, Gauge, Histogram, figures, kind_of, make
 from ._policy import (
     Chosen,
     OverloadPolicy,
@@ -375,17 +375,9 @@ class WorkerPool:
         """Its figures, its pool's, the process's and the system's, as text ("prometheus" or
         "openmetrics": ``metrics_format``) or "json". Raises InvalidError if it was made without
         ``metrics=True``."""
+        pointer = self._core.native.pointer
         wanted = one_of("format", format, FORMATS)
-        needed = ctypes.c_size_t(1 << 14)
-        while True:
-            room = needed.value + 1024
-            found = ctypes.create_string_buffer(room)
-            status = lib.pace_workers_metrics(
-                self._core.native.pointer, wanted, found, room, ctypes.byref(needed)
-            )
-            if status != layout.EFULL:
-                check(status)
-                return found.value.decode()
+        return figures(wanted, lambda *room: lib.pace_workers_metrics(pointer, *room))
 
     def counter(self, name: str, help: str = "", **labels: str) -> Counter:
         """A figure of the program's own that only grows, in ``metrics``; the same one for the same name and
