@@ -14,6 +14,7 @@ import inspect
 import itertools
 import os
 import re
+import tempfile
 import socket
 import threading
 import unittest
@@ -22,6 +23,7 @@ from typing import Any
 
 import paceline
 from paceline import (
+    Archive,
     Executor,
     History,
     Http,
@@ -72,7 +74,7 @@ HOOKS = ("Codec", "ConnHandler", "Middleware", "RequestBody")
 #: What only paceline makes.
 MADE = (
     "Admission Attempt Audit Calls Conn Counter Datagram DeadLetter DeadLetterStats DrainReport Frame Future Gauge Handle Headers"
-    " Histogram HistoryStats HttpStats HubAudit HubError Inherited Key TaskTypeStats LaneRef Latency LogRecord LogStats Mailbox Message MessageFilter"
+    " Histogram HistoryStats HttpStats HubAudit HubError Inherited Key LinesRead TaskTypeStats LaneRef Latency LogRecord LogStats Mailbox Message MessageFilter"
     " Periodic RequestEnd Publisher PublisherStats Receipt Redelivered Replay ReplayMailbox ReplayStats Report Request Retry"
     " NativeThreadStats ServerStats SetStats ShutdownReport Stats Strand Subscription SubscriptionStats Task TaskFunction TaskReport ThreadStats"
     " Timer Topic UdpRef UdpStats Watch WebhookStats WorkersAudit WorkersHealth WriteStatus Rate"
@@ -326,6 +328,29 @@ class Table(Case):
             yield row(f"Hub.{what}", getattr(hub, what), {}, **letters, numbers="none")
         span = {"first": "number", "last": "number", "until_ns": "number"}
         yield row("Hub.query", hub.query, {}, pattern="text", **span, **limits)
+        file = {"path": "lines.json"}
+        yield row(
+            "Hub.export_lines", hub.export_lines, file, path="text", pattern="text", **span, **limits
+        )
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        archived = History(archive=f"{folder.name}/archive.sqlite")
+        Hub(self.pool, histories=[archived]).close()
+        archive = Archive(str(archived.archive))
+        yield row("Archive", Archive, {}, path="text")
+        yield row("Archive.query", archive.query, {}, pattern="text", **span, **limits)
+        yield row(
+            "Archive.export_lines",
+            archive.export_lines,
+            file,
+            path="text",
+            pattern="text",
+            **span,
+            **limits,
+        )
+        source = {"history": archived, "lines": "lines.json"}
+        import_lines = {"history": "", "lines": "text", "pattern": "text"}
+        yield row("Archive.import_lines", archive.import_lines, source, **import_lines, **span, **limits)
         starts = {"sequence": "none number", "since_ns": "none number", "last": "none number"}
         begins = {"pattern": ">", "handler": abs}
         hooks = {"on_error": "none function", "on_restart": "none function", "supervisor": "none"}
@@ -411,6 +436,8 @@ class Table(Case):
         ends = dict.fromkeys(("drain", "stop", "clean_up"), MAYBE_TIME)
         yield row("WorkerPool.shutdown", workers.shutdown, {}, **ends)
         yield row("WorkerPool.metrics", workers.metrics, {}, format="text")
+        yield row("Pool.metrics", self.pool.metrics, {}, format="text")
+        yield row("Pool.add_disk", self.pool.add_disk, {}, path="text")
         yield row("metrics_format", paceline.metrics_format, {}, accept="none text")
         named = {"name": "n"}
         for what in ("counter", "gauge", "histogram"):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Optional
 
 from . import _layout as layout
-from ._arguments import text
+from ._arguments import instance, text
 from ._history import EACH_RECORD, History, query_of
 from ._hosts import Native
 from ._library import check, lib
@@ -130,7 +130,7 @@ class Archive:
         archive has something in it; OsError; UnsupportedError. What was put in before a failure stays."""
         query = query_of(pattern, first, last, since_ns, until_ns, limit, False)
         options = layout.HistoryOptions()
-        history.fill(options)
+        instance("history", history, History).fill(options)
         messages, torn = ctypes.c_uint64(), ctypes.c_uint64()
         encoded = text("lines", lines)
         counts = (ctypes.byref(messages), ctypes.byref(torn))
