@@ -149,6 +149,16 @@ mod header {
                 ("service", "Services of systemd"),
             ],
         },
+        Topic {
+            name: "cq",
+            about: "completion queues: what happens as data, for hosts that cannot be called back",
+            sections: &[
+                ("cq_entry", "Completion queues: what is brought"),
+                ("cq", "Completion queues: waiting"),
+                ("cq_answer", "Completion queues: completing"),
+                ("cq_sources", "Completion queues: what is attached"),
+            ],
+        },
     ];
 
     pub(super) fn write() {

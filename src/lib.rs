@@ -33,6 +33,7 @@
 mod accept;
 pub mod admin;
 mod contain;
+pub mod cq;
 mod error;
 #[cfg(feature = "capi")]
 mod ffi;

@@ -23,7 +23,7 @@ const FLOORS: &[&[&str]] = &[
     &["pool"],
     &["net", "task", "hub"],
     &["http"],
-    &["admin"],
+    &["admin", "cq"],
     &["ffi"],
 ];
 

@@ -384,11 +384,22 @@ typedef struct pace_retry_t {
 
 /* --------------------------------- Handles that several headers name */
 
+/**
+ * An HTTP/1.1 server on a pool: its routes, and when it was started, its listeners and connections.
+ *
+ * One request of a connection is in work at a time; what a client sends ahead waits, so answers come
+ * in the order of the requests.
+ */
+typedef struct pace_http_t pace_http_t;
+
 /** A structured log: a thread of its own, which is created with it. */
 typedef struct pace_log_t pace_log_t;
 
 /** A pool: a fixed set of threads and what they serve. */
 typedef struct pace_pool_t pace_pool_t;
+
+/** A replay to whoever pulls. */
+typedef struct pace_replay_mailbox_t pace_replay_mailbox_t;
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -29,9 +29,6 @@ extern "C" {
 /** With the next message; `at` is not looked at. */
 #define PACE_REPLAY_NOW 4
 
-/** A replay to whoever pulls. */
-typedef struct pace_replay_mailbox_t pace_replay_mailbox_t;
-
 /** A replay to a handler. */
 typedef struct pace_replay_t pace_replay_t;
 

@@ -616,14 +616,6 @@ void pace_requests_free(pace_requests_t *requests);
 
 /* ------------------------------------------ HTTP: servers and routes */
 
-/**
- * An HTTP/1.1 server on a pool: its routes, and when it was started, its listeners and connections.
- *
- * One request of a connection is in work at a time; what a client sends ahead waits, so answers come
- * in the order of the requests.
- */
-typedef struct pace_http_t pace_http_t;
-
 /** The rest of a request's way, in a middleware: pace_next_run(). Good while the middleware runs, on that thread. */
 typedef struct pace_next_t pace_next_t;
 

@@ -980,8 +980,8 @@ pace_status_t pace_pull_complete(pace_pool_t *pool,
                                  int32_t flow);
 
 /**
- * Completes what this thread has pulled, as its next pace_pool_pull() would. A drain of the pool does not wait for
- * another pull of this thread from now on, as it does otherwise until the thread ends.
+ * Completes what this thread has pulled, as its next pace_pool_pull() would. A drain does not wait for
+ * another pull of this thread from now on.
  *
  * Threads: any. In handlers: yes, it never waits.
  */

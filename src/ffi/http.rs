@@ -18,6 +18,7 @@ use super::server::{call_exhausted, pace_exhausted_fn, pace_server_t};
 use super::sized::{self, Room};
 use super::status::*;
 use super::values::{PACE_UNLIMITED, PACE_UNLIMITED32, pace_text_t};
+use crate::cq::Core;
 use crate::http::{
     Http, HttpBuilder, HttpStats, Next, Request, RequestBody, RequestEnd, Requests, Response,
 };
@@ -27,7 +28,7 @@ use core::ffi::{c_char, c_void};
 use core::mem::offset_of;
 use core::ptr;
 use std::panic::resume_unwind;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// An HTTP/1.1 server on a pool: its routes, and when it was started, its listeners and connections.
 ///
@@ -37,6 +38,8 @@ pub struct pace_http_t {
     pool: Pool,
     routes: Mutex<Vec<Route>>,
     running: OnceLock<Running>,
+    /// Where what is attached goes: to one completion queue.
+    pub(super) attached: OnceLock<(Weak<Core>, Arc<Requests>)>,
 }
 
 /// The handler of a route. It runs on a thread of the pool, for many connections at once. The request
@@ -295,7 +298,12 @@ pub unsafe extern "C" fn pace_http_new(
         let pool = unsafe { open_pool(pool) }?.pool.clone();
         // SAFETY: as the header demands.
         let to = unsafe { Out::new(http, "http") }?;
-        let made = pace_http_t { pool, routes: Mutex::default(), running: OnceLock::new() };
+        let made = pace_http_t {
+            pool,
+            routes: Mutex::default(),
+            running: OnceLock::new(),
+            attached: OnceLock::new(),
+        };
         to.set(Box::into_raw(Box::new(made)));
         Ok(())
     })
@@ -377,7 +385,7 @@ pub unsafe extern "C" fn pace_http_route_pulled(
     call(|| {
         // SAFETY: as the header demands.
         let requests = Arc::clone(&unsafe { open_requests(requests) }?.requests);
-        let target = Target::Pulled { requests, route };
+        let target = Target::Pulled { requests, tag: u64::from(route) };
         // SAFETY: as the header demands.
         unsafe { add(http, method, pattern, target, ptr::null_mut(), None) }
     })
@@ -400,7 +408,7 @@ pub unsafe extern "C" fn pace_http_route_pulled_streaming(
     call(|| {
         // SAFETY: as the header demands.
         let requests = Arc::clone(&unsafe { open_requests(requests) }?.requests);
-        let target = Target::PulledStreaming { requests, route };
+        let target = Target::PulledStreaming { requests, tag: u64::from(route) };
         // SAFETY: as the header demands.
         unsafe { add(http, method, pattern, target, ptr::null_mut(), None) }
     })
@@ -503,7 +511,7 @@ pub unsafe extern "C" fn pace_http_fallback_pulled(
     call(|| {
         // SAFETY: as the header demands.
         let requests = Arc::clone(&unsafe { open_requests(requests) }?.requests);
-        let target = Target::FallbackPulled { requests, route };
+        let target = Target::FallbackPulled { requests, tag: u64::from(route) };
         // SAFETY: as the header demands.
         unsafe { add_nowhere(http, target, ptr::null_mut(), None) }
     })
@@ -583,6 +591,7 @@ pub unsafe extern "C" fn pace_http_start(
             server: server.server().clone(),
             pool: http.pool.clone(),
             _hooks: None,
+            host: None,
         };
         let pulled: Vec<_> = routes.iter().filter_map(Route::requests).collect();
         server.server().when_over(move || pulled.iter().for_each(|requests| requests.end()));
@@ -729,7 +738,7 @@ struct Running {
 /// # Safety
 ///
 /// It is NULL, or came from `pace_http_new` and has not been freed.
-unsafe fn open<'a>(http: *const pace_http_t) -> Result<&'a pace_http_t> {
+pub(super) unsafe fn open<'a>(http: *const pace_http_t) -> Result<&'a pace_http_t> {
     // SAFETY: as the caller promises.
     let http = unsafe { boundary::borrow(http, "http") }?;
     if http.pool.shared().is_forked() { Err(FORKED) } else { Ok(http) }
@@ -789,32 +798,33 @@ impl Lent {
 
 // --- routes -----------------------------------------------------------------------------------------
 
-type RequestFn = unsafe extern "C" fn(*mut c_void, *const pace_request_t, *mut pace_response_t);
-type BeginFn = unsafe extern "C" fn(
+pub(super) type RequestFn =
+    unsafe extern "C" fn(*mut c_void, *const pace_request_t, *mut pace_response_t);
+pub(super) type BeginFn = unsafe extern "C" fn(
     *mut c_void,
     *const pace_request_t,
     *mut pace_response_t,
     *mut *mut c_void,
 );
-type DataFn = unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> usize;
-type EndFn = unsafe extern "C" fn(*mut c_void, bool);
-type AroundFn = unsafe extern "C" fn(
+pub(super) type DataFn = unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> usize;
+pub(super) type EndFn = unsafe extern "C" fn(*mut c_void, bool);
+pub(super) type AroundFn = unsafe extern "C" fn(
     *mut c_void,
     *const pace_request_t,
     *mut pace_response_t,
     *mut pace_next_t,
 );
-type OnEndFn = unsafe extern "C" fn(*mut c_void, *const pace_http_end_t);
+pub(super) type OnEndFn = unsafe extern "C" fn(*mut c_void, *const pace_http_end_t);
 
-enum Target {
+pub(super) enum Target {
     Whole(RequestFn),
     Streaming { begin: BeginFn, data: DataFn, end: EndFn },
-    Pulled { requests: Arc<Requests>, route: u32 },
-    PulledStreaming { requests: Arc<Requests>, route: u32 },
+    Pulled { requests: Arc<Requests>, tag: u64 },
+    PulledStreaming { requests: Arc<Requests>, tag: u64 },
     // Those below have no method and no pattern.
     Around(AroundFn),
     Fallback(RequestFn),
-    FallbackPulled { requests: Arc<Requests>, route: u32 },
+    FallbackPulled { requests: Arc<Requests>, tag: u64 },
     OnEnd(OnEndFn),
     OnEndPulled(Arc<Requests>),
 }
@@ -840,7 +850,7 @@ unsafe impl Sync for Context {}
 /// # Safety
 ///
 /// As the header demands of the arguments.
-unsafe fn add(
+pub(super) unsafe fn add(
     http: *const pace_http_t,
     method: *const c_char,
     pattern: *const c_char,
@@ -863,7 +873,7 @@ unsafe fn add(
 /// # Safety
 ///
 /// As the header demands of the arguments.
-unsafe fn add_nowhere(
+pub(super) unsafe fn add_nowhere(
     http: *const pace_http_t,
     target: Target,
     user_data: *mut c_void,
@@ -920,9 +930,7 @@ impl Route {
             &Target::Fallback(handler) => builder.fallback(move |request, response| {
                 context.handle(handler, request, response);
             }),
-            Target::FallbackPulled { requests, route } => {
-                builder.fallback(requests.handler(*route))
-            }
+            Target::FallbackPulled { requests, tag } => builder.fallback(requests.handler(*tag)),
             &Target::Around(around) => builder.around(move |request, response, next| {
                 let (request, response) = context.arguments(request, response);
                 let mut next = Some(next);
@@ -952,11 +960,11 @@ impl Route {
                 };
                 builder.route_streaming(&self.method, &self.pattern, make)
             }
-            Target::Pulled { requests, route } => {
-                builder.route(&self.method, &self.pattern, requests.handler(*route))
+            Target::Pulled { requests, tag } => {
+                builder.route(&self.method, &self.pattern, requests.handler(*tag))
             }
-            Target::PulledStreaming { requests, route } => {
-                builder.route_streaming(&self.method, &self.pattern, requests.streaming(*route))
+            Target::PulledStreaming { requests, tag } => {
+                builder.route_streaming(&self.method, &self.pattern, requests.streaming(*tag))
             }
         }
     }

@@ -346,4 +346,35 @@ layout! {
     webhook::pace_webhook_stats_t 48 {
         struct_size 0 reserved 4 posted 8 delivered 16 retried 24 failed 32 dropped 40
     }
+    cq_entry::pace_cq_ready_t 16 {
+        handle 0 ready 8 reserved 12
+    }
+    cq_entry::pace_cq_conn_t 24 {
+        conn 0 event 8 detail 12 number 16
+    }
+    cq_entry::pace_cq_request_t 16 {
+        conn 0 request 8
+    }
+    cq_entry::pace_cq_datagram_t 40 {
+        length 0 peer 8 os_error 32
+    }
+    cq_entry::pace_cq_attempt_t 16 {
+        id 0 number 8 status 12
+    }
+    cq_entry::pace_cq_detail_t 88 {
+        ready 0 conn 0 request 0 datagram 0 attempt 0 message 0 record 0 signal 0
+    }
+    cq_entry::pace_cq_entry_t 136 {
+        kind 0 flags 4 token 8 tag 16 bytes 24 size 32 status 40 reserved 44 detail 48
+    }
+    cq::pace_cq_config_t 16 {
+        struct_size 0 reserved 4 lease_ns 8
+    }
+    cq::pace_cq_stats_t 40 {
+        struct_size 0 reserved 4 brought 8 completed 16 withdrawn 24 out 32
+    }
+    cq_answer::pace_cq_completion_t 88 {
+        token 0 flags 8 answer 12 bytes 16 size 24 headers 32 headers_size 40 length 48 after_ns 56
+        message 64 error 72 status 76 result 80 reserved 84
+    }
 }

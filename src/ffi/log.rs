@@ -9,11 +9,12 @@ use super::sized::{self, Room};
 use super::status::*;
 use crate::Error;
 use crate::log::{Component, Level, Levels, Log, Record, Value};
-use crate::queue::Queue;
+use crate::queue::Outbox;
 use crate::sys::fork::ForkGuard;
 use core::cell::RefCell;
 use core::ffi::{c_char, c_void};
 use core::ptr;
+use std::collections::VecDeque;
 use std::ffi::CString;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -170,7 +171,8 @@ pub struct pace_log_t {
 
 /// Records that wait to be pulled.
 struct Pulled {
-    records: Queue<Record>,
+    records: Arc<Outbox<Record>>,
+    capacity: usize,
     pushed: AtomicU64,
     dropped: AtomicU64,
 }
@@ -260,7 +262,8 @@ pub unsafe extern "C" fn pace_log_new(
         let pulled = match config.pull_capacity {
             0 => None,
             count if count <= 1 << 20 => Some(Arc::new(Pulled {
-                records: Queue::new(count as usize)?,
+                records: Arc::new(Outbox::new()),
+                capacity: count as usize,
                 pushed: AtomicU64::new(0),
                 dropped: AtomicU64::new(0),
             })),
@@ -270,7 +273,8 @@ pub unsafe extern "C" fn pace_log_new(
         let (on_record, puller) = (config.on_record, pulled.clone().map(Closes));
         builder = builder.callback(move |record| {
             if let Some(Closes(pulled)) = &puller {
-                match pulled.records.push(record.clone()) {
+                let may = |waiting: &VecDeque<Record>| waiting.len() < pulled.capacity;
+                match pulled.records.put_if(may, record.clone(), |record| record) {
                     Ok(()) => pulled.pushed.fetch_add(1, Relaxed),
                     Err(_) => pulled.dropped.fetch_add(1, Relaxed),
                 };
@@ -297,12 +301,24 @@ pub unsafe extern "C" fn pace_log_new(
     })
 }
 
+/// The records that wait.
+///
+/// # Safety
+///
+/// As [`open`].
+pub(super) unsafe fn outbox_of(log: *const pace_log_t) -> Result<Arc<Outbox<Record>>> {
+    // SAFETY: as the caller promises.
+    let log = unsafe { open(log) }?;
+    let none = || Failure::invalid("pull_capacity", 0, "1 to 1048576, for records as data");
+    Ok(Arc::clone(&log.pulled.as_ref().ok_or_else(none)?.records))
+}
+
 /// Closes the queue of records to be pulled when the log's thread lets go of it.
 struct Closes(Arc<Pulled>);
 
 impl Drop for Closes {
     fn drop(&mut self) {
-        self.0.records.close();
+        self.0.records.end();
     }
 }
 
@@ -396,19 +412,19 @@ pub unsafe extern "C" fn pace_log_pull(
         if timeout_ns > 0 {
             log.log.check_may_wait()?;
         }
-        let mut laid = Vec::new();
-        let lay = |record: Record| laid.push(Laid::new(&record));
-        let wait = nanos(timeout_ns);
-        if pulled.records.pop_batch_timeout_with(capacity.min(4096), wait, lay) == 0 {
-            // Closed first, then empty: one that came since the look before is not passed over.
-            return Err(if pulled.records.is_closed() && pulled.records.is_empty() {
-                Failure::plain(PACE_ESHUTDOWN, c"the log is closed, and all is pulled")
-            } else if timeout_ns == 0 {
-                Failure::plain(PACE_EEMPTY, c"no record waits")
-            } else {
-                Error::TimedOut.into()
-            });
+        let mut taken = Vec::new();
+        match pulled.records.take(&mut taken, capacity.min(4096), nanos(timeout_ns)) {
+            Some(0) if timeout_ns == 0 => {
+                return Err(Failure::plain(PACE_EEMPTY, c"no record waits"));
+            }
+            Some(0) => return Err(Error::TimedOut.into()),
+            Some(_) => {}
+            None => {
+                let over = c"the log is closed, and all is pulled";
+                return Err(Failure::plain(PACE_ESHUTDOWN, over));
+            }
         }
+        let laid: Vec<_> = taken.iter().map(Laid::new).collect();
         for (index, one) in laid.iter().enumerate() {
             // SAFETY: as the header demands, there is room for `capacity`, and there are no more than that.
             unsafe { records.add(index).write(one.record) };
@@ -559,8 +575,8 @@ fn as_c(text: &str) -> CString {
 }
 
 /// A record as C reads it, and what it points to.
-struct Laid {
-    record: pace_log_record_t,
+pub(super) struct Laid {
+    pub(super) record: pace_log_record_t,
     _fields: Box<[pace_log_field_t]>,
     _texts: Vec<CString>,
 }
@@ -569,7 +585,7 @@ struct Laid {
 unsafe impl Send for Laid {}
 
 impl Laid {
-    fn new(record: &Record) -> Self {
+    pub(super) fn new(record: &Record) -> Self {
         let mut texts = Vec::with_capacity(3 + 2 * record.fields.len());
         let mut lay = |text: &str| {
             texts.push(as_c(text));

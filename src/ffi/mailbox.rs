@@ -14,7 +14,7 @@ use super::subscription::{
     way,
 };
 use super::values::pace_field_t;
-use crate::hub::{Mailbox, Pulled, Received, Unsubscribed};
+use crate::hub::{Mailbox, Messages, Received, Unsubscribed};
 use crate::pool::Shared;
 use core::cell::RefCell;
 use core::ffi::c_char;
@@ -27,7 +27,7 @@ pub const PACE_PULLED_TOGETHER: usize = 256;
 
 /// A subscription of a hub that the host empties itself.
 pub struct pace_mailbox_t {
-    pub(super) mailbox: Mailbox,
+    pub(super) mailbox: Arc<Mailbox>,
     shared: Arc<Shared>,
 }
 
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn pace_hub_mailbox(
             0 => builder,
             lease => builder.lease(nanos(lease)),
         };
-        let mailbox = builder.pull()?;
+        let mailbox = Arc::new(builder.pull()?);
         let shared = Arc::clone(hub.hub.pool().shared());
         to.set(Box::into_raw(Box::new(pace_mailbox_t { mailbox, shared })));
         Ok(())
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn pace_mailbox_pull(
         }
         // SAFETY: as the header demands.
         let count = unsafe { Out::new(count, "count") }?;
-        let take = |into: &mut Pulled| mailbox.pull_batch(into, capacity, nanos(timeout_ns));
+        let take = |into: &mut Messages| mailbox.pull_batch(into, capacity, nanos(timeout_ns));
         // SAFETY: no more than `capacity` are taken, and there is room for as many.
         match unsafe { lend_pulled(messages, take) }? {
             0 => Err(TIMED_OUT),
@@ -192,7 +192,7 @@ pub unsafe extern "C" fn pace_mailbox_free(mailbox: *mut pace_mailbox_t) {
 /// What a thread has pulled last.
 #[derive(Default)]
 struct Place {
-    pulled: Pulled,
+    pulled: Messages,
     /// The headers of all of them, one after the other. They point into the messages.
     fields: Vec<pace_field_t>,
     /// The payloads of all of them, if none is long.
@@ -248,7 +248,7 @@ impl Place {
 /// There is room at `messages` for as many as `take` appends.
 pub(super) unsafe fn lend_pulled(
     messages: *mut pace_message_t,
-    take: impl FnOnce(&mut Pulled) -> crate::Result<usize>,
+    take: impl FnOnce(&mut Messages) -> crate::Result<usize>,
 ) -> Result<usize> {
     // SAFETY: as the caller promises.
     lend_through(take, |index, shown| unsafe { messages.add(index).write(shown) })
@@ -256,7 +256,7 @@ pub(super) unsafe fn lend_pulled(
 
 /// As [`lend_pulled`], and `to` puts each where it belongs.
 pub(super) fn lend_through(
-    take: impl FnOnce(&mut Pulled) -> crate::Result<usize>,
+    take: impl FnOnce(&mut Messages) -> crate::Result<usize>,
     to: impl FnMut(usize, pace_message_t),
 ) -> Result<usize> {
     let mut place = PLACE.try_with(RefCell::take).unwrap_or_default();
@@ -271,7 +271,7 @@ pub(super) fn lend_through(
 /// place any more.
 pub(super) fn keep(message: Received) -> Result<pace_message_t> {
     let mut shown = None;
-    let one = |pulled: &mut Pulled| {
+    let one = |pulled: &mut Messages| {
         pulled.push(message);
         Ok(1)
     };

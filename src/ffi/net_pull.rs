@@ -156,7 +156,8 @@ pub unsafe extern "C" fn pace_pulled_new(
         // SAFETY: as the header demands.
         let (builder, filters) = unsafe { builder(&pool, options, None) }?;
         let source = builder.serve_pulled(kinds)?;
-        let server = pace_server_t { server: source.server().clone(), pool, _hooks: None };
+        let server =
+            pace_server_t { server: source.server().clone(), pool, _hooks: None, host: None };
         let shared = Arc::new(Shared { source, table: Mutex::default() });
         to.set(Box::into_raw(Box::new(pace_pulled_t { server, shared })));
         filters.keep();
@@ -394,7 +395,7 @@ const _: () = assert!(
         && PACE_WANTED_ALL == Wanted::ALL.bits()
 );
 
-fn kinds(wanted: u32) -> Result<Wanted> {
+pub(super) fn kinds(wanted: u32) -> Result<Wanted> {
     let wrong = || Failure::invalid("wanted", wanted, "0 to 127 (PACE_WANTED_)");
     Wanted::from_bits(wanted).ok_or_else(wrong)
 }

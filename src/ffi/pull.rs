@@ -224,8 +224,8 @@ pub unsafe extern "C" fn pace_pull_complete(
     })
 }
 
-/// Completes what this thread has pulled, as its next pace_pool_pull() would. A drain of the pool does not wait for
-/// another pull of this thread from now on, as it does otherwise until the thread ends.
+/// Completes what this thread has pulled, as its next pace_pool_pull() would. A drain does not wait for
+/// another pull of this thread from now on.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]

@@ -20,7 +20,7 @@ use super::supervisor::{
 };
 use super::values::pace_text_t;
 use crate::hub::history::{Query, Replay, ReplayBuilder, ReplayFrom, ReplayMailbox, ReplayStats};
-use crate::hub::{Intensity, Message, OnFailure, Pulled, Stored, Unsubscribed};
+use crate::hub::{Intensity, Message, Messages, OnFailure, Stored, Unsubscribed};
 use crate::pool::Shared;
 use core::ffi::{c_char, c_void};
 use core::ptr;
@@ -222,7 +222,7 @@ pub struct pace_replay_t {
 
 /// A replay to whoever pulls.
 pub struct pace_replay_mailbox_t {
-    mailbox: ReplayMailbox,
+    pub(super) mailbox: Arc<ReplayMailbox>,
     shared: Arc<Shared>,
 }
 
@@ -525,7 +525,10 @@ pub unsafe extern "C" fn pace_hub_replay_mailbox(
         let to = unsafe { Out::new(mailbox, "mailbox") }?;
         let mailbox = hub.hub.replay(pattern, from).mailbox()?;
         let shared = Arc::clone(hub.hub.pool().shared());
-        to.set(Box::into_raw(Box::new(pace_replay_mailbox_t { mailbox, shared })));
+        to.set(Box::into_raw(Box::new(pace_replay_mailbox_t {
+            mailbox: Arc::new(mailbox),
+            shared,
+        })));
         Ok(())
     })
 }
@@ -554,7 +557,7 @@ pub unsafe extern "C" fn pace_replay_mailbox_pull(
         }
         // SAFETY: as the header demands.
         let count = unsafe { Out::new(count, "count") }?;
-        let take = |into: &mut Pulled| {
+        let take = |into: &mut Messages| {
             let mut taken = Vec::new();
             let count = match timeout_ns {
                 0 => mailbox.recv_batch(&mut taken, capacity),
@@ -786,7 +789,7 @@ unsafe fn open<'a>(replay: *const pace_replay_t) -> Result<&'a pace_replay_t> {
 /// # Safety
 ///
 /// As the header demands of a mailbox.
-unsafe fn open_mailbox<'a>(
+pub(super) unsafe fn open_mailbox<'a>(
     mailbox: *const pace_replay_mailbox_t,
 ) -> Result<&'a pace_replay_mailbox_t> {
     // SAFETY: as the caller promises.

@@ -11,7 +11,7 @@ use super::conn::{name, number_of};
 use super::net_pull::{handler_of, pace_pulled_t};
 use super::pool::{open as open_pool, pace_pool_t};
 use super::status::*;
-use crate::http::{Body, Pulled, PulledRequest, Requests, Response, Upload};
+use crate::http::{Body, Pulled, PulledRequest, Requests, Response, Upload, Whose};
 use crate::net::WriteStatus;
 use crate::{Error, Pool};
 use core::cell::RefCell;
@@ -427,7 +427,7 @@ struct Telling {
 
 impl Telling {
     fn tell(&self) {
-        self.requests.put_writable(self.number);
+        self.requests.put_writable(Whose { number: self.number, tag: 0 });
     }
 }
 
@@ -464,19 +464,19 @@ impl pace_requests_t {
                     show(index, as_data(number, &request));
                     table.out.insert(number, Held::Request(request));
                 }
-                Pulled::Writable(number) => {
+                Pulled::Writable(Whose { number, .. }) => {
                     show(index, plain(number, PACE_REQUEST_EVENT_WRITABLE, &[]));
                 }
-                Pulled::Part(number, part) => {
+                Pulled::Part(Whose { number, .. }, part) => {
                     show(index, plain(number, PACE_REQUEST_EVENT_PART, &part));
                     parts.push(part);
                 }
-                Pulled::Ended(block) => {
+                Pulled::Ended(_, block) => {
                     self.requests.pulled_end();
                     show(index, plain(0, PACE_REQUEST_EVENT_ENDED, &block));
                     parts.push(block);
                 }
-                Pulled::End(number, is_whole) => {
+                Pulled::End(Whose { number, .. }, is_whole) => {
                     table.bodies.remove(&number);
                     let kind = match is_whole {
                         true => PACE_REQUEST_EVENT_END,
@@ -521,7 +521,7 @@ fn as_data(number: u64, request: &PulledRequest) -> pace_request_event_t {
         request: number,
         conn: name(request.conn.id()),
         kind: PACE_REQUEST_EVENT_REQUEST,
-        route: request.route,
+        route: request.tag as u32,
         bytes: request.block.as_ptr().cast(),
         size: request.block.len(),
     }

@@ -9,7 +9,7 @@ use super::listener::{all_listeners, outgoing, pace_listener_options_t};
 use super::pool::{open as open_pool, pace_pool_t};
 use super::sized::{self, Room};
 use super::status::*;
-use crate::net::{ListenerStats, Server, ServerBuilder, ServerStats};
+use crate::net::{ConnHost, ListenerStats, Server, ServerBuilder, ServerStats};
 use crate::{Error, Pool};
 use core::ffi::{c_char, c_void};
 use core::mem::offset_of;
@@ -24,6 +24,8 @@ pub struct pace_server_t {
     /// Connections that come find them as long as this is here. None: their handlers are
     /// not C's.
     pub(super) _hooks: Option<Arc<Hooks>>,
+    /// Where it is attached to a completion queue.
+    pub(super) host: Option<Arc<ConnHost>>,
 }
 
 /// Called once each time that accepting pauses because descriptors or memory have run out, or the socket
@@ -176,6 +178,7 @@ pub unsafe extern "C" fn pace_server_new(
                     server,
                     pool,
                     _hooks: Some(hooks),
+                    host: None,
                 })));
                 filters.keep();
                 registration.keep();
@@ -424,6 +427,22 @@ unsafe impl sized::Sized for pace_drain_report_t {
 unsafe impl sized::Sized for pace_server_stats_t {
     const FIRST: usize = 184;
     const NAME: &'static str = "pace_server_stats_t";
+}
+
+/// What a server is by which it is attached to a completion queue.
+///
+/// # Safety
+///
+/// As [`open`].
+pub(super) unsafe fn host_of<'a>(
+    server: *const pace_server_t,
+) -> Result<(&'a Server, &'a Arc<ConnHost>)> {
+    // SAFETY: as the caller promises.
+    let server = unsafe { open(server) }?;
+    let wrong = || {
+        Failure::invalid("server", "without a completion queue", "one that pace_cq_server() made")
+    };
+    server.host.as_ref().map(|host| (&server.server, host)).ok_or_else(wrong)
 }
 
 /// # Safety

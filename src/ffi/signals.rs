@@ -18,6 +18,12 @@ pub struct pace_signals_t {
     pool: Pool,
 }
 
+impl pace_signals_t {
+    pub(super) fn give(signals: Signals, pool: Pool) -> *mut Self {
+        Box::into_raw(Box::new(Self { signals, pool }))
+    }
+}
+
 /// Blocks `count` signals (numbers as SIGTERM) in the calling thread, and from then on calls `on_signal` on
 /// the pool with each that is sent to the process. Signals of one number that come before it is called are
 /// one, as ever. Call it in the main thread before others are started, as these inherit what it blocks. A thread that

@@ -285,7 +285,7 @@ pub unsafe extern "C" fn pace_udp_new(
         match builder.serve(handler) {
             Ok(socket) => {
                 let shared = Arc::clone(pool.shared());
-                to.set(Box::into_raw(Box::new(pace_udp_t { socket, shared })));
+                to.set(Box::into_raw(Box::new(pace_udp_t::new(socket, shared))));
                 registration.keep();
                 Ok(())
             }
@@ -721,9 +721,9 @@ impl Handler {
     fn arguments(&mut self, socket: &UdpSocket) -> Option<(*mut c_void, *mut pace_udp_t)> {
         let data = self.owner.enter()?;
         let shared = &self.shared;
-        let lent = self.lent.get_or_insert_with(|| {
-            Box::new(pace_udp_t { socket: socket.clone(), shared: Arc::clone(shared) })
-        });
+        let lent = self
+            .lent
+            .get_or_insert_with(|| Box::new(pace_udp_t::new(socket.clone(), Arc::clone(shared))));
         Some((data, &raw mut **lent))
     }
 }

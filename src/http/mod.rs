@@ -53,7 +53,7 @@ mod telemetry;
 pub(crate) use self::{
     exchange::is_inside_any,
     message::form::{decode, split},
-    pulled::{Pulled, PulledRequest, Requests, Upload},
+    pulled::{Pulled, PulledRequest, Requests, Upload, Whose},
 };
 pub use exchange::body::Body;
 pub use exchange::request::{Request, RequestBody};

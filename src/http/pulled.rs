@@ -54,13 +54,20 @@ const NONE: u32 = u32::MAX;
 pub(crate) enum Pulled {
     Request(PulledRequest),
     /// The output of this answer's body pressed, and has fallen to the low mark.
-    Writable(u64),
+    Writable(Whose),
     /// A part of this request's body, which was asked for.
-    Part(u64, Vec<u8>),
+    Part(Whose, Vec<u8>),
     /// The end of this request's body; whether it was whole.
-    End(u64, bool),
-    /// What has become of a request, as a block.
-    Ended(Vec<u8>),
+    End(Whose, bool),
+    /// What has become of a request, as a block, with the tag that was given for such.
+    Ended(u64, Vec<u8>),
+}
+
+/// A request that was pulled: its host's name for it, and the tag of its route.
+#[derive(Clone, Copy)]
+pub(crate) struct Whose {
+    pub(crate) number: u64,
+    pub(crate) tag: u64,
 }
 
 /// Ends of requests that wait for a host, at most. What is refused by the server waits for no host, so only this
@@ -72,7 +79,7 @@ pub(crate) struct PulledRequest {
     /// No other request has had it. Not 0.
     pub(crate) number: u64,
     /// What its route was given.
-    pub(crate) route: u32,
+    pub(crate) tag: u64,
     pub(crate) conn: ConnRef,
     pub(crate) block: Vec<u8>,
     pub(crate) response: Response,
@@ -82,9 +89,11 @@ pub(crate) struct PulledRequest {
 
 /// Where the requests of pulled routes wait.
 pub(crate) struct Requests {
-    outbox: Outbox<Pulled>,
+    pub(crate) outbox: Outbox<Pulled>,
     /// The last number that a request was given.
     last: AtomicU64,
+    /// The tag of ends.
+    pub(crate) tag_of_ends: AtomicU64,
     /// Ends that wait.
     ends: AtomicUsize,
     /// Ends that found no room since one did.
@@ -93,37 +102,39 @@ pub(crate) struct Requests {
 
 impl Requests {
     pub(crate) fn new() -> Arc<Self> {
-        let (last, lost) = (AtomicU64::new(0), AtomicU64::new(0));
-        Arc::new(Self { outbox: Outbox::new(), last, ends: AtomicUsize::new(0), lost })
+        let [last, lost, tag_of_ends] = [const { AtomicU64::new(0) }; 3];
+        let (outbox, ends) = (Outbox::new(), AtomicUsize::new(0));
+        Arc::new(Self { outbox, last, tag_of_ends, ends, lost })
     }
 
     /// A handler for a route, whose requests will have this number.
     pub(crate) fn handler(
         self: &Arc<Self>,
-        route: u32,
+        tag: u64,
     ) -> impl Fn(&Request<'_>, Response) + Send + Sync + 'static {
         let requests = Arc::clone(self);
         move |request, response| {
-            requests.put(requests.number(), route, request, response, None);
+            requests.put(requests.number(), tag, request, response, None);
         }
     }
 
     /// The same for a route whose bodies are streamed.
     pub(crate) fn streaming(
         self: &Arc<Self>,
-        route: u32,
+        tag: u64,
     ) -> impl Fn(&Request<'_>, Response) -> Feeding + Send + Sync + 'static {
         let requests = Arc::clone(self);
         move |request, response| {
             let number = requests.number();
             let upload = Arc::new(Upload {
-                number,
+                name: AtomicU64::new(number),
+                tag,
                 requests: Arc::clone(&requests),
                 conn: request.conn(),
                 exchange: Arc::clone(response.exchange()),
                 state: Mutex::new(UploadState::default()),
             });
-            requests.put(number, route, request, response, Some(Arc::clone(&upload)));
+            requests.put(number, tag, request, response, Some(Arc::clone(&upload)));
             Feeding { upload, is_whole: false }
         }
     }
@@ -135,20 +146,20 @@ impl Requests {
     fn put(
         &self,
         number: u64,
-        route: u32,
+        tag: u64,
         request: &Request<'_>,
         response: Response,
         upload: Option<Arc<Upload>>,
     ) {
         let (conn, block) = (request.conn(), block_of(request, response.refusal()));
-        let pulled = PulledRequest { number, route, conn, block, response, upload };
+        let pulled = PulledRequest { number, tag, conn, block, response, upload };
         // Nobody pulls any more: its drop answers.
         drop(self.outbox.put(Pulled::Request(pulled)));
     }
 
     /// A body's output has fallen.
-    pub(crate) fn put_writable(&self, number: u64) {
-        drop(self.outbox.put(Pulled::Writable(number)));
+    pub(crate) fn put_writable(&self, whose: Whose) {
+        drop(self.outbox.put(Pulled::Writable(whose)));
     }
 
     /// What has become of a request.
@@ -159,7 +170,8 @@ impl Requests {
             return;
         }
         let lost = self.lost.swap(0, Relaxed);
-        drop(self.outbox.put(Pulled::Ended(block_of_end(end, lost))));
+        let tag = self.tag_of_ends.load(Relaxed);
+        drop(self.outbox.put(Pulled::Ended(tag, block_of_end(end, lost))));
     }
 
     /// One of them was pulled.
@@ -189,7 +201,9 @@ impl Requests {
 
 /// The body of a request between its connection and a host; see the head of the file.
 pub(crate) struct Upload {
-    number: u64,
+    /// What its host calls the request.
+    name: AtomicU64,
+    tag: u64,
     requests: Arc<Requests>,
     conn: ConnRef,
     exchange: Arc<Exchange>,
@@ -212,6 +226,16 @@ impl Upload {
         change(&mut self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
     }
 
+    /// The host calls the request this from now on. Before it asks for anything.
+    pub(crate) fn rename(&self, number: u64) {
+        // Relaxed: the state's lock, which asking takes, orders it.
+        self.name.store(number, Relaxed);
+    }
+
+    fn whose(&self) -> Whose {
+        Whose { number: self.name.load(Relaxed), tag: self.tag }
+    }
+
     /// The host wants what comes next. False: it has had the end, or wants nothing any more.
     pub(crate) fn ask(&self) -> bool {
         let (goes_on, reported) = self.change(|state| {
@@ -222,7 +246,7 @@ impl Upload {
             (goes_on, reported)
         });
         match reported {
-            Some(is_whole) => drop(self.requests.outbox.put(Pulled::End(self.number, is_whole))),
+            Some(is_whole) => drop(self.requests.outbox.put(Pulled::End(self.whose(), is_whole))),
             // What was not taken is shown again. A connection that has ended has reported that.
             None if goes_on => {
                 self.exchange.ask_for_body();
@@ -260,7 +284,7 @@ impl RequestBody for Feeding {
             (_, true) => bytes.len(),
             (false, false) => 0,
             (true, false) => {
-                let part = Pulled::Part(upload.number, bytes.to_vec());
+                let part = Pulled::Part(upload.whose(), bytes.to_vec());
                 // Nobody pulls any more: then nobody asks either.
                 drop(upload.requests.outbox.put(part));
                 bytes.len()
@@ -287,7 +311,7 @@ impl Drop for Feeding {
             reported
         });
         if reported {
-            drop(upload.requests.outbox.put(Pulled::End(upload.number, is_whole)));
+            drop(upload.requests.outbox.put(Pulled::End(upload.whose(), is_whole)));
         }
     }
 }

@@ -154,8 +154,9 @@ pub use system::stats::{HubAudit, SubscriptionStats};
 pub use system::threshold::{Crossing, Threshold, Watch, WatchBuilder};
 pub use topic::{Codec, Json, Text, Topic};
 
+pub(crate) use self::mailbox::pull::Messages;
 #[cfg(feature = "capi")]
 pub(crate) use self::{
-    core::MAX_PAYLOAD, mailbox::pull::Pulled, message::MAX_HEADERS,
-    publish::all::MOST as MOST_TOGETHER, publish::settings::Mode,
+    core::MAX_PAYLOAD, message::MAX_HEADERS, publish::all::MOST as MOST_TOGETHER,
+    publish::settings::Mode,
 };

@@ -71,6 +71,7 @@ mod slot_ref;
 mod socket;
 pub(crate) mod stream;
 
+pub(crate) use self::{datagram::pulled::Host as UdpHost, server::pulled::Host as ConnHost};
 #[cfg(feature = "capi")]
 pub(crate) use self::{framing::next_delimited, stream::output_buffer::Foreign};
 pub use address::{Address, ToAddress};

@@ -4,7 +4,7 @@ use super::config::{Builder, Promotion};
 use super::counters::Counters;
 use super::end::End;
 use super::handler::Flow;
-use super::host::{Alarm, Outbox, refresh_alarm};
+use super::host::{Alarm, Hosts, Outbox, refresh_alarm};
 use super::leader::{HandleSet, HandleSets};
 use super::log;
 use super::members::{Members, Places};
@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::log::Logger;
 use crate::queue::TaskQueue;
 use crate::source;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::sys::fork::ForkGuard;
 use core::any::Any;
 use core::time::Duration;
@@ -34,7 +35,8 @@ pub(crate) struct Shared {
     pub(crate) places: Places,
     pub(crate) end: End,
     /// Events for hosts that pull.
-    pub(crate) outbox: Outbox,
+    pub(crate) hosts: Hosts,
+    pub(crate) outbox: Arc<Outbox>,
     pub(crate) alarm: Alarm,
     pub(crate) promotion: Promotion,
     /// How long a leader polls before it blocks, in nanoseconds.
@@ -67,6 +69,7 @@ impl Shared {
         let slow_hook = config.on_slow.as_ref().map(|(_, hook)| Arc::clone(hook));
         let watchdog = Watchdog::new(nanos(config.watch_period), slow_limit, slow_hook);
         let ageing = config.ageing.map_or(u64::MAX, nanos);
+        let hosts = Hosts::new(config.lane_capacity);
         Ok(Self {
             ready: ReadyWork::new(tasks, handles, members, ageing, watchdog),
             cells: Arc::new(Cells::new(config.max_handles, fork)),
@@ -74,7 +77,8 @@ impl Shared {
             counters: Counters::new(),
             places,
             end: End::new(),
-            outbox: Outbox::new(config.lane_capacity),
+            outbox: hosts.outbox(),
+            hosts,
             alarm: Alarm::new(),
             promotion: config.promotion,
             spin: nanos(config.spin),
@@ -193,7 +197,8 @@ impl Shared {
     #[inline]
     pub(super) fn refresh_alarm(&self) {
         if self.alarm.is_wanted() {
-            refresh_alarm(&self.ready, &self.outbox);
+            let waits = || !self.outbox.is_empty() || self.hosts.listed.load(Relaxed) > 0;
+            refresh_alarm(&self.ready, waits);
         }
     }
 

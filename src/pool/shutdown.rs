@@ -81,8 +81,8 @@ impl Shared {
 
     /// The end of the last owner, who is the only one that could have pulled what waits to be pulled.
     pub(crate) fn end_with_owner(&self, threads: &Threads) -> PoolReport {
-        self.outbox.close();
-        self.counters.dropped.fetch_add(self.outbox.sweep(), Relaxed);
+        self.hosts.close();
+        self.counters.dropped.fetch_add(self.hosts.sweep(), Relaxed);
         self.shut_down(LAST_DRAIN.as_nanos() as u64, threads)
     }
 
@@ -93,7 +93,12 @@ impl Shared {
             let epoch = self.ready.handles.changed.epoch();
             let now = self.now();
             let is_empty = self.ready.members.present() == 0;
-            if now >= deadline || is_empty && self.outbox.is_delivered() && !has_pullers(self) {
+            if now >= deadline
+                || is_empty
+                    && self.hosts.is_delivered()
+                    && !has_pullers(self)
+                    && !self.hosts.are_elsewhere()
+            {
                 self.stop();
             } else if is_empty {
                 // Hosts that pull are busy elsewhere, and it may be over by what other threads do.
@@ -135,7 +140,7 @@ impl Shared {
         log::draining(&self.log, deadline.saturating_sub(self.now()));
         self.end.set_deadline(deadline, &self.counters);
         self.ready.tasks.close_outside();
-        self.outbox.close_outside();
+        self.hosts.close_outside();
         self.end.begin_drain();
         store_load_barrier();
         self.rooms.dismiss();
@@ -167,7 +172,7 @@ impl Shared {
             && !self.ready.handles.has_due_timers()
             && self.ready.members.rest()
             && self.counters.in_strands.load(Acquire) == 0
-            && self.outbox.is_delivered()
+            && self.hosts.is_delivered()
             && self.end.remains() < Remains::Work
             && self.ready.tasks.accepted() == accepted
     }
@@ -195,7 +200,7 @@ impl Shared {
             // What a handler has posted meanwhile is seen here. Members are not looked at again: the
             // one that looks for work now would pass for one that runs it.
             let nothing_new = self.ready.tasks.accepted() == accepted
-                && self.outbox.is_delivered()
+                && self.hosts.is_delivered()
                 && self.end.remains() == Remains::Nothing;
             self.finish(nothing_new);
         }
@@ -212,7 +217,7 @@ impl Shared {
     /// strand it may still get a task, which is cancelled, and counted as that.)
     fn refuse_all(&self) {
         self.ready.tasks.close_all();
-        self.outbox.close();
+        self.hosts.close();
         self.end.parts().for_each(|part| part.close());
     }
 
@@ -255,7 +260,7 @@ impl Shared {
                 left = local.next().map(Taken::into_task);
             }
         }
-        self.counters.dropped.fetch_add(self.outbox.sweep(), Relaxed);
+        self.counters.dropped.fetch_add(self.hosts.sweep(), Relaxed);
         for index in self.ready.handles.slots.indices() {
             let Some(slot) = self.ready.handles.slots.get(index) else { continue };
             let key = Key { index, generation: slot.generation() };

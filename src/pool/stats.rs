@@ -250,7 +250,7 @@ impl Audit {
             shared.counters.undue.load(Acquire) + shared.counters.timers_cancelled.load(Acquire);
         let dropped = shared.counters.dropped.load(Acquire) + timers;
         let (staged, unstaged) = shared.ready.handles.sets.staged();
-        let (pulled_accepted, pulled, posted) = shared.outbox.counts();
+        let (pulled_accepted, pulled, posted) = shared.hosts.counts();
         let in_flight = in_flight(shared) + posted;
         let accepted = shared.ready.tasks.accepted()
             + shared.counters.strands_accepted.load(Acquire)

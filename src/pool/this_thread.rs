@@ -67,6 +67,12 @@ pub(super) fn sweeps(pool: usize) -> bool {
     SWEEPS.try_with(Cell::get).unwrap_or(0) == pool
 }
 
+/// A number that no other thread has as long as this one lives, and is neither 0 nor the greatest.
+pub(super) fn mark() -> usize {
+    // While the thread ends it passes for another one.
+    PULLED.try_with(|place| core::ptr::from_ref(place).addr()).unwrap_or(1)
+}
+
 /// Something of `pool`, or of what stands on it, was pulled here: this thread is a host that handles it.
 pub(super) fn note_pulled(pool: usize) {
     let _ = PULLED.try_with(|pulled| pulled.set(pool));

@@ -46,7 +46,7 @@ pub(crate) use mpmc::{CLOSED_ALL, MpmcRing, Origin, PopError, PushError};
 pub(crate) use outbox::Outbox;
 pub(crate) use outbox::Store;
 pub(crate) use page::{Page, Pen, Shown};
-pub(crate) use pollable::Pollable;
+pub(crate) use pollable::{Line, Pollable, Wire};
 pub use standalone::{Queue, QueueFull};
 
 #[cfg(test)]

@@ -31,13 +31,14 @@
 //!
 //! All of it is ordered by the lock.
 
+use super::pollable::Line;
 use crate::error::{Error, Result};
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::sys::eventfd::EventFd;
 use core::marker::PhantomData;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Where the items lie, and in which order they are taken.
@@ -72,6 +73,8 @@ pub(crate) struct Outbox<T, S = VecDeque<T>> {
     state: Mutex<State<S>>,
     arrived: Condvar,
     bell: OnceLock<EventFd>,
+    /// The completion queue that brings what is here: raised as the descriptor is, and never lowered.
+    listener: OnceLock<Arc<dyn Line>>,
     item: PhantomData<fn(T) -> T>,
 }
 
@@ -110,8 +113,9 @@ impl<T, S: Store<T>> Outbox<T, S> {
             ended: false,
             closed: false,
         };
-        let (state, arrived, bell) = (Mutex::new(state), Condvar::new(), OnceLock::new());
-        Self { state, arrived, bell, item: PhantomData }
+        let (state, arrived) = (Mutex::new(state), Condvar::new());
+        let (bell, listener) = (OnceLock::new(), OnceLock::new());
+        Self { state, arrived, bell, listener, item: PhantomData }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<S>> {
@@ -265,9 +269,23 @@ impl<T, S: Store<T>> Outbox<T, S> {
         Ok(self.bell.get().expect("set above or by another").as_fd())
     }
 
+    /// From now on `line` is raised when something is put in where nothing is, and when all is over. False: another
+    /// listens already.
+    pub(crate) fn listen(&self, line: Arc<dyn Line>) -> bool {
+        let state = self.lock();
+        let first = self.listener.set(line).is_ok();
+        if first && (!state.items.is_empty() || state.is_over()) {
+            self.raise();
+        }
+        first
+    }
+
     fn raise(&self) {
         if let Some(bell) = self.bell.get() {
             bell.signal();
+        }
+        if let Some(listener) = self.listener.get() {
+            listener.raise();
         }
     }
 
@@ -293,7 +311,6 @@ mod models {
 
     use super::*;
     use loom::thread;
-    use std::sync::Arc;
 
     const FOR_EVER: Duration = Duration::MAX;
     /// Over as soon as others have had their turn.

@@ -30,7 +30,8 @@
 //! 2. Whenever something is in the queue, or it is closed, and no thread is between its two steps, the
 //!    word is LOUD (or OFF).
 //! 3. A pop that finds nothing in LOUD, with the queue open, makes it unreadable. In RINGING it leaves
-//!    that to the next: a host comes once for nothing.
+//!    that to the next: a host comes once for nothing. A *listener*, which is told instead of being made readable,
+//!    is told after LOUD, so that the look which this causes finds LOUD and clears it.
 //!
 //! Invariant 2 rests on *push, then look at the word* against *set QUIET, then look at the queue*,
 //! with a barrier in both places: at least one of the two sees the other. A pusher that sees RINGING,
@@ -42,11 +43,13 @@
 //! The word carries no data, the descriptor's count is the kernel's. Release and Acquire on the word
 //! keep a raise in front of the LOUD that tells of it, and a lowering in front of its QUIET.
 use super::standalone::barrier_after_cas;
+use crate::error::{Error, Result};
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::store_load_barrier;
 use crate::sys::eventfd::EventFd;
-use std::sync::OnceLock;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, OnceLock};
 
 const OFF: u32 = 0;
 const QUIET: u32 = 1;
@@ -54,10 +57,16 @@ const RINGING: u32 = 2;
 const LOUD: u32 = 3;
 const CLEARING: u32 = 4;
 
-/// What can be made readable and unreadable again.
-pub(crate) trait Line {
+/// What can be made readable and unreadable again, or is told alone: a listener is raised once for each time that
+/// there may be something, and looks for itself.
+pub(crate) trait Line: Send + Sync {
     fn raise(&self);
     fn lower(&self);
+
+    /// Whether it is only told, and may be told late: then a raise needs no lowering, and none undoes it.
+    fn is_told(&self) -> bool {
+        false
+    }
 }
 
 impl Line for EventFd {
@@ -67,6 +76,57 @@ impl Line for EventFd {
 
     fn lower(&self) {
         self.clear();
+    }
+}
+
+/// A descriptor, or a listener.
+pub(crate) enum Wire {
+    Descriptor(EventFd),
+    Listener(Arc<dyn Line>),
+}
+
+impl Wire {
+    pub(crate) fn descriptor() -> Result<Self> {
+        let made = EventFd::new().map_err(|error| Error::os("create an eventfd", error));
+        made.map(Self::Descriptor)
+    }
+
+    /// To be polled.
+    pub(crate) fn as_fd(&self) -> Result<BorrowedFd<'_>> {
+        match self {
+            Self::Descriptor(fd) => Ok(fd.as_fd()),
+            Self::Listener(_) => Err(Error::invalid(
+                "a descriptor",
+                "of what is attached to a completion queue",
+                "that of the queue",
+            )),
+        }
+    }
+}
+
+impl From<Arc<dyn Line>> for Wire {
+    fn from(listener: Arc<dyn Line>) -> Self {
+        Self::Listener(listener)
+    }
+}
+
+impl Line for Wire {
+    fn raise(&self) {
+        match self {
+            Self::Descriptor(fd) => fd.raise(),
+            Self::Listener(listener) => listener.raise(),
+        }
+    }
+
+    fn lower(&self) {
+        match self {
+            Self::Descriptor(fd) => fd.lower(),
+            Self::Listener(listener) => listener.lower(),
+        }
+    }
+
+    fn is_told(&self) -> bool {
+        matches!(self, Self::Listener(_))
     }
 }
 
@@ -85,9 +145,9 @@ impl<L: Line> Pollable<L> {
     /// queue has something or is closed.
     pub(crate) fn demand<E>(
         &self,
-        make: impl FnOnce() -> Result<L, E>,
+        make: impl FnOnce() -> core::result::Result<L, E>,
         worth_a_look: impl FnOnce() -> bool,
-    ) -> Result<&L, E> {
+    ) -> core::result::Result<&L, E> {
         if self.line.get().is_none() {
             // Of two that come at once, one has made its own for nothing.
             let _second = self.line.set(make()?);
@@ -96,6 +156,18 @@ impl<L: Line> Pollable<L> {
             }
         }
         Ok(self.line.get().expect("set above or by another"))
+    }
+
+    /// From now on `line` is raised. False: something else is.
+    pub(crate) fn listen(&self, line: Arc<dyn Line>, worth_a_look: impl FnOnce() -> bool) -> bool
+    where
+        L: From<Arc<dyn Line>>,
+    {
+        let first = self.line.set(line.into()).is_ok();
+        if first && self.state.compare_exchange(OFF, QUIET, AcqRel, Relaxed).is_ok() {
+            self.look_again(worth_a_look);
+        }
+        first
     }
 
     /// Something was pushed by a compare-exchange, or the queue was closed.
@@ -143,9 +215,17 @@ impl<L: Line> Pollable<L> {
     fn ring(&self) {
         // Acquire: pairs with the Release in `clear`. Who fails leaves it to who succeeded.
         if self.state.compare_exchange(QUIET, RINGING, Acquire, Relaxed).is_ok() {
-            self.with_line(L::raise);
+            // One that is told looks once: a popper that finds nothing in RINGING leaves the word as it is, so the
+            // look that clears it must come after LOUD.
+            let is_told = self.line.get().is_some_and(L::is_told);
+            if !is_told {
+                self.with_line(L::raise);
+            }
             // Release: pairs with the Acquire in `clear`.
             self.state.store(LOUD, Release);
+            if is_told {
+                self.with_line(L::raise);
+            }
         }
     }
 
@@ -173,7 +253,6 @@ mod models {
     use crate::queue::Queue;
     use loom::sync::atomic::AtomicBool;
     use loom::thread;
-    use std::sync::Arc;
 
     /// A descriptor: one word, in one order with everything that the kernel orders.
     struct Fake(AtomicBool);

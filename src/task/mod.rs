@@ -102,6 +102,7 @@ pub use attempt::Attempt;
 pub use attempt::Middleware;
 pub use attempt::attempts::{AttemptId, TaskEvent};
 pub use attempt::fault::{Fault, Outcome, Plain};
+pub(crate) use attempt::pulled::OfWorkers as Attempts;
 pub use attempt::pulled::Pulled;
 pub use builder::WorkerPoolBuilder;
 pub use health::{Health, HealthReport};

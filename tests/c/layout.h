@@ -579,3 +579,48 @@ AT(pace_webhook_stats_t, struct_size, 0); AT(pace_webhook_stats_t, reserved, 4);
 AT(pace_webhook_stats_t, posted, 8); AT(pace_webhook_stats_t, delivered, 16);
 AT(pace_webhook_stats_t, retried, 24); AT(pace_webhook_stats_t, failed, 32);
 AT(pace_webhook_stats_t, dropped, 40);
+
+SIZE(pace_cq_ready_t, 16);
+AT(pace_cq_ready_t, handle, 0); AT(pace_cq_ready_t, ready, 8); AT(pace_cq_ready_t, reserved, 12);
+
+SIZE(pace_cq_conn_t, 24);
+AT(pace_cq_conn_t, conn, 0); AT(pace_cq_conn_t, event, 8); AT(pace_cq_conn_t, detail, 12);
+AT(pace_cq_conn_t, number, 16);
+
+SIZE(pace_cq_request_t, 16);
+AT(pace_cq_request_t, conn, 0); AT(pace_cq_request_t, request, 8);
+
+SIZE(pace_cq_datagram_t, 40);
+AT(pace_cq_datagram_t, length, 0); AT(pace_cq_datagram_t, peer, 8);
+AT(pace_cq_datagram_t, os_error, 32);
+
+SIZE(pace_cq_attempt_t, 16);
+AT(pace_cq_attempt_t, id, 0); AT(pace_cq_attempt_t, number, 8); AT(pace_cq_attempt_t, status, 12);
+
+SIZE(pace_cq_detail_t, 88);
+AT(pace_cq_detail_t, ready, 0); AT(pace_cq_detail_t, conn, 0); AT(pace_cq_detail_t, request, 0);
+AT(pace_cq_detail_t, datagram, 0); AT(pace_cq_detail_t, attempt, 0);
+AT(pace_cq_detail_t, message, 0); AT(pace_cq_detail_t, record, 0); AT(pace_cq_detail_t, signal, 0);
+
+SIZE(pace_cq_entry_t, 136);
+AT(pace_cq_entry_t, kind, 0); AT(pace_cq_entry_t, flags, 4); AT(pace_cq_entry_t, token, 8);
+AT(pace_cq_entry_t, tag, 16); AT(pace_cq_entry_t, bytes, 24); AT(pace_cq_entry_t, size, 32);
+AT(pace_cq_entry_t, status, 40); AT(pace_cq_entry_t, reserved, 44); AT(pace_cq_entry_t, detail, 48);
+
+SIZE(pace_cq_config_t, 16);
+AT(pace_cq_config_t, struct_size, 0); AT(pace_cq_config_t, reserved, 4);
+AT(pace_cq_config_t, lease_ns, 8);
+
+SIZE(pace_cq_stats_t, 40);
+AT(pace_cq_stats_t, struct_size, 0); AT(pace_cq_stats_t, reserved, 4);
+AT(pace_cq_stats_t, brought, 8); AT(pace_cq_stats_t, completed, 16);
+AT(pace_cq_stats_t, withdrawn, 24); AT(pace_cq_stats_t, out, 32);
+
+SIZE(pace_cq_completion_t, 88);
+AT(pace_cq_completion_t, token, 0); AT(pace_cq_completion_t, flags, 8);
+AT(pace_cq_completion_t, answer, 12); AT(pace_cq_completion_t, bytes, 16);
+AT(pace_cq_completion_t, size, 24); AT(pace_cq_completion_t, headers, 32);
+AT(pace_cq_completion_t, headers_size, 40); AT(pace_cq_completion_t, length, 48);
+AT(pace_cq_completion_t, after_ns, 56); AT(pace_cq_completion_t, message, 64);
+AT(pace_cq_completion_t, error, 72); AT(pace_cq_completion_t, status, 76);
+AT(pace_cq_completion_t, result, 80); AT(pace_cq_completion_t, reserved, 84);

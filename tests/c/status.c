@@ -31,7 +31,7 @@ int main(void) {
     CHECK(strcmp(pace_last_error(), "") == 0 && pace_last_os_error() == 0);
     pace_queue_t *queue = NULL;
     SAYS(PACE_EINVAL, pace_queue_new(0, 8, &queue));
-    TELLS("item_size is 0, but must be 1 to 256");
+    TELLS("item_size is 0, but must be 1 to 131072");
     CHECK(queue == NULL);
     OK(pace_queue_new(8, 8, &queue));
     TELLS("item_size is 0"); /* what succeeds leaves it alone */

@@ -16,13 +16,12 @@ use crate::hub::supervise::burial::{Who, bury};
 use crate::hub::supervise::dead::{DeadReason, Origin, Unfit};
 use crate::hub::system::notice::lock;
 use crate::pool::contain;
-use crate::queue::Pollable;
+use crate::queue::{Line, Pollable, Wire};
 use crate::sync::{Condvar, Mutex, MutexGuard, store_load_barrier};
-use crate::sys::eventfd::EventFd;
 use core::fmt;
 use core::time::Duration;
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -45,7 +44,7 @@ pub(in crate::hub) struct Pulling {
     state: Mutex<Ledger>,
     /// Pullers wait here.
     changed: Condvar,
-    pollable: Pollable,
+    pollable: Pollable<Wire>,
 }
 
 /// What became of a pulled replay's messages.
@@ -219,9 +218,13 @@ impl ReplayMailbox {
         if self.core.shared.is_forked() {
             return Err(Error::Forked);
         }
-        let make = || EventFd::new().map_err(|error| Error::os("create an eventfd", error));
         let pollable = &self.pulling.pollable;
-        Ok(pollable.demand(make, || self.is_worth_a_look())?.as_fd())
+        pollable.demand(Wire::descriptor, || self.is_worth_a_look())?.as_fd()
+    }
+
+    /// As [`Mailbox::listen`](crate::hub::Mailbox).
+    pub(crate) fn listen(&self, line: Arc<dyn Line>) -> bool {
+        self.pulling.pollable.listen(line, || self.is_worth_a_look())
     }
 
     /// Its number, which no subscription and no other replay of the hub has or had.

@@ -29,14 +29,14 @@ use crate::hub::system::notice::Severity;
 use crate::hub::system::stats::SubscriptionStats;
 use crate::hub::system::tell::tell_of;
 use crate::pool::{self, Timer};
+use crate::queue::{Line, Wire};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sys::clock;
-use crate::sys::eventfd::EventFd;
 use crate::time::MAX_DELAY;
 use core::fmt;
 use core::time::Duration;
 use serde_json::json;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -118,14 +118,21 @@ fn with_lost(taken: &Taken, lost: u64) -> impl Iterator<Item = (&Stored, u64)> {
 }
 
 /// Messages that were pulled, where they lie.
-#[cfg(feature = "capi")]
 #[derive(Default)]
-pub(crate) struct Pulled(Vec<Part>);
+pub(crate) struct Messages(Vec<Part>);
 
-#[cfg(feature = "capi")]
-impl Pulled {
+impl Messages {
+    #[cfg(feature = "capi")]
     pub(crate) fn clear(&mut self) {
         self.0.clear();
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        let of = |part: &Part| match part {
+            Part::One(_) => 1,
+            Part::Several(_, taken) => taken.messages().count(),
+        };
+        self.0.iter().map(of).sum()
     }
 
     pub(crate) fn push(&mut self, message: Received) {
@@ -221,10 +228,9 @@ impl Mailbox {
     }
 
     /// As [`recv_batch_timeout`](Self::recv_batch_timeout), without copies of what lies in the channel's ring.
-    #[cfg(feature = "capi")]
     pub(crate) fn pull_batch(
         &self,
-        into: &mut Pulled,
+        into: &mut Messages,
         most: usize,
         timeout: Duration,
     ) -> Result<usize> {
@@ -280,9 +286,13 @@ impl Mailbox {
     /// # Errors
     /// [`Error::Os`] when the process is out of descriptors.
     pub fn descriptor(&self) -> Result<BorrowedFd<'_>> {
-        let make = || EventFd::new().map_err(|error| Error::os("create an eventfd", error));
-        let puller = self.puller();
-        Ok(puller.pollable.demand(make, || self.is_worth_a_look())?.as_fd())
+        let pollable = &self.puller().pollable;
+        pollable.demand(Wire::descriptor, || self.is_worth_a_look())?.as_fd()
+    }
+
+    /// From now on this is raised when a message may wait, or the subscription has ended. False: something else is.
+    pub(crate) fn listen(&self, line: Arc<dyn Line>) -> bool {
+        self.puller().pollable.listen(line, || self.is_worth_a_look())
     }
 
     /// The number of its subscription.

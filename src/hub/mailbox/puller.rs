@@ -1,6 +1,6 @@
 //! Those who pull a mailbox: how they are told, and when one has pulled last.
 
-use crate::queue::Pollable;
+use crate::queue::{Pollable, Wire};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::atomic::{AtomicU64, AtomicUsize};
 use crate::sync::{Condvar, MutexGuard, store_load_barrier};
@@ -10,7 +10,7 @@ use std::sync::PoisonError;
 
 /// What a subscription that is pulled has more than others.
 pub(in crate::hub) struct Puller {
-    pub(in crate::hub) pollable: Pollable,
+    pub(in crate::hub) pollable: Pollable<Wire>,
     /// Pullers wait here for messages.
     arrived: Condvar,
     /// How many do. Counted under the mailbox's lock, and looked at after a push under it: who has not seen

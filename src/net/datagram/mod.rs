@@ -1,6 +1,6 @@
 //! Datagrams, which have no connections.
 
-mod pulled;
+pub(super) mod pulled;
 mod settings;
 mod socket;
 

@@ -82,14 +82,32 @@ impl Drop for Inner {
     }
 }
 
-struct Host {
-    outbox: Outbox<UdpEvent>,
+pub(crate) struct Host {
+    pub(crate) outbox: Outbox<UdpEvent>,
     /// What lies in the outbox weighs at most this (invariant 1).
     waiting: AtomicUsize,
     max_waiting: usize,
 }
 
+impl Host {
+    pub(crate) fn has_taken(&self, event: &UdpEvent) {
+        // Relaxed: a figure that orders nothing.
+        self.waiting.fetch_sub(event.weight(), Relaxed);
+    }
+}
+
 impl UdpBuilder {
+    /// Serves for a completion queue, and gives what it is to listen to.
+    pub(crate) fn serve_to_host(self, max_waiting: usize) -> Result<(UdpSocket, Arc<Host>)> {
+        range("max_waiting", max_waiting, 1024, 1 << 40)?;
+        let host = Host { outbox: Outbox::new(), waiting: AtomicUsize::new(0), max_waiting };
+        let host = Arc::new(host);
+        host.outbox.enter();
+        host.outbox.end();
+        let socket = self.serve(Copying { host: Arc::clone(&host) })?;
+        Ok((socket, host))
+    }
+
     /// As [`serve`](Self::serve), for a host that [pulls](PulledUdp::pull) what comes. Of what it has
     /// not pulled up to `max_waiting` bytes are kept, 128 for each datagram included, at least 1024;
     /// datagrams beyond that are dropped, and counted.

@@ -7,7 +7,7 @@
 
 mod inherited;
 mod listener;
-mod pulled;
+pub(super) mod pulled;
 pub(crate) mod settings;
 pub use inherited::{Inherited, inherited};
 pub use pulled::{ConnEvent, ConnEventKind, PulledServer, Wanted};
@@ -197,6 +197,11 @@ impl Server {
     pub(crate) fn cut_off(&self) -> bool {
         self.life.left.store(true, Relaxed);
         self.life.stop()
+    }
+
+    /// When the last clone is dropped nobody waits until its connections have ended.
+    pub(crate) fn waits_for_nothing(&self) {
+        self.life.left.store(true, Relaxed);
     }
 
     /// As when the last clone is dropped.

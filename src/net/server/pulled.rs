@@ -268,6 +268,17 @@ impl Drop for Inner {
 }
 
 impl ServerBuilder {
+    /// Serves for a completion queue, and gives what it is to listen to.
+    pub(crate) fn serve_to_host(self, wanted: Wanted) -> Result<(Server, Arc<Host>)> {
+        let host = Arc::new(Host { outbox: Outbox::new() });
+        let (made, ended) = (Arc::clone(&host), Arc::clone(&host));
+        let server = self.serve(move |_| made.handler(wanted))?;
+        server.when_over(move || ended.outbox.end());
+        // Nobody waits for a host, which may be the thread that drops it.
+        server.waits_for_nothing();
+        Ok((server, host))
+    }
+
     /// As [`serve`](Self::serve), for a host that [pulls](PulledServer::pull) what happens.
     ///
     /// # Errors
@@ -354,8 +365,15 @@ impl fmt::Debug for PulledServer {
 }
 
 /// What the connections of a pulled server share.
-struct Host {
-    outbox: Outbox<ConnEvent>,
+pub(crate) struct Host {
+    pub(crate) outbox: Outbox<ConnEvent>,
+}
+
+impl Host {
+    /// What a connection is given to, so that what happens to it is told here.
+    pub(crate) fn handler(self: &Arc<Self>, wanted: Wanted) -> impl ConnHandler + use<> {
+        Pulled::new(self, wanted)
+    }
 }
 
 // --- the ledger ------------------------------------------------------------------------------------

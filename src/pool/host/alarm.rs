@@ -1,6 +1,5 @@
 //! A descriptor for a host that waits in a loop of its own.
 
-use super::outbox::Outbox;
 use crate::pool::ready::ReadyWork;
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -38,14 +37,14 @@ impl Alarm {
 ///   itself, or the ring finds the bell armed. A timer that is not the earliest needs neither: it
 ///   is taken in when the earliest is due.
 /// * A member has tried to lead in vain because this thread did, and is parked: it is called.
-pub(crate) fn refresh_alarm(ready: &ReadyWork, outbox: &Outbox) {
+pub(crate) fn refresh_alarm(ready: &ReadyWork, waits: impl Fn() -> bool) {
     let Some(mut lead) = ready.handles.sets[0].try_lead(refresher(ready)) else { return };
     let earliest = lead.take_in_timers(&ready.handles.slots);
     // Without descriptors left for a timer the host must come by itself: nothing better is
     // possible, and the next call tries again.
     let _ = lead.set.source.set_alarm((earliest != u64::MAX).then_some(earliest));
     lead.set.source.arm();
-    if ready.has_unclaimed() || lead.has_new_timers() || !outbox.is_empty() {
+    if ready.has_unclaimed() || lead.has_new_timers() || waits() {
         lead.set.source.ring();
     }
     lead.promote();

@@ -77,7 +77,7 @@ pub(super) fn complete_all(shared: &Shared, holds: &mut Vec<(Key, u16)>) {
 }
 
 /// False: no such event of this tenant is with the host.
-pub(super) fn complete(shared: &Shared, key: Key, hold: Option<u16>, flow: Flow) -> bool {
+pub(crate) fn complete(shared: &Shared, key: Key, hold: Option<u16>, flow: Flow) -> bool {
     let handles = &shared.ready.handles;
     let Some(slot) = handles.slots.get(key.index) else { return false };
     if !slot.unhold(key.generation, hold) {

@@ -25,7 +25,7 @@ impl Pool {
             let allowed = "called by a thread that is not in a pool";
             return Err(Error::invalid("join", "called inside a handler", allowed));
         }
-        shared.outbox.joined.fetch_add(1, AcqRel);
+        shared.hosts.others.fetch_add(1, AcqRel);
         let ran = take_part(shared, time, |mut worker| {
             if time.is_zero() {
                 worker.run_ready()
@@ -34,7 +34,7 @@ impl Pool {
             };
             worker.ran()
         });
-        shared.outbox.joined.fetch_sub(1, AcqRel);
+        shared.hosts.others.fetch_sub(1, AcqRel);
         ran
     }
 
@@ -51,20 +51,25 @@ impl Pool {
             let allowed = "0 for a pool that a host polls";
             return Err(Error::invalid("threads", shared.ready.members.threads, allowed));
         }
-        let Some(fd) = shared.ready.handles.sets[0].source.pollable() else {
-            return Err(Error::invalid("source", "without descriptors", "epoll"));
-        };
-        shared.alarm.want();
-        shared.refresh_alarm();
-        Ok(fd)
+        pollable(shared)
     }
 }
 
+/// See [`Pool::pollable`].
+pub(crate) fn pollable(shared: &Shared) -> Result<BorrowedFd<'_>> {
+    let Some(fd) = shared.ready.handles.sets[0].source.pollable() else {
+        return Err(Error::invalid("source", "without descriptors", "epoll"));
+    };
+    shared.alarm.want();
+    shared.refresh_alarm();
+    Ok(fd)
+}
+
 /// Makes the calling thread a member for `time`.
-pub(super) fn take_part<R>(
-    shared: &Arc<Shared>,
+pub(crate) fn take_part<'a, R>(
+    shared: &'a Arc<Shared>,
     time: Duration,
-    part: impl FnOnce(Worker<'_>) -> R,
+    part: impl FnOnce(Worker<'a>) -> R,
 ) -> Result<R> {
     let capacity = shared.ready.members.len() - shared.ready.members.threads;
     let member = shared

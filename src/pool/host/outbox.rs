@@ -1,14 +1,15 @@
 //! Events that wait for a host thread. `pull.rs` describes what pulling is.
 
 use crate::pool::handler::EventKind;
-use crate::pool::ready::ReadyWork;
-use crate::pool::slots::{Key, Payload, with_claimed};
+use crate::pool::shared::Shared;
+use crate::pool::slots::{Key, Payload, Takes, with_claimed};
+use crate::pool::this_thread;
+use crate::queue::Line;
 use crate::source::Ready;
-use crate::sync::atomic::Ordering::Relaxed;
-use crate::sync::atomic::{AtomicU32, AtomicUsize};
-use crate::sync::store_load_barrier;
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// Names a handle as long as it is registered; afterwards it names nothing.
@@ -39,13 +40,19 @@ pub(crate) struct Outbox {
     state: Mutex<State>,
     arrived: Condvar,
     /// How many events wait; what members look at without the lock.
-    waiting: AtomicUsize,
-    /// Host threads that take part by [`Pool::join`](crate::Pool::join), which pull nothing.
-    pub(crate) joined: AtomicUsize,
+    pub(crate) waiting: AtomicUsize,
     /// Host threads that pull, also between two pulls.
     pub(crate) pullers: AtomicU32,
     capacity: usize,
+    totals: Arc<Totals>,
+    /// The completion queue that brings what waits here; it is raised when there is something, and at the end.
+    listener: OnceLock<Arc<dyn Line>>,
+    /// The thread that empties it: [`NOBODY`], [`SEVERAL`], or its mark.
+    server: AtomicUsize,
 }
+
+const NOBODY: usize = 0;
+const SEVERAL: usize = usize::MAX;
 
 #[derive(Default)]
 struct State {
@@ -55,20 +62,41 @@ struct State {
     waiters: usize,
     closed_outside: bool,
     closed: bool,
-    /// Tokens ever accepted, and handed out.
-    accepted: u64,
-    delivered: u64,
+}
+
+/// Tokens of all outboxes of a pool: accepted, handed out, and waiting.
+#[derive(Default)]
+pub(super) struct Totals {
+    accepted: AtomicU64,
+    delivered: AtomicU64,
+    posted: AtomicU64,
+}
+
+impl Totals {
+    pub(super) fn get(&self) -> (u64, u64, u64) {
+        // Acquire: pairs with the Release of who has taken or put tokens.
+        (self.accepted.load(Acquire), self.delivered.load(Acquire), self.posted.load(Acquire))
+    }
+}
+
+impl Takes for Outbox {
+    fn put(&self, kind: EventKind, token: u64, key: Key, hold: u16) {
+        self.push(Event { kind, token, handle: Some(HandleId(key)), hold });
+    }
 }
 
 impl Outbox {
-    pub(crate) fn new(capacity: usize) -> Self {
+    pub(super) fn new(capacity: usize, totals: Arc<Totals>, closed: (bool, bool)) -> Self {
+        let (closed_outside, closed) = closed;
         Self {
-            state: Mutex::default(),
+            state: Mutex::new(State { closed_outside, closed, ..State::default() }),
             arrived: Condvar::new(),
             waiting: AtomicUsize::new(0),
-            joined: AtomicUsize::new(0),
             pullers: AtomicU32::new(0),
             capacity,
+            totals,
+            listener: OnceLock::new(),
+            server: AtomicUsize::new(NOBODY),
         }
     }
 
@@ -82,12 +110,8 @@ impl Outbox {
         self.waiting.load(Relaxed) == 0
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.waiting.load(Relaxed)
-    }
-
     /// Puts an event in that nothing bounds but the number of its kind.
-    fn push(&self, event: Event) {
+    pub(super) fn push(&self, event: Event) {
         let mut state = self.lock();
         state.events.push_back(event);
         self.added(&state, 1);
@@ -103,13 +127,18 @@ impl Outbox {
         let event = |&token| Event::unheld(EventKind::Posted, token);
         state.events.extend(tokens[..fit].iter().map(event));
         state.posted += fit;
-        state.accepted += fit as u64;
+        // Before they can be taken: what waits is never more than it seems.
+        self.totals.posted.fetch_add(fit as u64, AcqRel);
+        self.totals.accepted.fetch_add(fit as u64, AcqRel);
         self.added(&state, fit);
         Ok(fit)
     }
 
     fn added(&self, state: &State, count: usize) {
         self.waiting.store(state.events.len(), Relaxed);
+        if state.events.len() == count {
+            self.raise();
+        }
         if state.waiters > 0 {
             if count == 1 { self.arrived.notify_one() } else { self.arrived.notify_all() }
         }
@@ -125,7 +154,10 @@ impl Outbox {
         out.extend(state.events.drain(..count));
         let posted = out[before..].iter().filter(|event| event.kind == EventKind::Posted).count();
         state.posted -= posted;
-        state.delivered += posted as u64;
+        if posted > 0 {
+            self.totals.delivered.fetch_add(posted as u64, AcqRel);
+            self.totals.posted.fetch_sub(posted as u64, AcqRel);
+        }
         self.waiting.store(state.events.len(), Relaxed);
         count
     }
@@ -162,20 +194,62 @@ impl Outbox {
         }
     }
 
+    /// From now on `line` is raised when the first event lies here, and when it is closed.
+    pub(crate) fn listen(&self, line: Arc<dyn Line>) {
+        let state = self.lock();
+        let _twice = self.listener.set(line);
+        if state.closed || !state.events.is_empty() {
+            self.raise();
+        }
+    }
+
+    /// Takes up to `most` without waiting. None: it is closed, and nothing is left.
+    pub(crate) fn bring(&self, out: &mut Vec<Event>, most: usize) -> Option<usize> {
+        let mut state = self.lock();
+        let count = self.take_from(&mut state, out, most);
+        (count > 0 || !state.closed).then_some(count)
+    }
+
+    fn raise(&self) {
+        if let Some(listener) = self.listener.get() {
+            listener.raise();
+        }
+    }
+
     /// Tokens from outside are refused.
     pub(crate) fn close_outside(&self) {
         self.lock().closed_outside = true;
     }
 
-    /// Everything is refused, and those who wait here are told.
-    pub(crate) fn close(&self) {
-        self.lock().closed = true;
-        self.arrived.notify_all();
+    /// A thread waits here, and comes back until it closes what it waits at.
+    pub(crate) fn is_served_elsewhere(&self) -> bool {
+        let server = self.server.load(Relaxed);
+        server != NOBODY && server != this_thread::mark() && !self.lock().closed
     }
 
-    /// Whether every token that was accepted has been handed out.
-    pub(crate) fn is_delivered(&self) -> bool {
-        self.lock().posted == 0
+    pub(crate) fn served_here(&self) {
+        let (here, before) = (this_thread::mark(), self.server.load(Relaxed));
+        if before != here && before != SEVERAL {
+            // Of two that come at once, each sees the other.
+            let first = self.server.compare_exchange(NOBODY, here, AcqRel, Relaxed).is_ok();
+            if !first {
+                self.server.store(SEVERAL, Relaxed);
+            }
+        }
+    }
+
+    /// Nobody comes back.
+    pub(crate) fn end_service(&self) {
+        self.server.store(NOBODY, Relaxed);
+    }
+
+    /// Everything is refused, and those who wait here are told.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        self.raise();
+        drop(state);
+        self.arrived.notify_all();
     }
 
     /// Drops what no host pulled; says how many tokens were among it.
@@ -183,50 +257,22 @@ impl Outbox {
         let mut state = self.lock();
         state.events.clear();
         self.waiting.store(0, Relaxed);
-        core::mem::take(&mut state.posted) as u64
+        let posted = core::mem::take(&mut state.posted) as u64;
+        self.totals.posted.fetch_sub(posted, AcqRel);
+        posted
     }
+}
 
-    /// Tokens accepted, handed out, and waiting.
-    pub(crate) fn counts(&self) -> (u64, u64, u64) {
-        let state = self.lock();
-        (state.accepted, state.delivered, state.posted as u64)
-    }
-
-    /// Hands a claimed slot out to the host.
-    pub(crate) fn hand_out(&self, index: u32, readiness: Ready, ready: &ReadyWork, inside: bool) {
-        let slot = ready.handles.slots.slot(index);
-        let (kind, token) = with_claimed(slot, |payload| match payload {
-            Payload::Activity(activity) => activity.hand_out(readiness),
-            Payload::Once(_) | Payload::Empty => unreachable!("not a pulled handle"),
-        });
-        let handle = Some(HandleId(Key { index, generation: slot.generation() }));
-        let hold = slot.hold();
-        // From here on a host thread may complete it (invariant 2).
-        self.put(Event { kind, token, handle, hold }, ready, inside);
-    }
-
-    /// Puts an event in, and calls a host to it.
-    pub(super) fn put(&self, event: Event, ready: &ReadyWork, inside: bool) {
-        self.push(event);
-        // A member that pulls finds it by itself.
-        if !inside || self.joined.load(Relaxed) > 0 {
-            self.call_pullers(ready);
-        }
-    }
-
-    /// Something is in the outbox. In a pool with threads the outbox itself has called.
-    pub(super) fn call_pullers(&self, ready: &ReadyWork) {
-        if ready.members.threads > 0 {
-            return;
-        }
-        ready.notify_outside();
-        // Those who only join would not take it. Against *count as joined, then search or lead*: a
-        // mark of theirs that was relied on above is seen here.
-        store_load_barrier();
-        if self.joined.load(Relaxed) == 0 {
-            return;
-        }
-        ready.handles.sets.ring_all();
-        ready.members.stop_all();
-    }
+/// Hands a claimed slot out to the host that it was registered for.
+pub(crate) fn hand_out(index: u32, readiness: Ready, shared: &Shared, inside: bool) {
+    let slot = shared.ready.handles.slots.slot(index);
+    let (kind, token, outbox) = with_claimed(slot, |payload| match payload {
+        Payload::Activity(activity) => activity.hand_out(readiness),
+        Payload::Once(_) | Payload::Empty => unreachable!("not a pulled handle"),
+    });
+    let key = Key { index, generation: slot.generation() };
+    let hold = slot.hold();
+    // From here on a host thread may complete it (invariant 2).
+    outbox.put(kind, token, key, hold);
+    shared.hosts.call(&shared.ready, inside);
 }

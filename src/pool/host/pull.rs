@@ -32,13 +32,13 @@
 
 use super::held::{complete, complete_all, find_held, put_held, take_held};
 use super::join::take_part;
-use super::outbox::{Event, HandleId};
+use super::outbox::{Event, HandleId, Outbox};
 use crate::error::{Error, Rejected, Result};
 use crate::pool::Pool;
 use crate::pool::handle::{Handle, HandleOptions, next_multiple};
 use crate::pool::handler::{EventKind, Flow};
 use crate::pool::shared::Shared;
-use crate::pool::slots::Activity;
+use crate::pool::slots::{Activity, Takes};
 use crate::pool::timers::Timer;
 use crate::source::Ready;
 use core::any::Any;
@@ -52,6 +52,7 @@ struct Pulled<S> {
     io: S,
     descriptor: Option<RawFd>,
     token: u64,
+    outbox: Arc<dyn Takes>,
     /// The readiness that was handed out, until it is completed.
     kept: Ready,
     /// For periodic timers, nanoseconds.
@@ -64,9 +65,10 @@ impl<S: Send + 'static> Activity for Pulled<S> {
         unreachable!("a pulled handle has no handler")
     }
 
-    fn hand_out(&mut self, ready: Ready) -> (EventKind, u64) {
+    fn hand_out(&mut self, ready: Ready) -> (EventKind, u64, Arc<dyn Takes>) {
         self.kept = ready;
-        (if self.period == 0 { EventKind::Ready(ready) } else { EventKind::Tick }, self.token)
+        let kind = if self.period == 0 { EventKind::Ready(ready) } else { EventKind::Tick };
+        (kind, self.token, Arc::clone(&self.outbox))
     }
 
     fn kept(&self) -> Ready {
@@ -102,9 +104,7 @@ impl Pool {
     where
         S: AsFd + Send + 'static,
     {
-        let descriptor = Some(io.as_fd().as_raw_fd());
-        let pulled = |io| Pulled { io, descriptor, token, kept: Ready::NONE, period: 0, due: 0 };
-        self.register_activity(io, options, true, |io| Box::new(pulled(io)))
+        self.register_for(&self.shared().outbox, io, options, token)
     }
 
     /// As [`every`](Self::every), for a host that pulls. Ticks that come while one is held are skipped.
@@ -112,9 +112,7 @@ impl Pool {
     /// # Errors
     /// As [`every`](Self::every).
     pub fn every_pulled(&self, period: Duration, token: u64) -> Result<Handle<()>> {
-        self.register_periodic(period, true, |period, due| {
-            Box::new(Pulled { io: (), descriptor: None, token, kept: Ready::NONE, period, due })
-        })
+        self.every_for(&self.shared().outbox, period, token)
     }
 
     /// As [`after`](Self::after), for a host that pulls.
@@ -122,13 +120,7 @@ impl Pool {
     /// # Errors
     /// As [`after`](Self::after).
     pub fn after_pulled(&self, delay: Duration, token: u64) -> Result<Timer> {
-        let weak = Arc::downgrade(self.shared());
-        self.after(delay, move || {
-            if let Some(shared) = weak.upgrade() {
-                let event = Event::unheld(EventKind::Timer, token);
-                shared.outbox.put(event, &shared.ready, shared.is_inside());
-            }
-        })
+        self.after_for(&self.shared().outbox, delay, token)
     }
 
     /// Hands a token to whoever pulls next. Never waits. As many tokens as a lane has room for may
@@ -145,24 +137,7 @@ impl Pool {
     /// # Errors
     /// [`Rejected`] says how many were accepted before the refusal.
     pub fn post_pulled_batch(&self, tokens: &[u64]) -> Result<(), Rejected<usize>> {
-        let shared = self.shared();
-        if shared.is_forked() {
-            return Err(Rejected::Forked(0));
-        }
-        let refused = match shared.outbox.post(tokens, shared.is_inside()) {
-            Ok(all) if all == tokens.len() => {
-                shared.outbox.call_pullers(&shared.ready);
-                return Ok(());
-            }
-            Ok(some) => {
-                if some > 0 {
-                    shared.outbox.call_pullers(&shared.ready);
-                }
-                Rejected::Full(some)
-            }
-            Err(()) => Rejected::ShutDown(0),
-        };
-        Err(shared.counters.count_rejected(refused))
+        self.post_for(&self.shared().outbox, tokens)
     }
 
     /// Waits for up to `time` for events and appends up to `most` of them to `events`; says how many.
@@ -243,19 +218,88 @@ impl Pool {
     }
 }
 
+/// What is registered for an outbox.
+impl Pool {
+    pub(crate) fn register_for<S>(
+        &self,
+        outbox: &Arc<Outbox>,
+        io: S,
+        options: HandleOptions,
+        token: u64,
+    ) -> Result<Handle<S>>
+    where
+        S: AsFd + Send + 'static,
+    {
+        let descriptor = Some(io.as_fd().as_raw_fd());
+        let outbox = Arc::<Outbox>::clone(outbox);
+        self.register_activity(io, options, true, |io| {
+            Box::new(Pulled { io, descriptor, token, outbox, kept: Ready::NONE, period: 0, due: 0 })
+        })
+    }
+
+    pub(crate) fn every_for(
+        &self,
+        outbox: &Arc<Outbox>,
+        period: Duration,
+        token: u64,
+    ) -> Result<Handle<()>> {
+        let outbox = Arc::<Outbox>::clone(outbox);
+        self.register_periodic(period, true, |period, due| {
+            let (io, descriptor, kept) = ((), None, Ready::NONE);
+            Box::new(Pulled { io, descriptor, token, outbox, kept, period, due })
+        })
+    }
+
+    pub(crate) fn after_for(
+        &self,
+        outbox: &Arc<Outbox>,
+        delay: Duration,
+        token: u64,
+    ) -> Result<Timer> {
+        let (weak, outbox) = (Arc::downgrade(self.shared()), Arc::clone(outbox));
+        self.after(delay, move || {
+            if let Some(shared) = weak.upgrade() {
+                outbox.push(Event::unheld(EventKind::Timer, token));
+                shared.hosts.call(&shared.ready, shared.is_inside());
+            }
+        })
+    }
+
+    pub(crate) fn post_for(
+        &self,
+        outbox: &Outbox,
+        tokens: &[u64],
+    ) -> core::result::Result<(), Rejected<usize>> {
+        let shared = self.shared();
+        if shared.is_forked() {
+            return Err(Rejected::Forked(0));
+        }
+        let posted = outbox.post(tokens, shared.is_inside());
+        if posted.is_ok_and(|some| some > 0) {
+            shared.hosts.call(&shared.ready, false);
+        }
+        let refused = match posted {
+            Ok(all) if all == tokens.len() => return Ok(()),
+            Ok(some) => Rejected::Full(some),
+            Err(()) => Rejected::ShutDown(0),
+        };
+        Err(shared.counters.count_rejected(refused))
+    }
+}
+
 fn pull_as_member(
     shared: &Arc<Shared>,
     events: &mut Vec<Event>,
     most: usize,
     time: Duration,
 ) -> Result<usize> {
-    let outbox = &shared.outbox;
+    let outbox = &*shared.outbox;
     let count = take_part(shared, time, |mut worker| {
-        worker.pull(most, time.is_zero());
+        worker.pull(&outbox.waiting, most, time.is_zero());
         outbox.take(events, most)
     })?;
     if !outbox.is_empty() {
-        outbox.call_pullers(&shared.ready);
+        shared.hosts.call(&shared.ready, false);
     }
     if count == 0 && shared.end.is_stopping() { Err(Error::ShutDown) } else { Ok(count) }
 }

@@ -62,6 +62,7 @@ use crate::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 use crate::time::WheelEntries;
 use core::any::Any;
 use std::os::fd::RawFd;
+use std::sync::Arc;
 
 mod handles;
 mod slab;
@@ -137,8 +138,8 @@ pub(crate) trait Activity: Send {
     }
     /// Gives back what was registered, when the handle is deregistered.
     fn into_io(self: Box<Self>) -> Box<dyn Any + Send>;
-    /// For handles that are pulled: what happened, and the host's token. Keeps `ready`.
-    fn hand_out(&mut self, _ready: Ready) -> (EventKind, u64) {
+    /// For handles that are pulled: what happened, the host's token, and where the host takes it. Keeps `ready`.
+    fn hand_out(&mut self, _ready: Ready) -> (EventKind, u64, Arc<dyn Takes>) {
         unreachable!("not pulled")
     }
     /// For handles that are pulled: the readiness that was handed out last.
@@ -150,6 +151,12 @@ pub(crate) trait Activity: Send {
     fn next_deadline(&mut self, _now: u64) -> u64 {
         unreachable!("only timers have deadlines")
     }
+}
+
+/// Where a host takes the events of handles that are pulled.
+pub(crate) trait Takes: Send + Sync {
+    /// What has happened to `key`, whose slot is held with this number.
+    fn put(&self, kind: EventKind, token: u64, key: Key, hold: u16);
 }
 
 /// A slot's content, owned as the table in the module's head says.

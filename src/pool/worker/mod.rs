@@ -14,7 +14,7 @@ mod pace;
 mod survey;
 
 use super::handler::{Flow, SlowReport};
-use super::host::await_refresh;
+use super::host::{await_refresh, hand_out};
 use super::log;
 use super::members::{Member, ThreadRole, WakeWord};
 use super::ready::{REPORTED, ReadyWork};
@@ -23,6 +23,7 @@ use super::slots::{Claim, Finish, Slot};
 use super::this_thread::take_outcome;
 use crate::queue::{Claimed, Erased, Lane, Taken, Turn};
 use crate::source;
+use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::store_load_barrier;
 use core::time::Duration;
@@ -79,7 +80,7 @@ pub(crate) struct Worker<'a> {
     ran: u64,
     survey: [Survey; 2],
     /// A host thread that pulls: what is in the outbox is work for it.
-    pulls: bool,
+    pulls: Option<&'a AtomicUsize>,
     /// Runs tasks of this lane only (`ready/reserve.rs`).
     only: Option<Lane>,
     /// It is set aside when no more threads than this are active (`members/places.rs`); 0: never.
@@ -116,7 +117,7 @@ impl<'a> Worker<'a> {
             survey: core::array::from_fn(|_| {
                 Survey::new(ready.handles.sets.len(), ready.members.len())
             }),
-            pulls: false,
+            pulls: None,
             only: ready.members.reserved_for(me),
             rank: if me < ready.members.ordinary { me as u32 } else { 0 },
         }
@@ -182,15 +183,15 @@ impl<'a> Worker<'a> {
 
     /// As `run` or `run_ready`, until `most` events are in the outbox, or some and nothing is ready
     /// that could bring more.
-    pub(crate) fn pull(&mut self, most: usize, only_ready: bool) {
-        self.pulls = true;
+    pub(crate) fn pull(&mut self, waits: &'a AtomicUsize, most: usize, only_ready: bool) {
+        self.pulls = Some(waits);
         if only_ready {
             return self.run_ready();
         }
         self.set_role(ThreadRole::Leader);
         let mut steps = 0;
         while self.is_wanted() && steps < most {
-            let waiting = self.shared.outbox.len();
+            let waiting = waits.load(Relaxed);
             if waiting >= most || waiting > 0 && !self.ready.has_ready(self.member) {
                 break;
             }
@@ -211,7 +212,11 @@ impl<'a> Worker<'a> {
         if let Some(lane) = self.only {
             return self.ready.tasks.is_claimable(lane);
         }
-        self.ready.has_ready(self.member) || self.pulls && !self.shared.outbox.is_empty()
+        self.ready.has_ready(self.member) || self.has_events()
+    }
+
+    fn has_events(&self) -> bool {
+        self.pulls.is_some_and(|waits| waits.load(Relaxed) > 0)
     }
 
     fn step(&mut self) {
@@ -240,7 +245,8 @@ impl<'a> Worker<'a> {
     #[inline]
     fn go_on(&mut self) {
         let ready = self.ready;
-        let waits = self.rescuing || self.searching || self.pulls || self.until != u64::MAX;
+        let waits =
+            self.rescuing || self.searching || self.pulls.is_some() || self.until != u64::MAX;
         if waits || !self.member.local.is_empty() || !self.member.chain.is_empty() {
             return;
         }
@@ -473,7 +479,7 @@ impl<'a> Worker<'a> {
         }
         if traits.pulled {
             self.member.tally.handled.add(1);
-            return shared.outbox.hand_out(index, arrived, ready, true);
+            return hand_out(index, arrived, shared, true);
         }
         if traits.may_block {
             self.set_role(ThreadRole::Processing);

@@ -52,6 +52,15 @@ pub enum TaskEvent {
     },
 }
 
+impl TaskEvent {
+    /// The task's.
+    pub(crate) fn token(&self) -> u64 {
+        match *self {
+            Self::Attempt { token, .. } | Self::End { token, .. } => token,
+        }
+    }
+}
+
 // --- where they wait --------------------------------------------------------------------------------
 
 pub(in crate::task) enum Item<J> {

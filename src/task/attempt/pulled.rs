@@ -82,6 +82,7 @@ use crate::task::retry::delay_queue::LOOK;
 use crate::task::task_type::TaskType;
 use crate::task::worker_pool::WorkerPool;
 
+use crate::queue::Line;
 use crate::sync::MutexGuard;
 use crate::sync::atomic::Ordering::Relaxed;
 use core::cell::Cell;
@@ -560,6 +561,45 @@ impl WorkerPool {
     /// [`Error::Os`] if there are no descriptors left, [`Error::Forked`].
     pub fn pollable(&self) -> Result<BorrowedFd<'static>> {
         self.attempts()?.desk.outbox.pollable()
+    }
+}
+
+/// The attempts of a worker pool, for a completion queue.
+pub(crate) struct OfWorkers {
+    attempts: &'static Attempts<Box<dyn Pull>>,
+    shared: Arc<Shared>,
+}
+
+impl OfWorkers {
+    pub(crate) fn of(workers: &WorkerPool) -> Result<Self> {
+        let (attempts, shared) = (workers.attempts()?, Arc::clone(&workers.common.shared));
+        Ok(Self { attempts, shared })
+    }
+
+    /// False: another queue has them.
+    pub(crate) fn listen(&self, line: Arc<dyn Line>) -> bool {
+        self.attempts.desk.outbox.listen(line)
+    }
+
+    /// Begins up to `most` attempts without waiting, and says how many jobs and ends there were. None: it is over.
+    pub(crate) fn pull(&self, events: &mut Vec<TaskEvent>, most: usize) -> Option<usize> {
+        self.attempts.pull(&self.shared, events, most, Duration::ZERO)
+    }
+
+    pub(crate) fn complete(
+        &self,
+        attempt: AttemptId,
+        result: core::result::Result<(), Fault>,
+    ) -> Result<Status> {
+        self.attempts.complete(attempt, result)
+    }
+
+    pub(crate) fn is_cancelled(&self, attempt: AttemptId) -> Result<bool> {
+        self.attempts.with(attempt, |open| open.is_cancelled())
+    }
+
+    pub(crate) fn heartbeat(&self, attempt: AttemptId) -> Result<()> {
+        self.attempts.heartbeat(attempt)
     }
 }
 

@@ -245,6 +245,41 @@ METRICS_HUB = 2
 THRESHOLD_NUMBER = 0
 THRESHOLD_RATE = 1
 THRESHOLD_QUANTILE = 2
+CQ_READY = 1
+CQ_TICK = 2
+CQ_TIMER = 3
+CQ_TASK = 4
+CQ_CONN = 5
+CQ_REQUEST = 6
+CQ_BODY = 7
+CQ_BODY_END = 8
+CQ_BODY_BROKEN = 9
+CQ_BODY_WRITABLE = 10
+CQ_REQUEST_ENDED = 11
+CQ_DATAGRAM = 12
+CQ_DATAGRAM_ERROR = 13
+CQ_ATTEMPT = 14
+CQ_TASK_ENDED = 15
+CQ_MESSAGE = 16
+CQ_REPLY = 17
+CQ_RECORD = 18
+CQ_SIGNAL = 19
+CQ_ENDED = 20
+CQ_AGAIN = 1
+CQ_TOGETHER = 256
+CQ_KEEP = 1
+CQ_REFUSE = 2
+CQ_FINISH = 4
+CQ_CLOSE = 8
+CQ_ABORT = 16
+CQ_HOLD = 32
+CQ_FAIL = 64
+CQ_MORE = 128
+CQ_ERROR_PAGE = 256
+CQ_AFTER = 512
+CQ_PERMANENT = 1024
+CQ_RETRY = 2048
+CQ_UNKNOWN = 0xFFFF_FFFF_FFFF_FFFF
 
 
 class Text(c.Structure):
@@ -1586,6 +1621,131 @@ class WebhookStats(c.Structure):
     ]
 
 
+class CqReady(c.Structure):
+    """``pace_cq_ready_t``"""
+
+    _fields_ = [
+        ("handle", c.c_uint64),
+        ("ready", c.c_uint32),
+        ("reserved", c.c_uint32),
+    ]
+
+
+class CqConn(c.Structure):
+    """``pace_cq_conn_t``"""
+
+    _fields_ = [
+        ("conn", c.c_uint64),
+        ("event", c.c_uint32),
+        ("detail", c.c_uint32),
+        ("number", c.c_uint64),
+    ]
+
+
+class CqRequest(c.Structure):
+    """``pace_cq_request_t``"""
+
+    _fields_ = [
+        ("conn", c.c_uint64),
+        ("request", c.c_uint64),
+    ]
+
+
+class CqDatagram(c.Structure):
+    """``pace_cq_datagram_t``"""
+
+    _fields_ = [
+        ("length", c.c_size_t),
+        ("peer", Ip),
+        ("os_error", c.c_int32),
+    ]
+
+
+class CqAttempt(c.Structure):
+    """``pace_cq_attempt_t``"""
+
+    _fields_ = [
+        ("id", c.c_uint64),
+        ("number", c.c_uint32),
+        ("status", c.c_uint32),
+    ]
+
+
+class CqDetail(c.Union):
+    """``pace_cq_detail_t``"""
+
+    _fields_ = [
+        ("ready", CqReady),
+        ("conn", CqConn),
+        ("request", CqRequest),
+        ("datagram", CqDatagram),
+        ("attempt", CqAttempt),
+        ("message", Message),
+        ("record", LogRecord),
+        ("signal", c.c_int32),
+    ]
+
+
+class CqEntry(c.Structure):
+    """``pace_cq_entry_t``"""
+
+    _fields_ = [
+        ("kind", c.c_uint32),
+        ("flags", c.c_uint32),
+        ("token", c.c_uint64),
+        ("tag", c.c_uint64),
+        ("bytes", c.c_void_p),
+        ("size", c.c_size_t),
+        ("status", c.c_int32),
+        ("reserved", c.c_uint32),
+        ("detail", CqDetail),
+    ]
+
+
+class CqConfig(c.Structure):
+    """``pace_cq_config_t``"""
+
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("reserved", c.c_uint32),
+        ("lease_ns", c.c_uint64),
+    ]
+
+
+class CqStats(c.Structure):
+    """``pace_cq_stats_t``"""
+
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("reserved", c.c_uint32),
+        ("brought", c.c_uint64),
+        ("completed", c.c_uint64),
+        ("withdrawn", c.c_uint64),
+        ("out", c.c_uint64),
+    ]
+
+
+class CqCompletion(c.Structure):
+    """``pace_cq_completion_t``"""
+
+    _fields_ = [
+        ("token", c.c_uint64),
+        ("flags", c.c_uint32),
+        ("answer", c.c_uint32),
+        ("bytes", c.c_void_p),
+        ("size", c.c_size_t),
+        ("headers", c.c_void_p),
+        ("headers_size", c.c_size_t),
+        ("length", c.c_uint64),
+        ("after_ns", c.c_uint64),
+        ("message", c.c_char_p),
+        ("error", c.c_int32),
+        ("status", c.c_uint32),
+        ("result", c.c_int32),
+        ("reserved", c.c_uint32),
+    ]
+
+
 #: By their names in C.
 STRUCTURES: dict[str, type[c.Structure | c.Union]] = {
     "pace_text_t": Text,
@@ -1668,4 +1828,14 @@ STRUCTURES: dict[str, type[c.Structure | c.Union]] = {
     "pace_watch_stats_t": WatchStats,
     "pace_webhook_options_t": WebhookOptions,
     "pace_webhook_stats_t": WebhookStats,
+    "pace_cq_ready_t": CqReady,
+    "pace_cq_conn_t": CqConn,
+    "pace_cq_request_t": CqRequest,
+    "pace_cq_datagram_t": CqDatagram,
+    "pace_cq_attempt_t": CqAttempt,
+    "pace_cq_detail_t": CqDetail,
+    "pace_cq_entry_t": CqEntry,
+    "pace_cq_config_t": CqConfig,
+    "pace_cq_stats_t": CqStats,
+    "pace_cq_completion_t": CqCompletion,
 }

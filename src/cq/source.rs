@@ -1,0 +1,203 @@
+//! How each kind of source gives what it has.
+
+use super::entry::{Entry, EntryKind, Held, MessageBatch, OpenAttempt};
+use super::queue::Core;
+use crate::error::Error;
+use crate::hub::history::ReplayMailbox;
+use crate::hub::{Mailbox, Messages};
+use crate::net::{ConnHost, UdpHost};
+use crate::pool::HostOutbox;
+use crate::queue::{Outbox, Store};
+use crate::task::Attempts;
+use core::time::Duration;
+use std::sync::{Arc, Weak};
+
+/// What can be attached to a completion queue. It raises its attachment whenever it has something where it had nothing, and
+/// when it is over.
+pub(crate) trait Source: Send + Sync {
+    /// Appends up to `most` entries, at least 1, without waiting.
+    fn bring(&self, tag: u64, out: &mut Vec<Entry>, most: usize) -> Brought;
+
+    /// Whether whoever waits is told that it is over.
+    fn tells_end(&self) -> bool {
+        true
+    }
+
+    /// Nothing new begins. It is asked once more after this.
+    fn pool_has_stopped(&self) {}
+}
+
+/// What a source has given.
+pub(crate) enum Brought {
+    /// So many; whether there may be more now.
+    Some { count: usize, more: bool },
+    /// Nothing, and nothing ever again.
+    Over,
+}
+
+/// Of an outbox: each item as an entry.
+pub(crate) fn bring_of<T, S: Store<T>>(
+    outbox: &Outbox<T, S>,
+    most: usize,
+    each: impl FnMut(T),
+) -> Brought {
+    let mut items = Vec::new();
+    match outbox.take(&mut items, most, Duration::ZERO) {
+        Some(count) => {
+            items.into_iter().for_each(each);
+            Brought::Some { count, more: count == most }
+        }
+        None => Brought::Over,
+    }
+}
+
+/// Descriptors, timers and tokens.
+pub(super) struct Events {
+    pub(super) outbox: Arc<HostOutbox>,
+    pub(super) core: Weak<Core>,
+}
+
+impl Source for Events {
+    fn bring(&self, _: u64, out: &mut Vec<Entry>, most: usize) -> Brought {
+        let Some(core) = self.core.upgrade() else { return Brought::Over };
+        let mut events = Vec::new();
+        let Some(count) = self.outbox.bring(&mut events, most) else {
+            core.pool_has_stopped();
+            return Brought::Over;
+        };
+        out.extend(events.into_iter().map(|event| {
+            let tag = event.token;
+            Entry::new(tag, EntryKind::Event(Held::new(event, Arc::clone(&core.shared))))
+        }));
+        Brought::Some { count, more: count == most }
+    }
+
+    fn tells_end(&self) -> bool {
+        false
+    }
+}
+
+/// What is told by entries that need no source of their own.
+pub(super) struct Notes(pub(super) Arc<Outbox<Entry>>);
+
+impl Source for Notes {
+    fn bring(&self, _: u64, out: &mut Vec<Entry>, most: usize) -> Brought {
+        bring_of(&self.0, most, |entry| out.push(entry))
+    }
+
+    fn tells_end(&self) -> bool {
+        false
+    }
+
+    fn pool_has_stopped(&self) {
+        self.0.end();
+    }
+}
+
+/// The connections of a server.
+pub(crate) struct Conns(pub(crate) Arc<ConnHost>);
+
+impl Source for Conns {
+    fn bring(&self, tag: u64, out: &mut Vec<Entry>, most: usize) -> Brought {
+        bring_of(&self.0.outbox, most, |event| {
+            out.push(Entry::new(tag, EntryKind::Conn(event)));
+        })
+    }
+}
+
+/// What comes to a datagram socket.
+pub(crate) struct Datagrams(pub(crate) Arc<UdpHost>);
+
+impl Source for Datagrams {
+    fn bring(&self, tag: u64, out: &mut Vec<Entry>, most: usize) -> Brought {
+        let host = &self.0;
+        bring_of(&host.outbox, most, |event| {
+            host.has_taken(&event);
+            out.push(Entry::new(tag, EntryKind::Datagram(event)));
+        })
+    }
+}
+
+/// The attempts of a worker pool's tasks, with the tags of these.
+pub(crate) struct Tasks(pub(crate) Arc<Attempts>);
+
+impl Source for Tasks {
+    fn bring(&self, _: u64, out: &mut Vec<Entry>, most: usize) -> Brought {
+        let mut events = Vec::new();
+        let Some(taken) = self.0.pull(&mut events, most) else { return Brought::Over };
+        let count = events.len();
+        out.extend(events.into_iter().map(|event| {
+            let attempt = OpenAttempt::new(&self.0, event);
+            Entry::new(event.token(), attempt.map_or_else(|ended| ended, EntryKind::Attempt))
+        }));
+        Brought::Some { count, more: taken == most }
+    }
+}
+
+/// Where messages come from.
+#[derive(Clone)]
+pub(crate) enum Mail {
+    Mailbox(Weak<Mailbox>),
+    Replay(Weak<ReplayMailbox>),
+}
+
+impl Mail {
+    fn take(&self, most: usize) -> Option<(Messages, usize)> {
+        let mut pulled = Messages::default();
+        let taken = match self {
+            Self::Mailbox(mailbox) => {
+                mailbox.upgrade()?.pull_batch(&mut pulled, most, Duration::ZERO)
+            }
+            Self::Replay(replay) => {
+                let mut received = Vec::new();
+                let count = replay.upgrade()?.recv_batch(&mut received, most);
+                received.into_iter().for_each(|message| pulled.push(message));
+                count
+            }
+        };
+        Some((pulled, taken.ok()?))
+    }
+
+    /// A message that was taken becomes a dead letter. Where they came from is gone: nothing.
+    pub(crate) fn bury(
+        &self,
+        message: &crate::hub::Stored,
+        failure: Option<&str>,
+        attempts: u32,
+    ) -> Result<(), Error> {
+        const GONE: Error = Error::Stale { what: "mailbox" };
+        match self {
+            Self::Mailbox(mailbox) => {
+                mailbox.upgrade().ok_or(GONE)?.bury(message, failure, attempts)
+            }
+            Self::Replay(replay) => replay.upgrade().ok_or(GONE)?.bury(message, failure, attempts),
+        }
+    }
+}
+
+/// The messages of a mailbox or a replay.
+pub(crate) struct Mailed {
+    pub(crate) mail: Mail,
+    pub(crate) core: Weak<Core>,
+}
+
+impl Source for Mailed {
+    fn bring(&self, tag: u64, out: &mut Vec<Entry>, most: usize) -> Brought {
+        /// One bit for each in the table of what is out.
+        const TOGETHER: usize = 64;
+        let most = most.min(TOGETHER);
+        let Some((messages, count)) = self.mail.take(most) else { return Brought::Over };
+        if count == 0 {
+            let stops = |core: Arc<Core>| core.shared.end.is_stopping();
+            return match self.core.upgrade().is_none_or(stops) {
+                true => Brought::Over,
+                false => Brought::Some { count: 0, more: false },
+            };
+        }
+        out.push(Entry::new(
+            tag,
+            EntryKind::Messages(MessageBatch { messages, mail: self.mail.clone() }),
+        ));
+        Brought::Some { count, more: count == most }
+    }
+}

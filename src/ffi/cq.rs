@@ -1,0 +1,617 @@
+//! Completion queues: events as data, for hosts that cannot be called back. `src/cq` says how they work.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{
+    self, FORKED, Failure, Out as Give, Result, TIMED_OUT, call, call_void, nanos,
+};
+use super::callback::{pace_handle_t, pace_timer_t};
+use super::cq_answer;
+use super::cq_entry::{Item, Out, Seen, pace_cq_entry_t, rows, see};
+use super::handle::{Borrowed, name, options_of, pace_handle_options_t};
+use super::pool::{open as open_pool, pace_pool_t};
+use super::sized::{self, Room};
+use super::status::*;
+use super::timer;
+use crate::cq::{Attachment, Brought, Core, Entry, EntryKind, Internal, Source, Table, Told};
+use crate::pool::Timer;
+use crate::queue::Line;
+use crate::sys::clock;
+use crate::{Handle, Pool};
+use core::cell::Cell;
+use core::mem::offset_of;
+use std::collections::VecDeque;
+use std::os::fd::AsRawFd;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+/// Where sources put what happens, and hosts take it as data. Whatever can have a callback can be attached to one with a
+/// tag instead.
+///
+/// **What an entry lends** (the bytes and texts that it points to) stays where it is until its token is completed, by
+/// whatever thread, and the source brings nothing more of what must not overlap until then: a connection, a descriptor
+/// and a request have one entry out at a time.
+///
+/// **Who is gone** without completing is found out by the lease, if there is one: then the token is stale, and the entry
+/// is brought to another thread with PACE_CQ_AGAIN. Not datagrams, which may be lost anyhow, and not a request whose
+/// answer has begun, which breaks off.
+///
+/// **The counters** (pace_cq_stats) add up: brought = completed + withdrawn + out.
+pub struct pace_cq_t {
+    pub(super) core: Arc<Core>,
+    pub(super) pool: Pool,
+    pub(super) state: Arc<State>,
+}
+
+/// Settings of a completion queue. Call pace_cq_config_init(), change what you like, call pace_cq_new().
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_cq_config_t {
+    /// The size of the struct, set by pace_cq_config_init().
+    pub struct_size: u32,
+    /// Not used: zero for now.
+    pub reserved: u32,
+    /// Nanoseconds, at least 1 ms: an entry that is neither completed nor renewed (pace_cq_renew) for so long is taken
+    /// from whoever has it. 0 (default): never.
+    pub lease_ns: u64,
+}
+
+/// What a completion queue has counted. At any time brought = completed + withdrawn + out.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_cq_stats_t {
+    /// Set by the caller: sizeof the struct.
+    pub struct_size: u32,
+    /// Not used: zero for now.
+    pub reserved: u32,
+    /// Entries with a token that pace_cq_wait() has given, each time that it did.
+    pub brought: u64,
+    /// Of these, those that were completed.
+    pub completed: u64,
+    /// Of these, those whose lease was over.
+    pub withdrawn: u64,
+    /// Of these, those that are out now.
+    pub out: u64,
+}
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_cq_config_t {
+    const FIRST: usize = 16;
+    const NAME: &'static str = "pace_cq_config_t";
+    const RESERVED: &'static [usize] = &[4, 5, 6, 7];
+}
+
+// SAFETY: as above.
+unsafe impl sized::Sized for pace_cq_stats_t {
+    const FIRST: usize = 40;
+    const NAME: &'static str = "pace_cq_stats_t";
+    const RESERVED: &'static [usize] = &[4, 5, 6, 7];
+}
+
+const _: () = assert!(
+    size_of::<pace_cq_stats_t>() == 40 && offset_of!(pace_cq_config_t, lease_ns) == 8,
+    "the first version"
+);
+
+const DEFAULTS: pace_cq_config_t = pace_cq_config_t {
+    struct_size: size_of::<pace_cq_config_t>() as u32,
+    reserved: 0,
+    lease_ns: 0,
+};
+
+/// Fills in the defaults; `size` is sizeof *config.
+///
+/// PACE_EVERSION.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_cq_config_init(
+    config: *mut pace_cq_config_t,
+    size: usize,
+) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| unsafe { sized::init(config, size, DEFAULTS, "config") })
+}
+
+/// Makes a completion queue for a pool and all that stands on it. `config` may be NULL: the defaults. A pool may have
+/// any number of queues.
+///
+/// In a pool with threads of its own these do the work, and hosts sleep in pace_cq_wait() until there is something. In
+/// one without, the threads that wait are the pool's threads meanwhile: they lead, follow, and run whatever has a
+/// handler.
+///
+/// PACE_EINVAL for a lease below 1 ms; PACE_EVERSION; PACE_ESHUTDOWN.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_cq_new(
+    pool: *mut pace_pool_t,
+    config: *const pace_cq_config_t,
+    cq: *mut *mut pace_cq_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let pool = unsafe { open_pool(pool) }?.pool.clone();
+        // SAFETY: as the header demands.
+        let to = unsafe { Give::new(cq, "cq") }?;
+        let config = match config.is_null() {
+            true => DEFAULTS,
+            // SAFETY: as the header demands.
+            false => unsafe { sized::read(config, "config") }?,
+        };
+        if !(config.lease_ns == 0 || config.lease_ns >= 1_000_000) {
+            return Err(Failure::invalid(
+                "lease_ns",
+                config.lease_ns,
+                "0, or at least 1000000 (1 ms)",
+            ));
+        }
+        let core = Core::new(pool.shared())?;
+        let (table, again) = (Table::new(), VecDeque::new());
+        let leased = Mutex::new(Leased { table, again, watched: false });
+        let state = Arc::new(State { leased, lease: config.lease_ns, attachment: OnceLock::new() });
+        let attachment = core.attach_aside(Arc::new(Again(Arc::downgrade(&state))));
+        state.attachment.get_or_init(|| attachment);
+        to.set(Box::into_raw(Box::new(pace_cq_t { core, pool, state })));
+        Ok(())
+    })
+}
+
+/// *fd is readable while pace_cq_wait() would not sleep, for a loop of the host's own. It belongs to the queue: never
+/// read or close it. In a pool without threads it is the pool's (pace_pool_pollable): call pace_cq_wait() with a time of
+/// 0 when it is readable.
+///
+/// PACE_EOS if there are no descriptors left; PACE_EINVAL for a pool without threads whose source has none.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_cq_fd(cq: *mut pace_cq_t, fd: *mut i32) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let cq = unsafe { open(cq) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Give::new(fd, "fd") }?;
+        to.set(cq.core.descriptor()?.as_raw_fd());
+        Ok(())
+    })
+}
+
+/// Waits for up to `timeout_ns` for entries, and takes up to `max` of them. PACE_OK: *got is 1 or more. Sources take
+/// turns; the entries of one source come in its order. Several threads may wait: each entry goes to one of them. In a
+/// pool without threads the caller takes part meanwhile, as in pace_pool_join().
+///
+/// A drain of the pool waits for a thread that waits here to come back, until the queue is closed; not for the thread
+/// that drains.
+///
+/// PACE_ETIMEDOUT: nothing came; PACE_ESHUTDOWN: the queue was closed, or its pool has stopped and all sources have
+/// ended; PACE_EINVAL for a `max` of 0; PACE_EDEADLOCK in a handler, and on a thread of the pool, unless the time is 0;
+/// PACE_EFULL when max_joined threads are in a pool without threads.
+///
+/// Threads: any but the pool's own. In handlers: with a time of 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_cq_wait(
+    cq: *mut pace_cq_t,
+    entries: *mut pace_cq_entry_t,
+    max: usize,
+    timeout_ns: u64,
+    got: *mut usize,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let cq = unsafe { open(cq) }?;
+        boundary::check(entries, "entries")?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Give::new(got, "got") }?;
+        let mut taken = TAKEN.try_with(Cell::take).unwrap_or_default();
+        let waited = cq.core.wait(&mut taken, max, nanos(timeout_ns));
+        let mut count = 0;
+        cq.state.lend(&cq.core, &mut taken, max, |entry| {
+            // SAFETY: no more than `max` were taken, and there is room for as many.
+            unsafe { entries.add(count).write(entry) };
+            count += 1;
+        });
+        let _ = TAKEN.try_with(|place| place.set(taken));
+        match (count, waited) {
+            (0, Ok(_)) => Err(TIMED_OUT),
+            (0, Err(error)) => Err(error.into()),
+            (some, _) => {
+                to.set(some);
+                Ok(())
+            }
+        }
+    })
+}
+
+/// Completes `count` entries with nothing to say, whatever threads have taken them: what a callback does that returns at
+/// once. All bytes of a connection are consumed, a descriptor is watched on, an attempt has succeeded, a message is
+/// dealt with, and a request that was not answered gets a 500. Only their tokens are looked at: those of 0 are passed
+/// over, and so is what is completed already, so a batch can be given back as it came.
+///
+/// PACE_ESTALE if one of them was not out.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_cq_done(
+    cq: *mut pace_cq_t,
+    entries: *const pace_cq_entry_t,
+    count: usize,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let cq = unsafe { open(cq) }?;
+        // SAFETY: as the header demands. This refuses NULL, and more than a slice may have.
+        let entries = unsafe { boundary::array(entries, count, "entries") }?;
+        cq_answer::done(&cq.state, entries.iter().map(|entry| entry.token))
+    })
+}
+
+/// Says that the host still works on an entry: its lease begins anew, and so does the time of an attempt.
+///
+/// PACE_ESTALE: it is not out.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_cq_renew(cq: *mut pace_cq_t, token: u64) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let cq = unsafe { open(cq) }?;
+        let mut table = cq.state.lock();
+        if !table.table.renew(token, clock::now()) {
+            return Err(NOT_OUT);
+        }
+        if let Some(Item { out: Out::Attempt(attempt), .. }) = table.table.get(token) {
+            attempt.heartbeat()?;
+        }
+        Ok(())
+    })
+}
+
+/// What the queue has counted.
+///
+/// PACE_EVERSION: struct_size was not set.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_cq_stats(
+    cq: *mut pace_cq_t,
+    stats: *mut pace_cq_stats_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let cq = unsafe { open(cq) }?;
+        // SAFETY: as the header demands.
+        let room = unsafe { Room::new(stats, "stats") }?;
+        let state = cq.state.lock();
+        let Table { brought, completed, withdrawn, .. } = state.table;
+        let out = state.table.out();
+        drop(state);
+        room.fill(pace_cq_stats_t {
+            struct_size: 0,
+            reserved: 0,
+            brought,
+            completed,
+            withdrawn,
+            out,
+        });
+        Ok(())
+    })
+}
+
+/// Closes the queue: nothing is brought any more, and every thread that waits gets PACE_ESHUTDOWN. What is out can be
+/// completed still. Sources that are attached stay as they are, and what they have nobody takes.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_cq_close(cq: *mut pace_cq_t) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        unsafe { open(cq) }?.core.close();
+        Ok(())
+    })
+}
+
+/// Closes the queue, and frees it. What is out is withdrawn, as if its handler had failed: a request gets a 500, an
+/// attempt has failed, a message becomes a dead letter of its subscription; a connection and a descriptor go on. NULL: nothing.
+///
+/// Threads: any, as long as no other uses the queue any more. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_cq_free(cq: *mut pace_cq_t) {
+    call_void(|| {
+        // SAFETY: as the header demands, it came from `pace_cq_new` and is used by nobody else.
+        if unsafe { open(cq) }.is_ok() {
+            // SAFETY: as above.
+            let cq = unsafe { Box::from_raw(cq) };
+            cq.core.close();
+            let mut left = Vec::new();
+            cq.state.lock().table.lapse(u64::MAX, &mut left);
+            left.into_iter().for_each(|(item, left)| cq_answer::withdraw(item, left));
+            let again = core::mem::take(&mut cq.state.lock().again);
+            again.into_iter().for_each(|item| cq_answer::withdraw(item, 1));
+        }
+    });
+}
+
+/// As pace_pool_register(), and what happens comes as PACE_CQ_READY with `tag`. An edge-triggered descriptor must have
+/// been read until EAGAIN before an entry is completed.
+///
+/// PACE_EINVAL, PACE_EOS, PACE_EFULL, PACE_ESHUTDOWN, PACE_EVERSION.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_cq_register(
+    cq: *mut pace_cq_t,
+    fd: i32,
+    options: *const pace_handle_options_t,
+    tag: u64,
+    handle: *mut pace_handle_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let cq = unsafe { open(cq) }?;
+        let fd = Borrowed::new(fd)?;
+        // SAFETY: as the header demands.
+        let options = unsafe { options_of(options) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Give::new(handle, "handle") }?;
+        to.set(let_go(cq.pool.register_for(&cq.core.events, fd, options, tag)?));
+        Ok(())
+    })
+}
+
+/// As pace_pool_every(), and each tick comes as PACE_CQ_TICK with `tag`. Ticks that come while one is out are skipped.
+///
+/// PACE_EINVAL, PACE_EFULL, PACE_ESHUTDOWN.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_cq_every(
+    cq: *mut pace_cq_t,
+    period_ns: u64,
+    tag: u64,
+    handle: *mut pace_handle_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let cq = unsafe { open(cq) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Give::new(handle, "handle") }?;
+        to.set(let_go(cq.pool.every_for(&cq.core.events, nanos(period_ns), tag)?));
+        Ok(())
+    })
+}
+
+/// As pace_pool_after(), and it comes as PACE_CQ_TIMER with `tag`. `timer` may be NULL.
+///
+/// PACE_EINVAL, PACE_EFULL, PACE_ESHUTDOWN.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_cq_after(
+    cq: *mut pace_cq_t,
+    delay_ns: u64,
+    tag: u64,
+    timer: *mut pace_timer_t,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let cq = unsafe { open(cq) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Give::optional(timer, "timer") }?;
+        to.set(timer::name(&cq.pool.after_for(&cq.core.events, nanos(delay_ns), tag)?));
+        Ok(())
+    })
+}
+
+/// Posts `count` tags, in order, each of which comes as PACE_CQ_TASK. It never waits. As many as a lane of the pool has
+/// room for may lie there; in the pool's counters they are tasks. *accepted, which may be NULL, says how many were
+/// taken, also for PACE_EFULL and PACE_ESHUTDOWN.
+///
+/// PACE_EFULL, PACE_ESHUTDOWN.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_cq_post(
+    cq: *mut pace_cq_t,
+    tags: *const u64,
+    count: usize,
+    accepted: *mut usize,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let cq = unsafe { open(cq) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Give::optional(accepted, "accepted") }?;
+        // SAFETY: as the header demands.
+        let tags = unsafe { boundary::array(tags, count, "tags") }?;
+        match cq.pool.post_for(&cq.core.events, tags) {
+            Ok(()) => {
+                to.set(count);
+                Ok(())
+            }
+            Err(rejected) => {
+                let failure = Failure::from(&rejected);
+                to.set(rejected.into_inner());
+                Err(failure)
+            }
+        }
+    })
+}
+
+thread_local! {
+    /// Where this thread's entries lie on their way, so that a wait allocates little once warm.
+    static TAKEN: Cell<Vec<Entry>> = const { Cell::new(Vec::new()) };
+}
+
+pub(super) const NOT_OUT: Failure = Failure::plain(PACE_ESTALE, c"no entry of this token is out");
+
+/// The handle lives on; C names it.
+fn let_go<S>(handle: Handle<S>) -> pace_handle_t {
+    let id = handle.id();
+    handle.detach();
+    pace_handle_t { id: id.map_or(0, |id| name(id.0).id) }
+}
+
+/// The queue behind an argument, in the process that made it.
+///
+/// # Safety
+///
+/// It is NULL, or came from `pace_cq_new` and has not been freed.
+pub(super) unsafe fn open<'a>(cq: *const pace_cq_t) -> Result<&'a pace_cq_t> {
+    // SAFETY: as the caller promises.
+    let cq = unsafe { boundary::borrow(cq, "cq") }?;
+    if cq.core.shared.is_forked() { Err(FORKED) } else { Ok(cq) }
+}
+
+// --- what is out -------------------------------------------------------------------------------------
+
+pub(super) struct State {
+    leased: Mutex<Leased>,
+    /// Nanoseconds; 0: none.
+    lease: u64,
+    /// Where what waits to be brought again is listed.
+    attachment: OnceLock<Arc<Attachment>>,
+}
+
+pub(super) struct Leased {
+    pub(super) table: Table<Item>,
+    /// What waits to be brought again, each one thing.
+    pub(super) again: VecDeque<Item>,
+    /// A timer looks when the next lease is over.
+    watched: bool,
+}
+
+impl Leased {
+    fn lend(&mut self, item: Item, left: u64, now: u64, show: impl FnMut(pace_cq_entry_t)) {
+        let token = self.table.put(item, left, now);
+        if let Some(item) = self.table.get(token + u64::from(left.trailing_zeros())) {
+            if let Out::Request(request) = &item.out
+                && let Some(upload) = &request.upload
+            {
+                upload.rename(token);
+            }
+            rows(item, token, left, show);
+        }
+    }
+}
+
+impl State {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Leased> {
+        // Nothing panics while it is held.
+        self.leased.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn now(&self) -> u64 {
+        if self.lease == 0 { 0 } else { clock::now() }
+    }
+
+    /// Gives what was taken tokens, and shows it, in up to `room` entries.
+    fn lend(
+        self: &Arc<Self>,
+        core: &Arc<Core>,
+        taken: &mut Vec<Entry>,
+        room: usize,
+        mut show: impl FnMut(pace_cq_entry_t),
+    ) {
+        if taken.is_empty() {
+            return;
+        }
+        let now = self.now();
+        let mut state = self.lock();
+        let mut again = false;
+        let room = Cell::new(room);
+        let mut show = |entry| {
+            room.set(room.get() - 1);
+            show(entry);
+        };
+        for entry in taken.drain(..) {
+            let mut ended = None;
+            match see(entry, &mut ended) {
+                Seen::Again => again = true,
+                Seen::Told(told) => {
+                    let request = ended.and_then(|request| state.table.get(request));
+                    if let Some(Item { out: Out::Request(request), .. }) = request {
+                        request.upload = None;
+                    }
+                    show(told);
+                }
+                Seen::Out(item, left) => state.lend(item, left, now, &mut show),
+            }
+        }
+        if again {
+            while room.get() > 0
+                && let Some(item) = state.again.pop_front()
+            {
+                state.lend(item, 1, now, &mut show);
+            }
+            again = !state.again.is_empty();
+        }
+        let watches = self.lease > 0 && !core::mem::replace(&mut state.watched, true);
+        drop(state);
+        if again {
+            self.call();
+        }
+        if watches {
+            self.watch(core, now);
+        }
+    }
+
+    /// Looks when a lease that began at `since` is over.
+    fn watch(self: &Arc<Self>, core: &Arc<Core>, since: u64) {
+        let (state, weak) = (Arc::downgrade(self), Arc::downgrade(core));
+        let look = move || {
+            if let (Some(state), Some(core)) = (state.upgrade(), weak.upgrade()) {
+                state.look(&core);
+            }
+        };
+        let delay = since.saturating_add(self.lease).saturating_sub(clock::now());
+        if Timer::after(&core.shared, nanos(delay), look, |_| ()).is_err() {
+            // The next that is lent tries again; should the pool stop, nothing lapses.
+            self.lock().watched = false;
+        }
+    }
+
+    fn look(self: &Arc<Self>, core: &Arc<Core>) {
+        let mut lapsed = Vec::new();
+        let mut state = self.lock();
+        let before = clock::now().saturating_sub(self.lease);
+        let oldest = state.table.lapse(before, &mut lapsed);
+        state.watched = oldest.is_some();
+        let mut lost = Vec::new();
+        for (item, left) in lapsed {
+            match item.comes_again() {
+                true => state.again.extend(item.into_single(left)),
+                false => lost.push((item, left)),
+            }
+        }
+        let again = !state.again.is_empty();
+        drop(state);
+        lost.into_iter().for_each(|(item, left)| cq_answer::withdraw(item, left));
+        if again {
+            self.call();
+        }
+        if let Some(oldest) = oldest {
+            self.watch(core, oldest);
+        }
+    }
+
+    /// Something waits to be brought again.
+    pub(super) fn call(&self) {
+        if let Some(attachment) = self.attachment.get() {
+            attachment.raise();
+        }
+    }
+}
+
+/// What waits to be brought again, as a source.
+struct Again(Weak<State>);
+
+impl Source for Again {
+    fn bring(&self, _: u64, out: &mut Vec<Entry>, _: usize) -> Brought {
+        let Some(state) = self.0.upgrade() else { return Brought::Over };
+        let count = usize::from(!state.lock().again.is_empty());
+        out.extend((count > 0).then(|| Entry::new(0, EntryKind::Internal(Internal(Told::Again)))));
+        Brought::Some { count, more: false }
+    }
+
+    fn tells_end(&self) -> bool {
+        false
+    }
+}
