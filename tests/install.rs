@@ -102,6 +102,10 @@ fn the_wheel_is_complete_small_and_tagged_by_what_it_needs() {
     build.args(["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]);
     build.arg(&wheels).arg(source("bindings/python"));
     build.env("CARGO_TARGET_DIR", cargo_directory()).env_remove("RUSTFLAGS");
+    let refused = build.env("PACELINE_FEATURES", "small").output().expect("pip starts");
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(told.contains("PACELINE_FEATURES is 'small': it must be full or core"), "{told}");
+    build.env_remove("PACELINE_FEATURES");
     let alone = one_at_a_time();
     printed(&mut build);
     drop(alone);
