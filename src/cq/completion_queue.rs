@@ -1,8 +1,10 @@
 //! The queue as Rust has it: entries are values, and completed when they are dropped.
 
 use super::entry::{Entry, EntryKind};
-use super::queue::{Attachment, Core, Promise};
-use super::source::{Conns, Datagrams, Mail, Mailed, Source, Tasks};
+use super::list::Attachment;
+use super::mail::Mail;
+use super::queue::{Core, Promise};
+use super::source::{Conns, Datagrams, Mailed, Source, Tasks};
 use crate::error::{Rejected, Result};
 use crate::hub::Mailbox;
 use crate::hub::history::ReplayMailbox;

@@ -1,6 +1,6 @@
 //! What a completion queue gives.
 
-use super::source::Mail;
+use super::mail::Mail;
 use crate::error::Result;
 use crate::hub::{Messages, Stored};
 use crate::net::{ConnEvent, UdpEvent};

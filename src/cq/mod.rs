@@ -22,8 +22,9 @@
 //! | file | what |
 //! |---|---|
 //! | `completion_queue` | the queue as Rust has it |
-//! | `queue` | the list of sources, and how hosts wait for it |
-//! | `source` | how each kind of source gives what it has |
+//! | `list` | the sources that have something |
+//! | `queue` | how hosts wait for them |
+//! | `source`, `mail` | how each kind of source gives what it has |
 //! | `entry`, `internal` | what is given |
 //! | `table` | tokens: what is out, leases, and the counters |
 //!
@@ -33,6 +34,10 @@ mod completion_queue;
 mod entry;
 #[cfg(feature = "capi")]
 mod internal;
+mod list;
+mod mail;
+#[cfg(all(test, loom))]
+mod models;
 mod queue;
 mod source;
 #[cfg(any(feature = "capi", all(test, loom)))]
@@ -43,7 +48,9 @@ pub use entry::{Entry, EntryKind, Held, MessageBatch, OpenAttempt};
 #[cfg(feature = "capi")]
 pub(crate) use {
     internal::{Internal, Told},
-    queue::{Attachment, Core, Promise},
-    source::{Brought, Conns, Datagrams, Mail, Mailed, Source, Tasks, bring_of},
+    list::Attachment,
+    mail::Mail,
+    queue::{Core, Promise},
+    source::{Brought, Conns, Datagrams, Mailed, Source, Tasks, bring_of},
     table::{Done, Table},
 };

@@ -1,45 +1,24 @@
-//! The list of sources that have something, and how hosts wait for it.
+//! How hosts wait for sources that have something, in a pool with threads and in one without.
 //!
-//! # States of a source
-//!
-//! | state | it has something | it is listed | left by |
-//! |---|---|---|---|
-//! | QUIET | no | no | the first that comes: it raises the attachment |
-//! | LISTED | yes, or had | once or more | a waiter, who takes it off the list |
-//! | TAKEN | perhaps | no | that waiter: back to the list if it left something, else QUIET |
-//! | OVER | never again | no | nobody: its last entry is [`EntryKind::Ended`](super::EntryKind::Ended) |
-//!
-//! # Invariants
-//!
-//! 1. A source that has something is listed, or with a waiter who looks after taking it off the list. Who puts the
-//!    first thing in raises the attachment after that; who takes some and leaves some lists it again. Both are ordered by
-//!    the source's own lock, or its word (`queue/pollable.rs`).
-//! 2. No listed source lies beside waiters. In a pool with threads the list is an [`Outbox`], which calls as many as
-//!    are needed. In one without the waiters are members: who lists passes a barrier and looks who is parked; who
-//!    parks passes one and looks at `listed`.
-//! 3. A source may be listed in vain, which costs one look.
-//! 4. The queue is over when it is closed, or when its pool has stopped and every source is over.
-//! 5. No lock of the queue is held while a source is asked.
+//! In a pool with threads the list is where hosts sleep (`list`). In one without, the hosts are its members while they
+//! wait: who lists passes a barrier and looks who is parked; who parks passes one and looks at `listed`.
 
 use super::entry::{Entry, EntryKind};
-use super::source::{Brought, Events, Notes, Source};
+use super::list::{Attachment, Found, List, Lists};
+use super::source::{Events, Notes, Source};
 use crate::error::{Error, Result};
 use crate::pool::{Deadline, HostOutbox, Shared, pollable, take_part};
-use crate::queue::{Line, Outbox};
-use crate::sync::atomic::AtomicUsize;
+use crate::queue::Outbox;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::store_load_barrier;
 use core::time::Duration;
 use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// A completion queue.
 pub(crate) struct Core {
     pub(crate) shared: Arc<Shared>,
-    /// The list.
-    ready: Outbox<Arc<Attachment>>,
-    /// How many are in the list, or about to be.
-    listed: AtomicUsize,
+    list: List,
     /// What the pool itself has for this host.
     pub(crate) events: Arc<HostOutbox>,
     /// What is told here without a source: whoever will tell something has entered.
@@ -47,59 +26,12 @@ pub(crate) struct Core {
     all: Mutex<Vec<Weak<Attachment>>>,
 }
 
-/// A source that is attached, and the tag that its entries have.
-pub(crate) struct Attachment {
-    tag: u64,
-    core: Weak<Core>,
-    me: Weak<Attachment>,
-    /// The queue is not over before it is.
-    counts: bool,
-    /// None: it is over.
-    source: Mutex<Option<Arc<dyn Source>>>,
-}
-
-impl Line for Attachment {
-    fn raise(&self) {
-        if let (Some(core), Some(attachment)) = (self.core.upgrade(), self.me.upgrade()) {
-            core.list(attachment);
-        }
-    }
-
-    fn lower(&self) {}
-}
-
-impl Attachment {
-    fn source(&self) -> Option<Arc<dyn Source>> {
-        self.lock().clone()
-    }
-
-    /// False: it was over before.
-    fn end(&self) -> bool {
-        // Not under the lock: a source may run code of the user's when it goes.
-        let source = self.lock().take();
-        source.is_some()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<dyn Source>>> {
-        self.source.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// How a wait ends.
-enum Found {
-    Entries(usize),
-    /// Sources were listed, and gave nothing.
-    Nothing,
-    Over,
-}
-
 impl Core {
     pub(crate) fn new(shared: &Arc<Shared>) -> Result<Arc<Self>> {
         shared.check_open()?;
         let core = Arc::new(Self {
             shared: Arc::clone(shared),
-            ready: Outbox::new(),
-            listed: AtomicUsize::new(0),
+            list: List::new(),
             events: shared.hosts.outbox(),
             notes: Arc::new(Outbox::new()),
             all: Mutex::default(),
@@ -109,13 +41,13 @@ impl Core {
         core.events.listen(attachment);
         let attachment = core.attach(0, Arc::new(Notes(Arc::clone(&core.notes))));
         core.notes.listen(attachment);
-        shared.hosts.count_queue(1);
+        shared.hosts.others.fetch_add(1, AcqRel);
         Ok(core)
     }
 
     /// An attachment for a source, which is to raise it from now on.
     pub(crate) fn attach(self: &Arc<Self>, tag: u64, source: Arc<dyn Source>) -> Arc<Attachment> {
-        self.ready.enter();
+        self.list.ready.enter();
         self.attach_as(tag, source, true)
     }
 
@@ -130,17 +62,12 @@ impl Core {
         source: Arc<dyn Source>,
         counts: bool,
     ) -> Arc<Attachment> {
-        let attachment = Arc::new_cyclic(|me| Attachment {
-            tag,
-            counts,
-            core: Arc::downgrade(self),
-            me: Weak::clone(me),
-            source: Mutex::new(Some(source)),
-        });
+        let to: Weak<dyn Lists> = Arc::downgrade(&(Arc::clone(self) as Arc<dyn Lists>));
+        let attachment = Attachment::new(&to, tag, source, counts);
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() == all.capacity() {
             all.retain(|attachment| {
-                attachment.upgrade().is_some_and(|attachment| attachment.lock().is_some())
+                attachment.upgrade().is_some_and(|attachment| attachment.source().is_some())
             });
         }
         all.push(Arc::downgrade(&attachment));
@@ -160,25 +87,11 @@ impl Core {
             return Ok(());
         }
         if attachment.end() {
-            self.ready.left();
+            self.list.ready.left();
         }
         let allowed =
             "one that is attached to no completion queue, and whose descriptor nobody asked for";
         Err(Error::invalid("source", "given away already", allowed))
-    }
-
-    fn list(&self, attachment: Arc<Attachment>) {
-        self.listed.fetch_add(1, AcqRel);
-        self.shared.hosts.listed.fetch_add(1, AcqRel);
-        match self.ready.put(attachment) {
-            Ok(()) => self.shared.hosts.call(&self.shared.ready, self.shared.is_inside()),
-            Err(_) => self.unlist(1),
-        }
-    }
-
-    fn unlist(&self, count: usize) {
-        self.listed.fetch_sub(count, AcqRel);
-        self.shared.hosts.listed.fetch_sub(count, AcqRel);
     }
 
     /// Appends up to `most` entries, at least 1, to `out`, and waits for the first for up to `time`; says how many.
@@ -199,10 +112,11 @@ impl Core {
         let mut attachments = Vec::new();
         let mut wait = Duration::ZERO;
         loop {
-            match self.look(&mut attachments, out, most, wait) {
+            match self.list.look(self, &mut attachments, out, most, wait) {
                 Found::Entries(count) => {
                     self.shared.note_pulled();
-                    if self.listed.load(Relaxed) > 0 && self.shared.ready.members.threads == 0 {
+                    if self.list.listed.load(Relaxed) > 0 && self.shared.ready.members.threads == 0
+                    {
                         self.shared.hosts.call(&self.shared.ready, false);
                     }
                     self.shared.stop_if_drained();
@@ -214,11 +128,11 @@ impl Core {
             let left = deadline.left().unwrap_or(Duration::MAX);
             if self.shared.ready.members.threads == 0 && !self.shared.end.is_stopping() && !inside {
                 take_part(&self.shared, left, |mut worker| {
-                    worker.pull(&self.listed, most, left.is_zero());
+                    worker.pull(&self.list.listed, most, left.is_zero());
                 })?;
                 self.shared.stop_if_drained();
                 if left.is_zero() {
-                    return match self.look(&mut attachments, out, most, Duration::ZERO) {
+                    return match self.list.look(self, &mut attachments, out, most, Duration::ZERO) {
                         Found::Entries(count) => Ok(count),
                         Found::Nothing => Ok(0),
                         Found::Over => Err(Error::ShutDown),
@@ -232,55 +146,9 @@ impl Core {
         }
     }
 
-    /// Takes of what is listed, or is listed within `time`.
-    fn look(
-        &self,
-        attachments: &mut Vec<Arc<Attachment>>,
-        out: &mut Vec<Entry>,
-        most: usize,
-        time: Duration,
-    ) -> Found {
-        /// So many sources share a batch.
-        const SHARES: usize = 32;
-        attachments.clear();
-        let Some(count) = self.ready.take(attachments, most.min(SHARES), time) else {
-            return Found::Over;
-        };
-        self.unlist(count);
-        let mut found = 0;
-        for (place, attachment) in attachments.drain(..).enumerate() {
-            let share = (most - found).div_ceil(count - place);
-            if share == 0 {
-                self.list(attachment);
-                continue;
-            }
-            let Some(source) = attachment.source() else { continue };
-            match source.bring(attachment.tag, out, share) {
-                Brought::Some { count, more } => {
-                    found += count;
-                    if more {
-                        self.list(attachment);
-                    }
-                }
-                Brought::Over => {
-                    if attachment.end() {
-                        if source.tells_end() {
-                            found += 1;
-                            out.push(Entry::new(attachment.tag, EntryKind::Ended));
-                        }
-                        if attachment.counts {
-                            self.ready.left();
-                        }
-                    }
-                }
-            }
-        }
-        if found > 0 { Found::Entries(found) } else { Found::Nothing }
-    }
-
     /// The pool has stopped: sources that do not hear of it look once more.
     pub(super) fn pool_has_stopped(&self) {
-        self.ready.end();
+        self.list.ready.end();
         for attachment in self.all_attachments() {
             if let Some(source) = attachment.source() {
                 source.pool_has_stopped();
@@ -301,7 +169,7 @@ impl Core {
 
     /// Nothing is brought any more, and those who wait are told.
     pub(crate) fn close(&self) {
-        let left = self.ready.close();
+        let left = self.list.ready.close();
         self.unlist(left.len());
         self.events.close();
         self.events.end_service();
@@ -312,7 +180,7 @@ impl Core {
         self.shared.ready.handles.changed.announce();
         if self.shared.ready.members.threads == 0 {
             // Those who wait are members, and leave for what they find listed: from now on always something.
-            self.listed.fetch_add(1, AcqRel);
+            self.list.listed.fetch_add(1, AcqRel);
             // Against *announce parking, then look at `listed`*.
             store_load_barrier();
             self.shared.ready.handles.sets.ring_all();
@@ -328,7 +196,7 @@ impl Core {
         if self.shared.ready.members.threads == 0 {
             return pollable(&self.shared);
         }
-        self.ready.pollable()
+        self.list.ready.pollable()
     }
 }
 
@@ -359,9 +227,25 @@ impl Drop for Promise {
     }
 }
 
+impl Lists for Core {
+    fn list(&self, attachment: Arc<Attachment>) {
+        self.list.listed.fetch_add(1, AcqRel);
+        self.shared.hosts.listed.fetch_add(1, AcqRel);
+        match self.list.ready.put(attachment) {
+            Ok(()) => self.shared.hosts.call(&self.shared.ready, self.shared.is_inside()),
+            Err(_) => self.unlist(1),
+        }
+    }
+
+    fn unlist(&self, count: usize) {
+        self.list.listed.fetch_sub(count, AcqRel);
+        self.shared.hosts.listed.fetch_sub(count, AcqRel);
+    }
+}
+
 impl Drop for Core {
     fn drop(&mut self) {
-        self.shared.hosts.count_queue(usize::MAX);
+        self.shared.hosts.others.fetch_sub(1, AcqRel);
         // In a child made by fork all of it is the parent's.
         if !self.shared.is_forked() {
             self.close();

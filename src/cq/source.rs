@@ -1,10 +1,8 @@
 //! How each kind of source gives what it has.
 
 use super::entry::{Entry, EntryKind, Held, MessageBatch, OpenAttempt};
+use super::mail::Mail;
 use super::queue::Core;
-use crate::error::Error;
-use crate::hub::history::ReplayMailbox;
-use crate::hub::{Mailbox, Messages};
 use crate::net::{ConnHost, UdpHost};
 use crate::pool::HostOutbox;
 use crate::queue::{Outbox, Store};
@@ -131,47 +129,6 @@ impl Source for Tasks {
             Entry::new(event.token(), attempt.map_or_else(|ended| ended, EntryKind::Attempt))
         }));
         Brought::Some { count, more: taken == most }
-    }
-}
-
-/// Where messages come from.
-#[derive(Clone)]
-pub(crate) enum Mail {
-    Mailbox(Weak<Mailbox>),
-    Replay(Weak<ReplayMailbox>),
-}
-
-impl Mail {
-    fn take(&self, most: usize) -> Option<(Messages, usize)> {
-        let mut pulled = Messages::default();
-        let taken = match self {
-            Self::Mailbox(mailbox) => {
-                mailbox.upgrade()?.pull_batch(&mut pulled, most, Duration::ZERO)
-            }
-            Self::Replay(replay) => {
-                let mut received = Vec::new();
-                let count = replay.upgrade()?.recv_batch(&mut received, most);
-                received.into_iter().for_each(|message| pulled.push(message));
-                count
-            }
-        };
-        Some((pulled, taken.ok()?))
-    }
-
-    /// A message that was taken becomes a dead letter. Where they came from is gone: nothing.
-    pub(crate) fn bury(
-        &self,
-        message: &crate::hub::Stored,
-        failure: Option<&str>,
-        attempts: u32,
-    ) -> Result<(), Error> {
-        const GONE: Error = Error::Stale { what: "mailbox" };
-        match self {
-            Self::Mailbox(mailbox) => {
-                mailbox.upgrade().ok_or(GONE)?.bury(message, failure, attempts)
-            }
-            Self::Replay(replay) => replay.upgrade().ok_or(GONE)?.bury(message, failure, attempts),
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 use super::outbox::{Outbox, Totals};
 use crate::pool::ready::ReadyWork;
 use crate::sync::atomic::AtomicUsize;
-use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::store_load_barrier;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -14,10 +14,9 @@ pub(crate) struct Hosts {
     capacity: usize,
     /// Sources of completion queues that have something for a host.
     pub(crate) listed: AtomicUsize,
-    /// Host threads that a call for one of them may miss: those that only [join](crate::Pool::join), and those of
-    /// completion queues beyond the first.
+    /// Those that a call for one host may miss: threads that only [join](crate::Pool::join), and completion queues, which
+    /// take nothing of each other's.
     pub(crate) others: AtomicUsize,
-    queues: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -35,7 +34,6 @@ impl Hosts {
             capacity,
             listed: AtomicUsize::new(0),
             others: AtomicUsize::new(0),
-            queues: AtomicUsize::new(0),
         }
     }
 
@@ -83,18 +81,6 @@ impl Hosts {
     /// Tokens accepted, handed out, and waiting.
     pub(crate) fn counts(&self) -> (u64, u64, u64) {
         self.totals.get()
-    }
-
-    /// A completion queue begins, or (usize::MAX) ends.
-    pub(crate) fn count_queue(&self, one: usize) {
-        let before = self.queues.fetch_add(one, AcqRel);
-        // Calls may miss those of all but the first.
-        match one {
-            1 if before > 0 => drop(self.others.fetch_add(1, AcqRel)),
-            1 => {}
-            _ if before > 1 => drop(self.others.fetch_sub(1, AcqRel)),
-            _ => {}
-        }
     }
 
     /// Whether another thread than this one comes back to an outbox.
