@@ -213,8 +213,8 @@ mod header {
         };
         format!(
             "/* paceline/{name}.h: {about}.\n *\n\
-             \x20* This file is generated from src/ffi, where each section is a file. Change it there. What holds for all\n\
-             \x20* functions (threads, ownership, errors, times, versions) stands in paceline.h.\n */\n\
+             \x20* Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all\n\
+             \x20* functions: threads, ownership, errors, times, versions.\n */\n\
              #ifndef {guard}\n#define {guard}\n\n{includes}\n\
              #ifdef __cplusplus\nextern \"C\" {{\n#endif\n{text}\n\
              #ifdef __cplusplus\n}} /* extern \"C\" */\n#endif\n\n#endif /* {guard} */\n"
@@ -399,6 +399,21 @@ mod header {
         }
     }
 
+    /// The types that `src/ffi` has for pointers of C are these, outside of comments.
+    fn pointers(line: &str) -> String {
+        if line.trim_start().starts_with(['*', '/']) {
+            return line.to_owned();
+        }
+        let mut line = line.replace("(Text ", "(const char *").replace(" Text ", " const char *");
+        for (own, is_const) in [("InOut<", ""), ("In<", "const ")] {
+            while let Some((before, rest)) = line.split_once(own) {
+                let (inner, after) = rest.split_once("> ").expect("a type ends before its name");
+                line = format!("{before}{is_const}{inner} *{after}");
+            }
+        }
+        line
+    }
+
     /// Types are named as their typedefs everywhere, whether cbindgen knows them or not. A comment of
     /// one line is one line.
     fn tidy(text: &str) -> String {
@@ -422,7 +437,7 @@ mod header {
             let line = if is_definition {
                 (*line).to_owned()
             } else {
-                line.replace("struct pace_", "pace_").replace("union pace_", "pace_")
+                pointers(&line.replace("struct pace_", "pace_").replace("union pace_", "pace_"))
             };
             tidied.push_str(&parenthesized(&line));
             tidied.push('\n');

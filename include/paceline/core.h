@@ -1,7 +1,7 @@
 /* paceline/core.h: what all headers share.
  *
- * This file is generated from src/ffi, where each section is a file. Change it there. What holds for all
- * functions (threads, ownership, errors, times, versions) stands in paceline.h.
+ * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
+ * functions: threads, ownership, errors, times, versions.
  */
 #ifndef PACELINE_CORE_H
 #define PACELINE_CORE_H

@@ -1,7 +1,7 @@
 /* paceline/cq.h: completion queues: what happens as data, for hosts that cannot be called back.
  *
- * This file is generated from src/ffi, where each section is a file. Change it there. What holds for all
- * functions (threads, ownership, errors, times, versions) stands in paceline.h.
+ * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
+ * functions: threads, ownership, errors, times, versions.
  */
 #ifndef PACELINE_CQ_H
 #define PACELINE_CQ_H
@@ -569,7 +569,7 @@ pace_status_t pace_cq_upgrade(pace_cq_t *cq,
                               const char *protocol,
                               const void *headers,
                               size_t headers_size,
-                              pace_server_t *server,
+                              const pace_server_t *server,
                               uint32_t wanted,
                               pace_conn_id_t *conn);
 
@@ -627,7 +627,7 @@ pace_status_t pace_cq_server(pace_cq_t *cq,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_cq_connect(pace_server_t *server,
+pace_status_t pace_cq_connect(const pace_server_t *server,
                               const char *address,
                               uint32_t wanted,
                               pace_conn_id_t *conn);
@@ -658,7 +658,7 @@ pace_status_t pace_cq_udp(pace_cq_t *cq,
  * Threads: any. In handlers: yes, it never waits.
  */
 pace_status_t pace_cq_route(pace_cq_t *cq,
-                            pace_http_t *http,
+                            const pace_http_t *http,
                             const char *method,
                             const char *pattern,
                             bool in_parts,
@@ -673,7 +673,7 @@ pace_status_t pace_cq_route(pace_cq_t *cq,
  * Threads: any. In handlers: yes, it never waits.
  */
 pace_status_t pace_cq_fallback(pace_cq_t *cq,
-                               pace_http_t *http,
+                               const pace_http_t *http,
                                uint64_t tag);
 
 /**
@@ -683,7 +683,7 @@ pace_status_t pace_cq_fallback(pace_cq_t *cq,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_cq_http_ends(pace_cq_t *cq, pace_http_t *http, uint64_t tag);
+pace_status_t pace_cq_http_ends(pace_cq_t *cq, const pace_http_t *http, uint64_t tag);
 
 /**
  * Attempts of tasks that pace_workers_submit_pulled() submits come as PACE_CQ_ATTEMPT, in the order of lanes, with the tags that

@@ -1,7 +1,7 @@
 /* paceline/history.h: the hub's history: queries, replays, export and import, archives.
  *
- * This file is generated from src/ffi, where each section is a file. Change it there. What holds for all
- * functions (threads, ownership, errors, times, versions) stands in paceline.h.
+ * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
+ * functions: threads, ownership, errors, times, versions.
  */
 #ifndef PACELINE_HISTORY_H
 #define PACELINE_HISTORY_H
@@ -391,7 +391,7 @@ typedef struct pace_archive_t pace_archive_t;
  *
  * Threads: any. In handlers: yes. It may wait for the disk.
  */
-pace_status_t pace_hub_export(pace_hub_t *hub,
+pace_status_t pace_hub_export(const pace_hub_t *hub,
                               const pace_query_t *query,
                               const char *path,
                               uint64_t *count);
@@ -432,7 +432,7 @@ pace_status_t pace_archive_open(const char *path,
  *
  * Threads: any, which take turns. In handlers: yes. It may wait for the disk.
  */
-pace_status_t pace_archive_query(pace_archive_t *archive,
+pace_status_t pace_archive_query(const pace_archive_t *archive,
                                  const pace_query_t *query,
                                  pace_record_fn each,
                                  void *user_data,
@@ -445,7 +445,7 @@ pace_status_t pace_archive_query(pace_archive_t *archive,
  *
  * Threads: any, which take turns. In handlers: yes. It may wait for the disk.
  */
-pace_status_t pace_archive_export(pace_archive_t *archive,
+pace_status_t pace_archive_export(const pace_archive_t *archive,
                                   const pace_query_t *query,
                                   const char *path,
                                   uint64_t *count);

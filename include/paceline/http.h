@@ -1,7 +1,7 @@
 /* paceline/http.h: HTTP/1.1 servers.
  *
- * This file is generated from src/ffi, where each section is a file. Change it there. What holds for all
- * functions (threads, ownership, errors, times, versions) stands in paceline.h.
+ * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
+ * functions: threads, ownership, errors, times, versions.
  */
 #ifndef PACELINE_HTTP_H
 #define PACELINE_HTTP_H
@@ -202,9 +202,7 @@ pace_status_t pace_response_status(pace_response_t *response, uint32_t status);
  *
  * Threads: any, one at a time. In handlers: yes, it never waits.
  */
-pace_status_t pace_response_header(pace_response_t *response,
-                                   const char *name,
-                                   const char *value);
+pace_status_t pace_response_header(pace_response_t *response, const char *name, const char *value);
 
 /**
  * No more requests follow on this connection.
@@ -851,7 +849,7 @@ pace_status_t pace_http_options_init(pace_http_options_t *options, size_t size);
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_http_new(pace_pool_t *pool, pace_http_t **http);
+pace_status_t pace_http_new(const pace_pool_t *pool, pace_http_t **http);
 
 /**
  * Requests of this method whose path matches this pattern go to this handler, with their whole body.
@@ -870,7 +868,7 @@ pace_status_t pace_http_new(pace_pool_t *pool, pace_http_t **http);
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_http_route(pace_http_t *http,
+pace_status_t pace_http_route(const pace_http_t *http,
                               const char *method,
                               const char *pattern,
                               pace_request_fn handler,
@@ -884,7 +882,7 @@ pace_status_t pace_http_route(pace_http_t *http,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_http_route_streaming(pace_http_t *http,
+pace_status_t pace_http_route_streaming(const pace_http_t *http,
                                         const char *method,
                                         const char *pattern,
                                         const pace_request_body_hooks_t *hooks,
@@ -900,7 +898,7 @@ pace_status_t pace_http_route_streaming(pace_http_t *http,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_http_route_pulled(pace_http_t *http,
+pace_status_t pace_http_route_pulled(const pace_http_t *http,
                                      const char *method,
                                      const char *pattern,
                                      pace_requests_t *requests,
@@ -914,7 +912,7 @@ pace_status_t pace_http_route_pulled(pace_http_t *http,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_http_route_pulled_streaming(pace_http_t *http,
+pace_status_t pace_http_route_pulled_streaming(const pace_http_t *http,
                                                const char *method,
                                                const char *pattern,
                                                pace_requests_t *requests,
@@ -932,7 +930,7 @@ pace_status_t pace_http_route_pulled_streaming(pace_http_t *http,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_http_around(pace_http_t *http,
+pace_status_t pace_http_around(const pace_http_t *http,
                                pace_around_fn around,
                                void *user_data,
                                pace_drop_fn drop);
@@ -964,7 +962,7 @@ pace_status_t pace_next_run(pace_next_t *next,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_http_fallback(pace_http_t *http,
+pace_status_t pace_http_fallback(const pace_http_t *http,
                                  pace_request_fn handler,
                                  void *user_data,
                                  pace_drop_fn drop);
@@ -977,7 +975,7 @@ pace_status_t pace_http_fallback(pace_http_t *http,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_http_fallback_pulled(pace_http_t *http,
+pace_status_t pace_http_fallback_pulled(const pace_http_t *http,
                                         pace_requests_t *requests,
                                         uint32_t route);
 
@@ -991,7 +989,7 @@ pace_status_t pace_http_fallback_pulled(pace_http_t *http,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_http_on_end(pace_http_t *http,
+pace_status_t pace_http_on_end(const pace_http_t *http,
                                pace_http_end_fn hook,
                                void *user_data,
                                pace_drop_fn drop);
@@ -1006,7 +1004,7 @@ pace_status_t pace_http_on_end(pace_http_t *http,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_http_on_end_pulled(pace_http_t *http,
+pace_status_t pace_http_on_end_pulled(const pace_http_t *http,
                                       pace_requests_t *requests);
 
 /**
@@ -1018,7 +1016,7 @@ pace_status_t pace_http_on_end_pulled(pace_http_t *http,
  *
  * Threads: any. In handlers: yes.
  */
-pace_status_t pace_http_start(pace_http_t *http,
+pace_status_t pace_http_start(const pace_http_t *http,
                               const pace_http_options_t *options);
 
 /**
@@ -1030,7 +1028,7 @@ pace_status_t pace_http_start(pace_http_t *http,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_http_server(pace_http_t *http,
+pace_status_t pace_http_server(const pace_http_t *http,
                                pace_server_t **server);
 
 /**
@@ -1040,7 +1038,7 @@ pace_status_t pace_http_server(pace_http_t *http,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_http_stats(pace_http_t *http, pace_http_stats_t *stats);
+pace_status_t pace_http_stats(const pace_http_t *http, pace_http_stats_t *stats);
 
 /**
  * What has answered a request of this connection has failed after that: the connection closes when all that
@@ -1051,7 +1049,7 @@ pace_status_t pace_http_stats(pace_http_t *http, pace_http_stats_t *stats);
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_http_fail(pace_http_t *http,
+pace_status_t pace_http_fail(const pace_http_t *http,
                              pace_conn_id_t conn);
 
 /**

@@ -1,7 +1,7 @@
 /* paceline/hub.h: the event hub: keyed publish/subscribe, requests, supervision.
  *
- * This file is generated from src/ffi, where each section is a file. Change it there. What holds for all
- * functions (threads, ownership, errors, times, versions) stands in paceline.h.
+ * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
+ * functions: threads, ownership, errors, times, versions.
  */
 #ifndef PACELINE_HUB_H
 #define PACELINE_HUB_H
@@ -339,7 +339,7 @@ pace_status_t pace_hub_options_init(pace_hub_options_t *options, size_t size);
  *
  * Threads: any. In handlers: yes; it may wait for the disk if it has an archive.
  */
-pace_status_t pace_hub_new(pace_pool_t *pool,
+pace_status_t pace_hub_new(const pace_pool_t *pool,
                            const pace_hub_options_t *options,
                            pace_hub_t **hub);
 
@@ -361,7 +361,7 @@ void pace_hub_free(pace_hub_t *hub);
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_hub_key(pace_hub_t *hub, const char *text, pace_key_t **key);
+pace_status_t pace_hub_key(const pace_hub_t *hub, const char *text, pace_key_t **key);
 
 /**
  * The text of a key. It lives as long as the key.
@@ -418,7 +418,7 @@ pace_status_t pace_key_await_room(const pace_key_t *key,
  *
  * Threads: any. In handlers: yes. It waits as pace_key_publish() does.
  */
-pace_status_t pace_hub_publish(pace_hub_t *hub,
+pace_status_t pace_hub_publish(const pace_hub_t *hub,
                                const char *key,
                                const void *bytes,
                                size_t size,
@@ -463,7 +463,7 @@ pace_status_t pace_key_publish_batch(const pace_key_t *key,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_hub_audit(pace_hub_t *hub,
+pace_status_t pace_hub_audit(const pace_hub_t *hub,
                              pace_hub_audit_t *audit);
 
 /**
@@ -473,14 +473,16 @@ pace_status_t pace_hub_audit(pace_hub_t *hub,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_hub_subscriber_count(pace_hub_t *hub, const char *key, size_t *count);
+pace_status_t pace_hub_subscriber_count(const pace_hub_t *hub, const char *key, size_t *count);
 
 /**
  * Calls `each` for every pattern that somebody subscribes to, sorted, in this thread.
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_hub_patterns(pace_hub_t *hub, pace_pattern_fn each, void *user_data);
+pace_status_t pace_hub_patterns(const pace_hub_t *hub,
+                                pace_pattern_fn each,
+                                void *user_data);
 
 /* -------------------------- The hub: messages that all take, or none */
 
@@ -511,7 +513,7 @@ typedef struct pace_publish_item_t {
  *
  * Threads: any. In handlers: yes; it waits only if a history on disk has no room.
  */
-pace_status_t pace_hub_publish_all(pace_hub_t *hub,
+pace_status_t pace_hub_publish_all(const pace_hub_t *hub,
                                    const pace_publish_item_t *messages,
                                    size_t count,
                                    uint32_t flags,
@@ -578,7 +580,7 @@ pace_status_t pace_publisher_options_init(pace_publisher_options_t *options, siz
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_publisher_new(pace_hub_t *hub,
+pace_status_t pace_publisher_new(const pace_hub_t *hub,
                                  const char *name,
                                  const pace_publisher_options_t *options,
                                  pace_publisher_t **publisher);
@@ -591,7 +593,7 @@ pace_status_t pace_publisher_new(pace_hub_t *hub,
  *
  * Threads: any. In handlers: yes. It waits as pace_key_publish() does.
  */
-pace_status_t pace_publisher_publish(pace_publisher_t *publisher,
+pace_status_t pace_publisher_publish(const pace_publisher_t *publisher,
                                      const pace_key_t *key,
                                      const pace_publication_t *publication,
                                      const void *bytes,
@@ -608,7 +610,7 @@ pace_status_t pace_publisher_publish(pace_publisher_t *publisher,
  *
  * Threads: any. In handlers: yes. It waits as pace_key_publish() does.
  */
-pace_status_t pace_publisher_publish_batch(pace_publisher_t *publisher,
+pace_status_t pace_publisher_publish_batch(const pace_publisher_t *publisher,
                                            const pace_key_t *key,
                                            const pace_piece_t *pieces,
                                            size_t count,
@@ -622,7 +624,7 @@ pace_status_t pace_publisher_publish_batch(pace_publisher_t *publisher,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_publisher_stats(pace_publisher_t *publisher,
+pace_status_t pace_publisher_stats(const pace_publisher_t *publisher,
                                    pace_publisher_stats_t *stats);
 
 /**
@@ -1057,7 +1059,7 @@ pace_status_t pace_subscription_options_init(pace_subscription_options_t *option
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_hub_subscribe(pace_hub_t *hub,
+pace_status_t pace_hub_subscribe(const pace_hub_t *hub,
                                  const char *pattern,
                                  const pace_subscription_options_t *options,
                                  pace_message_fn handler,
@@ -1074,7 +1076,7 @@ pace_status_t pace_hub_subscribe(pace_hub_t *hub,
  *
  * Threads: any. In handlers: yes, it never waits there. It waits outside with PACE_UNSUBSCRIBE_SYNC.
  */
-pace_status_t pace_hub_unsubscribe(pace_hub_t *hub,
+pace_status_t pace_hub_unsubscribe(const pace_hub_t *hub,
                                    pace_subscription_t subscription,
                                    uint32_t how,
                                    bool *ended);
@@ -1089,7 +1091,7 @@ pace_status_t pace_hub_unsubscribe(pace_hub_t *hub,
  *
  * Threads: any but the pool's. In handlers: no. It waits.
  */
-pace_status_t pace_subscription_drain(pace_hub_t *hub,
+pace_status_t pace_subscription_drain(const pace_hub_t *hub,
                                       pace_subscription_t subscription,
                                       uint64_t within_ns,
                                       uint64_t *discarded);
@@ -1103,7 +1105,7 @@ pace_status_t pace_subscription_drain(pace_hub_t *hub,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_hub_resume(pace_hub_t *hub,
+pace_status_t pace_hub_resume(const pace_hub_t *hub,
                               pace_subscription_t subscription,
                               bool *resumed);
 
@@ -1114,7 +1116,7 @@ pace_status_t pace_hub_resume(pace_hub_t *hub,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_subscription_stats(pace_hub_t *hub,
+pace_status_t pace_subscription_stats(const pace_hub_t *hub,
                                       pace_subscription_t subscription,
                                       pace_subscription_stats_t *stats);
 
@@ -1306,7 +1308,7 @@ typedef struct pace_dead_letter_stats_t {
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_hub_dead_letters(pace_hub_t *hub,
+pace_status_t pace_hub_dead_letters(const pace_hub_t *hub,
                                     const pace_dead_filter_t *filter,
                                     pace_dead_letter_fn each,
                                     void *user_data,
@@ -1319,7 +1321,7 @@ pace_status_t pace_hub_dead_letters(pace_hub_t *hub,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_hub_remove_dead_letters(pace_hub_t *hub,
+pace_status_t pace_hub_remove_dead_letters(const pace_hub_t *hub,
                                            const pace_dead_filter_t *filter,
                                            pace_dead_letter_fn each,
                                            void *user_data,
@@ -1333,7 +1335,7 @@ pace_status_t pace_hub_remove_dead_letters(pace_hub_t *hub,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_hub_redeliver(pace_hub_t *hub,
+pace_status_t pace_hub_redeliver(const pace_hub_t *hub,
                                  const pace_dead_filter_t *filter,
                                  pace_redelivered_t *redelivered);
 
@@ -1344,7 +1346,8 @@ pace_status_t pace_hub_redeliver(pace_hub_t *hub,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_hub_dead_letter_stats(pace_hub_t *hub, pace_dead_letter_stats_t *stats);
+pace_status_t pace_hub_dead_letter_stats(const pace_hub_t *hub,
+                                         pace_dead_letter_stats_t *stats);
 
 /**
  * Makes a message that was pulled from this mailbox a dead letter, after so many attempts: it counts as
@@ -1421,7 +1424,7 @@ pace_status_t pace_key_request_async(const pace_key_t *key,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_hub_give_up(pace_hub_t *hub,
+pace_status_t pace_hub_give_up(const pace_hub_t *hub,
                                pace_asked_t asked,
                                bool *given_up);
 
@@ -1433,7 +1436,7 @@ pace_status_t pace_hub_give_up(pace_hub_t *hub,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_hub_reply(pace_hub_t *hub,
+pace_status_t pace_hub_reply(const pace_hub_t *hub,
                              const pace_message_t *request,
                              const void *bytes,
                              size_t size,
@@ -1582,7 +1585,7 @@ typedef void (*pace_hub_error_fn)(void *user_data, const pace_hub_error_t *error
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_hub_errors(pace_hub_t *hub,
+pace_status_t pace_hub_errors(const pace_hub_t *hub,
                               const pace_error_filter_t *filter,
                               pace_hub_error_fn each,
                               void *user_data,

@@ -1,7 +1,7 @@
 /* paceline/net.h: stream servers and their connections.
  *
- * This file is generated from src/ffi, where each section is a file. Change it there. What holds for all
- * functions (threads, ownership, errors, times, versions) stands in paceline.h.
+ * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
+ * functions: threads, ownership, errors, times, versions.
  */
 #ifndef PACELINE_NET_H
 #define PACELINE_NET_H
@@ -233,7 +233,7 @@ pace_status_t pace_conn_hooks_init(pace_conn_hooks_t *hooks, size_t size);
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
-pace_status_t pace_conn_write(pace_conn_t *conn,
+pace_status_t pace_conn_write(const pace_conn_t *conn,
                               const void *bytes,
                               size_t size,
                               uint32_t *wrote);
@@ -245,7 +245,7 @@ pace_status_t pace_conn_write(pace_conn_t *conn,
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
-pace_status_t pace_conn_write_vectored(pace_conn_t *conn,
+pace_status_t pace_conn_write_vectored(const pace_conn_t *conn,
                                        const pace_piece_t *pieces,
                                        size_t count,
                                        uint32_t *wrote);
@@ -260,7 +260,7 @@ pace_status_t pace_conn_write_vectored(pace_conn_t *conn,
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
-pace_status_t pace_conn_write_owned(pace_conn_t *conn,
+pace_status_t pace_conn_write_owned(const pace_conn_t *conn,
                                     const void *bytes,
                                     size_t size,
                                     void *user_data,
@@ -275,7 +275,7 @@ pace_status_t pace_conn_write_owned(pace_conn_t *conn,
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
-pace_status_t pace_conn_write_tracked(pace_conn_t *conn,
+pace_status_t pace_conn_write_tracked(const pace_conn_t *conn,
                                       const void *bytes,
                                       size_t size,
                                       uint64_t token,
@@ -286,14 +286,14 @@ pace_status_t pace_conn_write_tracked(pace_conn_t *conn,
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
-pace_status_t pace_conn_flush(pace_conn_t *conn);
+pace_status_t pace_conn_flush(const pace_conn_t *conn);
 
 /**
  * After what is queued, tells the peer that no more is sent. Reading goes on.
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
-pace_status_t pace_conn_shutdown_write(pace_conn_t *conn);
+pace_status_t pace_conn_shutdown_write(const pace_conn_t *conn);
 
 /**
  * Closes after what is queued has been sent. Nothing more is read, and `data` is not called any more.
@@ -301,14 +301,14 @@ pace_status_t pace_conn_shutdown_write(pace_conn_t *conn);
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
-pace_status_t pace_conn_close(pace_conn_t *conn);
+pace_status_t pace_conn_close(const pace_conn_t *conn);
 
 /**
  * Closes at once. What is queued is lost; a TCP peer sees a reset.
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
-pace_status_t pace_conn_abort(pace_conn_t *conn);
+pace_status_t pace_conn_abort(const pace_conn_t *conn);
 
 /**
  * Reads no more, and calls `data` no more, before a resume. What the peer has sent is not lost meanwhile,
@@ -316,14 +316,14 @@ pace_status_t pace_conn_abort(pace_conn_t *conn);
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
-pace_status_t pace_conn_pause(pace_conn_t *conn);
+pace_status_t pace_conn_pause(const pace_conn_t *conn);
 
 /**
  * Ends a pause. What was not consumed is shown again.
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
-pace_status_t pace_conn_resume(pace_conn_t *conn);
+pace_status_t pace_conn_resume(const pace_conn_t *conn);
 
 /**
  * Has the hook `timeout` called with PACE_TIMEOUT_DEADLINE when this time is over, in place of what was
@@ -332,7 +332,7 @@ pace_status_t pace_conn_resume(pace_conn_t *conn);
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
-pace_status_t pace_conn_set_deadline(pace_conn_t *conn,
+pace_status_t pace_conn_set_deadline(const pace_conn_t *conn,
                                      uint64_t time_ns);
 
 /**
@@ -341,7 +341,7 @@ pace_status_t pace_conn_set_deadline(pace_conn_t *conn,
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
-pace_status_t pace_conn_fail(pace_conn_t *conn);
+pace_status_t pace_conn_fail(const pace_conn_t *conn);
 
 /**
  * What the hooks of this connection are given from the next call on. The one before is still the
@@ -349,7 +349,7 @@ pace_status_t pace_conn_fail(pace_conn_t *conn);
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
-pace_status_t pace_conn_set_user_data(pace_conn_t *conn, void *user_data);
+pace_status_t pace_conn_set_user_data(const pace_conn_t *conn, void *user_data);
 
 /**
  * Begins a request that is answered later, by any thread. It counts as in work until it was answered or freed.
@@ -360,7 +360,7 @@ pace_status_t pace_conn_set_user_data(pace_conn_t *conn, void *user_data);
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
-pace_status_t pace_conn_admit(pace_conn_t *conn,
+pace_status_t pace_conn_admit(const pace_conn_t *conn,
                               pace_admission_t **admission);
 
 /**
@@ -384,7 +384,7 @@ void pace_admission_free(pace_admission_t *admission);
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
-pace_status_t pace_conn_id(pace_conn_t *conn, pace_conn_id_t *id);
+pace_status_t pace_conn_id(const pace_conn_t *conn, pace_conn_id_t *id);
 
 /**
  * The other end, as text that pace_listener_options_t.address could be: in `size` bytes at `text`,
@@ -394,7 +394,7 @@ pace_status_t pace_conn_id(pace_conn_t *conn, pace_conn_id_t *id);
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
-pace_status_t pace_conn_peer(pace_conn_t *conn, char *text, size_t size);
+pace_status_t pace_conn_peer(const pace_conn_t *conn, char *text, size_t size);
 
 /**
  * This end. Otherwise as pace_conn_peer().
@@ -403,28 +403,28 @@ pace_status_t pace_conn_peer(pace_conn_t *conn, char *text, size_t size);
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
-pace_status_t pace_conn_local(pace_conn_t *conn, char *text, size_t size);
+pace_status_t pace_conn_local(const pace_conn_t *conn, char *text, size_t size);
 
 /**
  * Whether it was made by pace_server_connect().
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
-pace_status_t pace_conn_is_outgoing(pace_conn_t *conn, bool *is_outgoing);
+pace_status_t pace_conn_is_outgoing(const pace_conn_t *conn, bool *is_outgoing);
 
 /**
  * Whether its server drains.
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
-pace_status_t pace_conn_is_draining(pace_conn_t *conn, bool *is_draining);
+pace_status_t pace_conn_is_draining(const pace_conn_t *conn, bool *is_draining);
 
 /**
  * How many bytes wait to be sent.
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
-pace_status_t pace_conn_queued(pace_conn_t *conn, size_t *queued);
+pace_status_t pace_conn_queued(const pace_conn_t *conn, size_t *queued);
 
 /* --------------------------- Filters: between a socket and its hooks */
 
@@ -818,7 +818,7 @@ pace_status_t pace_server_options_init(pace_server_options_t *options, size_t si
  *
  * Threads: any. In handlers: yes.
  */
-pace_status_t pace_server_new(pace_pool_t *pool,
+pace_status_t pace_server_new(const pace_pool_t *pool,
                               const pace_server_options_t *options,
                               const pace_conn_hooks_t *hooks,
                               pace_server_t **server);
@@ -831,7 +831,7 @@ pace_status_t pace_server_new(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_server_address(pace_server_t *server,
+pace_status_t pace_server_address(const pace_server_t *server,
                                   size_t index,
                                   char *text,
                                   size_t size);
@@ -847,7 +847,7 @@ pace_status_t pace_server_address(pace_server_t *server,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_server_connect(pace_server_t *server,
+pace_status_t pace_server_connect(const pace_server_t *server,
                                   const char *address,
                                   const pace_conn_hooks_t *hooks,
                                   pace_conn_id_t *conn);
@@ -859,7 +859,7 @@ pace_status_t pace_server_connect(pace_server_t *server,
  *
  * Threads: any but the pool's. In handlers: no.
  */
-pace_status_t pace_server_wait(pace_server_t *server);
+pace_status_t pace_server_wait(const pace_server_t *server);
 
 /**
  * Stops accepting, after those that wait already; lets every connection answer what has arrived, and
@@ -873,7 +873,7 @@ pace_status_t pace_server_wait(pace_server_t *server);
  *
  * Threads: any. In handlers: yes, as a request.
  */
-pace_status_t pace_server_drain(pace_server_t *server,
+pace_status_t pace_server_drain(const pace_server_t *server,
                                 uint64_t time_ns,
                                 pace_drain_report_t *report);
 
@@ -884,7 +884,8 @@ pace_status_t pace_server_drain(pace_server_t *server,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_server_stats(pace_server_t *server, pace_server_stats_t *stats);
+pace_status_t pace_server_stats(const pace_server_t *server,
+                                pace_server_stats_t *stats);
 
 /**
  * The counters of one listener: `index` as for pace_server_address(). Nothing is connected there.
@@ -893,7 +894,7 @@ pace_status_t pace_server_stats(pace_server_t *server, pace_server_stats_t *stat
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_server_listener_stats(pace_server_t *server,
+pace_status_t pace_server_listener_stats(const pace_server_t *server,
                                          size_t index,
                                          pace_server_stats_t *stats);
 
@@ -903,7 +904,7 @@ pace_status_t pace_server_listener_stats(pace_server_t *server,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_server_cut_off(pace_server_t *server);
+pace_status_t pace_server_cut_off(const pace_server_t *server);
 
 /**
  * Stops as pace_server_free() does: listeners end, connections are cut off, and it waits for their hooks. The server is
@@ -911,7 +912,7 @@ pace_status_t pace_server_cut_off(pace_server_t *server);
  *
  * Threads: any. In handlers, and on threads of the pool: yes, it never waits there.
  */
-pace_status_t pace_server_stop(pace_server_t *server);
+pace_status_t pace_server_stop(const pace_server_t *server);
 
 /**
  * Frees a server: its listeners end, and its connections are cut off. It waits until each of them has had its hook
@@ -937,7 +938,7 @@ void pace_server_free(pace_server_t *server);
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_server_conn_write(pace_server_t *server,
+pace_status_t pace_server_conn_write(const pace_server_t *server,
                                      pace_conn_id_t conn,
                                      const void *bytes,
                                      size_t size,
@@ -950,7 +951,7 @@ pace_status_t pace_server_conn_write(pace_server_t *server,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_server_conn_write_vectored(pace_server_t *server,
+pace_status_t pace_server_conn_write_vectored(const pace_server_t *server,
                                               pace_conn_id_t conn,
                                               const pace_piece_t *pieces,
                                               size_t count,
@@ -963,7 +964,7 @@ pace_status_t pace_server_conn_write_vectored(pace_server_t *server,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_server_conn_write_owned(pace_server_t *server,
+pace_status_t pace_server_conn_write_owned(const pace_server_t *server,
                                            pace_conn_id_t conn,
                                            const void *bytes,
                                            size_t size,
@@ -978,7 +979,7 @@ pace_status_t pace_server_conn_write_owned(pace_server_t *server,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_server_conn_write_tracked(pace_server_t *server,
+pace_status_t pace_server_conn_write_tracked(const pace_server_t *server,
                                              pace_conn_id_t conn,
                                              const void *bytes,
                                              size_t size,
@@ -992,7 +993,7 @@ pace_status_t pace_server_conn_write_tracked(pace_server_t *server,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_server_conn_shutdown_write(pace_server_t *server, pace_conn_id_t conn);
+pace_status_t pace_server_conn_shutdown_write(const pace_server_t *server, pace_conn_id_t conn);
 
 /**
  * As pace_conn_close().
@@ -1001,7 +1002,7 @@ pace_status_t pace_server_conn_shutdown_write(pace_server_t *server, pace_conn_i
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_server_conn_close(pace_server_t *server, pace_conn_id_t conn);
+pace_status_t pace_server_conn_close(const pace_server_t *server, pace_conn_id_t conn);
 
 /**
  * As pace_conn_abort(). The hook `close` follows on a thread of the pool.
@@ -1010,7 +1011,7 @@ pace_status_t pace_server_conn_close(pace_server_t *server, pace_conn_id_t conn)
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_server_conn_abort(pace_server_t *server, pace_conn_id_t conn);
+pace_status_t pace_server_conn_abort(const pace_server_t *server, pace_conn_id_t conn);
 
 /**
  * As pace_conn_pause(); a hook that runs now may still be given data once.
@@ -1019,7 +1020,7 @@ pace_status_t pace_server_conn_abort(pace_server_t *server, pace_conn_id_t conn)
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_server_conn_pause(pace_server_t *server, pace_conn_id_t conn);
+pace_status_t pace_server_conn_pause(const pace_server_t *server, pace_conn_id_t conn);
 
 /**
  * Ends a pause. What was not consumed is shown again.
@@ -1028,7 +1029,7 @@ pace_status_t pace_server_conn_pause(pace_server_t *server, pace_conn_id_t conn)
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_server_conn_resume(pace_server_t *server, pace_conn_id_t conn);
+pace_status_t pace_server_conn_resume(const pace_server_t *server, pace_conn_id_t conn);
 
 /**
  * Has the hook `notified` of a connection called, soon. Several calls may become one; none is lost,
@@ -1038,14 +1039,16 @@ pace_status_t pace_server_conn_resume(pace_server_t *server, pace_conn_id_t conn
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_server_conn_notify(pace_server_t *server, pace_conn_id_t conn);
+pace_status_t pace_server_conn_notify(const pace_server_t *server, pace_conn_id_t conn);
 
 /**
  * Whether a connection has not ended. A name of which nothing is known gives false.
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_server_conn_is_open(pace_server_t *server, pace_conn_id_t conn, bool *is_open);
+pace_status_t pace_server_conn_is_open(const pace_server_t *server,
+                                       pace_conn_id_t conn,
+                                       bool *is_open);
 
 /**
  * How many bytes wait to be sent.
@@ -1054,7 +1057,9 @@ pace_status_t pace_server_conn_is_open(pace_server_t *server, pace_conn_id_t con
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_server_conn_queued(pace_server_t *server, pace_conn_id_t conn, size_t *queued);
+pace_status_t pace_server_conn_queued(const pace_server_t *server,
+                                      pace_conn_id_t conn,
+                                      size_t *queued);
 
 /**
  * As pace_conn_peer().
@@ -1063,7 +1068,7 @@ pace_status_t pace_server_conn_queued(pace_server_t *server, pace_conn_id_t conn
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_server_conn_peer(pace_server_t *server,
+pace_status_t pace_server_conn_peer(const pace_server_t *server,
                                     pace_conn_id_t conn,
                                     char *text,
                                     size_t size);
@@ -1075,7 +1080,7 @@ pace_status_t pace_server_conn_peer(pace_server_t *server,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_server_conn_local(pace_server_t *server,
+pace_status_t pace_server_conn_local(const pace_server_t *server,
                                      pace_conn_id_t conn,
                                      char *text,
                                      size_t size);

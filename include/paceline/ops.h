@@ -1,7 +1,7 @@
 /* paceline/ops.h: operation: figures, thresholds, webhooks, systemd.
  *
- * This file is generated from src/ffi, where each section is a file. Change it there. What holds for all
- * functions (threads, ownership, errors, times, versions) stands in paceline.h.
+ * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
+ * functions: threads, ownership, errors, times, versions.
  */
 #ifndef PACELINE_OPS_H
 #define PACELINE_OPS_H
@@ -86,7 +86,7 @@ typedef struct pace_hub_stats_t {
  *
  * Threads: any. In handlers: yes, it never waits; allocates.
  */
-pace_status_t pace_hub_stats(pace_hub_t *hub,
+pace_status_t pace_hub_stats(const pace_hub_t *hub,
                              pace_hub_stats_t *stats);
 
 /**
@@ -99,7 +99,7 @@ pace_status_t pace_hub_stats(pace_hub_t *hub,
  *
  * Threads: any. In handlers: yes, it never waits; allocates.
  */
-pace_status_t pace_hub_metrics(pace_hub_t *hub,
+pace_status_t pace_hub_metrics(const pace_hub_t *hub,
                                uint32_t format,
                                char *text,
                                size_t size,
@@ -113,8 +113,8 @@ pace_status_t pace_hub_metrics(pace_hub_t *hub,
  *
  * Threads: any. In handlers: yes, it never waits; allocates.
  */
-pace_status_t pace_hub_share_metrics(pace_hub_t *hub,
-                                     pace_workers_t *workers);
+pace_status_t pace_hub_share_metrics(const pace_hub_t *hub,
+                                     const pace_workers_t *workers);
 
 /* ------------------------------------ The hub: thresholds of figures */
 
@@ -209,8 +209,8 @@ pace_status_t pace_threshold_init(pace_threshold_t *threshold, size_t size);
  *
  * Threads: any. In handlers: yes, it never waits; allocates.
  */
-pace_status_t pace_hub_watch(pace_hub_t *hub,
-                             pace_workers_t *workers,
+pace_status_t pace_hub_watch(const pace_hub_t *hub,
+                             const pace_workers_t *workers,
                              uint64_t every_ns,
                              const pace_threshold_t *thresholds,
                              size_t count,
@@ -332,7 +332,7 @@ pace_status_t pace_webhook_post(const pace_webhook_t *webhook,
  * Threads: any. In handlers: yes, it never waits.
  */
 pace_status_t pace_webhook_forward(const pace_webhook_t *webhook,
-                                   pace_hub_t *hub,
+                                   const pace_hub_t *hub,
                                    const char *pattern,
                                    pace_subscription_t *subscription);
 
@@ -398,7 +398,7 @@ typedef int32_t (*pace_well_fn)(void *user_data);
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_service_start(pace_pool_t *pool,
+pace_status_t pace_service_start(const pace_pool_t *pool,
                                  pace_well_fn is_well,
                                  void *user_data,
                                  pace_drop_fn drop,

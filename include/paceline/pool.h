@@ -1,7 +1,7 @@
 /* paceline/pool.h: pools of threads: tasks, strands, descriptors, timers, rings, signals.
  *
- * This file is generated from src/ffi, where each section is a file. Change it there. What holds for all
- * functions (threads, ownership, errors, times, versions) stands in paceline.h.
+ * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
+ * functions: threads, ownership, errors, times, versions.
  */
 #ifndef PACELINE_POOL_H
 #define PACELINE_POOL_H
@@ -197,7 +197,7 @@ pace_status_t pace_pool_config_load(pace_pool_config_t *config,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_pool_set_active(pace_pool_t *pool,
+pace_status_t pace_pool_set_active(const pace_pool_t *pool,
                                    uint32_t threads);
 
 /**
@@ -219,7 +219,7 @@ pace_status_t pace_pool_set_active(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, as a request.
  */
-pace_status_t pace_pool_shutdown(pace_pool_t *pool,
+pace_status_t pace_pool_shutdown(const pace_pool_t *pool,
                                  uint64_t drain_ns,
                                  pace_report_t *report);
 
@@ -230,7 +230,7 @@ pace_status_t pace_pool_shutdown(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, as a request.
  */
-pace_status_t pace_pool_stop_now(pace_pool_t *pool,
+pace_status_t pace_pool_stop_now(const pace_pool_t *pool,
                                  pace_report_t *report);
 
 /**
@@ -296,7 +296,7 @@ typedef struct pace_work_t {
  *
  * Threads: any. In handlers: yes, it never waits there.
  */
-pace_status_t pace_pool_post(pace_pool_t *pool,
+pace_status_t pace_pool_post(const pace_pool_t *pool,
                              uint32_t lane,
                              pace_task_fn run,
                              void *user_data,
@@ -309,7 +309,7 @@ pace_status_t pace_pool_post(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_pool_try_post(pace_pool_t *pool,
+pace_status_t pace_pool_try_post(const pace_pool_t *pool,
                                  uint32_t lane,
                                  pace_task_fn run,
                                  void *user_data,
@@ -323,7 +323,7 @@ pace_status_t pace_pool_try_post(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits there.
  */
-pace_status_t pace_pool_post_bytes(pace_pool_t *pool,
+pace_status_t pace_pool_post_bytes(const pace_pool_t *pool,
                                    uint32_t lane,
                                    pace_bytes_fn run,
                                    const void *bytes,
@@ -339,7 +339,7 @@ pace_status_t pace_pool_post_bytes(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits there.
  */
-pace_status_t pace_pool_post_batch(pace_pool_t *pool,
+pace_status_t pace_pool_post_batch(const pace_pool_t *pool,
                                    uint32_t lane,
                                    const pace_work_t *work,
                                    size_t count,
@@ -354,7 +354,7 @@ pace_status_t pace_pool_post_batch(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits there.
  */
-pace_status_t pace_pool_submit(pace_pool_t *pool,
+pace_status_t pace_pool_submit(const pace_pool_t *pool,
                                uint32_t lane,
                                pace_task_fn run,
                                void *user_data,
@@ -368,7 +368,7 @@ pace_status_t pace_pool_submit(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_pool_try_submit(pace_pool_t *pool,
+pace_status_t pace_pool_try_submit(const pace_pool_t *pool,
                                    uint32_t lane,
                                    pace_task_fn run,
                                    void *user_data,
@@ -386,7 +386,7 @@ pace_status_t pace_pool_try_submit(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes; it hands leadership on before it waits.
  */
-pace_status_t pace_task_wait(pace_pool_t *pool,
+pace_status_t pace_task_wait(const pace_pool_t *pool,
                              pace_task_t task,
                              uint64_t timeout_ns,
                              int32_t *outcome);
@@ -398,7 +398,7 @@ pace_status_t pace_task_wait(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_task_is_done(pace_pool_t *pool, pace_task_t task, bool *done);
+pace_status_t pace_task_is_done(const pace_pool_t *pool, pace_task_t task, bool *done);
 
 /**
  * Asks that a task should not begin. *cancelled: true, it never will, its `drop` runs when a thread
@@ -409,7 +409,7 @@ pace_status_t pace_task_is_done(pace_pool_t *pool, pace_task_t task, bool *done)
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_task_cancel(pace_pool_t *pool, pace_task_t task, bool *cancelled);
+pace_status_t pace_task_cancel(const pace_pool_t *pool, pace_task_t task, bool *cancelled);
 
 /**
  * Gives a task's id back without waiting: it runs on, and nobody learns its outcome.
@@ -418,7 +418,7 @@ pace_status_t pace_task_cancel(pace_pool_t *pool, pace_task_t task, bool *cancel
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_task_detach(pace_pool_t *pool, pace_task_t task);
+pace_status_t pace_task_detach(const pace_pool_t *pool, pace_task_t task);
 
 /* --------------------------- Strands: serial execution without locks */
 
@@ -430,7 +430,7 @@ pace_status_t pace_task_detach(pace_pool_t *pool, pace_task_t task);
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_strand_new(pace_pool_t *pool, pace_strand_t *strand);
+pace_status_t pace_strand_new(const pace_pool_t *pool, pace_strand_t *strand);
 
 /**
  * Appends a task. From outside the pool's threads it waits while the strand is full; inside a
@@ -440,7 +440,7 @@ pace_status_t pace_strand_new(pace_pool_t *pool, pace_strand_t *strand);
  *
  * Threads: any. In handlers: yes, it never waits there.
  */
-pace_status_t pace_strand_post(pace_pool_t *pool,
+pace_status_t pace_strand_post(const pace_pool_t *pool,
                                pace_strand_t strand,
                                pace_task_fn run,
                                void *user_data,
@@ -453,7 +453,7 @@ pace_status_t pace_strand_post(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_strand_try_post(pace_pool_t *pool,
+pace_status_t pace_strand_try_post(const pace_pool_t *pool,
                                    pace_strand_t strand,
                                    pace_task_fn run,
                                    void *user_data,
@@ -469,7 +469,7 @@ pace_status_t pace_strand_try_post(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits there.
  */
-pace_status_t pace_strand_post_batch(pace_pool_t *pool,
+pace_status_t pace_strand_post_batch(const pace_pool_t *pool,
                                      pace_strand_t strand,
                                      const pace_work_t *work,
                                      size_t count,
@@ -482,7 +482,7 @@ pace_status_t pace_strand_post_batch(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits there.
  */
-pace_status_t pace_strand_submit(pace_pool_t *pool,
+pace_status_t pace_strand_submit(const pace_pool_t *pool,
                                  pace_strand_t strand,
                                  pace_task_fn run,
                                  void *user_data,
@@ -496,7 +496,7 @@ pace_status_t pace_strand_submit(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_strand_try_submit(pace_pool_t *pool,
+pace_status_t pace_strand_try_submit(const pace_pool_t *pool,
                                      pace_strand_t strand,
                                      pace_task_fn run,
                                      void *user_data,
@@ -510,7 +510,7 @@ pace_status_t pace_strand_try_submit(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_strand_close(pace_pool_t *pool, pace_strand_t strand);
+pace_status_t pace_strand_close(const pace_pool_t *pool, pace_strand_t strand);
 
 /* -------------------------- Handles: descriptors and periodic timers */
 
@@ -564,7 +564,7 @@ pace_status_t pace_handle_options_init(pace_handle_options_t *options, size_t si
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_pool_register(pace_pool_t *pool,
+pace_status_t pace_pool_register(const pace_pool_t *pool,
                                  int32_t fd,
                                  const pace_handle_options_t *options,
                                  pace_ready_fn ready,
@@ -580,7 +580,7 @@ pace_status_t pace_pool_register(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_pool_every(pace_pool_t *pool,
+pace_status_t pace_pool_every(const pace_pool_t *pool,
                               uint64_t period_ns,
                               pace_tick_fn tick,
                               void *user_data,
@@ -597,7 +597,7 @@ pace_status_t pace_pool_every(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_handle_pause(pace_pool_t *pool,
+pace_status_t pace_handle_pause(const pace_pool_t *pool,
                                 pace_handle_t handle);
 
 /**
@@ -607,7 +607,7 @@ pace_status_t pace_handle_pause(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_handle_resume(pace_pool_t *pool, pace_handle_t handle);
+pace_status_t pace_handle_resume(const pace_pool_t *pool, pace_handle_t handle);
 
 /**
  * Deregisters. When this returns PACE_OK, the handler does not run and never will, and `drop` has
@@ -620,14 +620,14 @@ pace_status_t pace_handle_resume(pace_pool_t *pool, pace_handle_t handle);
  *
  * Threads: any. In handlers: yes, it never waits there.
  */
-pace_status_t pace_handle_deregister(pace_pool_t *pool, pace_handle_t handle);
+pace_status_t pace_handle_deregister(const pace_pool_t *pool, pace_handle_t handle);
 
 /**
  * Whether a handle is registered still. An id whose handle is gone gives false.
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_handle_is_open(pace_pool_t *pool, pace_handle_t handle, bool *is_open);
+pace_status_t pace_handle_is_open(const pace_pool_t *pool, pace_handle_t handle, bool *is_open);
 
 /* ---------------------------------------------- Timers that run once */
 
@@ -639,7 +639,7 @@ pace_status_t pace_handle_is_open(pace_pool_t *pool, pace_handle_t handle, bool 
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_pool_after(pace_pool_t *pool,
+pace_status_t pace_pool_after(const pace_pool_t *pool,
                               uint64_t delay_ns,
                               pace_task_fn run,
                               void *user_data,
@@ -652,7 +652,7 @@ pace_status_t pace_pool_after(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_timer_cancel(pace_pool_t *pool, pace_timer_t timer, bool *cancelled);
+pace_status_t pace_timer_cancel(const pace_pool_t *pool, pace_timer_t timer, bool *cancelled);
 
 /**
  * Puts a timer off until `delay_ns` from now, which must not be earlier than it was due (then nothing
@@ -661,7 +661,7 @@ pace_status_t pace_timer_cancel(pace_pool_t *pool, pace_timer_t timer, bool *can
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_timer_postpone(pace_pool_t *pool,
+pace_status_t pace_timer_postpone(const pace_pool_t *pool,
                                   pace_timer_t timer,
                                   uint64_t delay_ns,
                                   bool *postponed);
@@ -671,7 +671,7 @@ pace_status_t pace_timer_postpone(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_timer_is_pending(pace_pool_t *pool, pace_timer_t timer, bool *pending);
+pace_status_t pace_timer_is_pending(const pace_pool_t *pool, pace_timer_t timer, bool *pending);
 
 /* --------------- Rings: fixed-size events with a handler on the pool */
 
@@ -687,7 +687,7 @@ typedef struct pace_ring_t pace_ring_t;
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_ring_serial(pace_pool_t *pool,
+pace_status_t pace_ring_serial(const pace_pool_t *pool,
                                size_t event_size,
                                size_t capacity,
                                pace_events_fn handler,
@@ -704,7 +704,7 @@ pace_status_t pace_ring_serial(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_ring_concurrent(pace_pool_t *pool,
+pace_status_t pace_ring_concurrent(const pace_pool_t *pool,
                                    size_t event_size,
                                    size_t capacity,
                                    pace_events_fn handler,
@@ -720,7 +720,7 @@ pace_status_t pace_ring_concurrent(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits there.
  */
-pace_status_t pace_ring_publish(pace_ring_t *ring, const void *event);
+pace_status_t pace_ring_publish(const pace_ring_t *ring, const void *event);
 
 /**
  * As pace_ring_publish(), and never waits.
@@ -729,7 +729,7 @@ pace_status_t pace_ring_publish(pace_ring_t *ring, const void *event);
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_ring_try_publish(pace_ring_t *ring, const void *event);
+pace_status_t pace_ring_try_publish(const pace_ring_t *ring, const void *event);
 
 /**
  * Publishes `count` events in order, which lie event_size bytes apart. Waits as pace_ring_publish()
@@ -740,7 +740,7 @@ pace_status_t pace_ring_try_publish(pace_ring_t *ring, const void *event);
  *
  * Threads: any. In handlers: yes, it never waits there.
  */
-pace_status_t pace_ring_publish_batch(pace_ring_t *ring,
+pace_status_t pace_ring_publish_batch(const pace_ring_t *ring,
                                       const void *events,
                                       size_t count,
                                       size_t *published);
@@ -760,7 +760,7 @@ pace_status_t pace_ring_counts(const pace_ring_t *ring,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_ring_close(pace_ring_t *ring);
+pace_status_t pace_ring_close(const pace_ring_t *ring);
 
 /**
  * Closes a ring and frees it. It waits until what was published has been handled and `drop` has run. NULL is a no-op,
@@ -793,7 +793,7 @@ typedef void (*pace_signal_fn)(void *user_data, int32_t signal);
  *
  * Threads: any. In handlers: yes, but it would block them in a thread of the pool, which does so already.
  */
-pace_status_t pace_signals_new(pace_pool_t *pool,
+pace_status_t pace_signals_new(const pace_pool_t *pool,
                                const int32_t *numbers,
                                size_t count,
                                pace_signal_fn on_signal,
@@ -810,7 +810,7 @@ pace_status_t pace_signals_new(pace_pool_t *pool,
  *
  * Threads: any. In handlers: as there.
  */
-pace_status_t pace_signals_shut_down(pace_pool_t *pool,
+pace_status_t pace_signals_shut_down(const pace_pool_t *pool,
                                      uint64_t drain_for_ns,
                                      pace_signals_t **signals);
 
@@ -822,7 +822,7 @@ pace_status_t pace_signals_shut_down(pace_pool_t *pool,
  *
  * Threads: any but the pool's own. In handlers: no.
  */
-pace_status_t pace_signals_wait(pace_signals_t *signals,
+pace_status_t pace_signals_wait(const pace_signals_t *signals,
                                 int32_t *signal);
 
 /**
@@ -845,7 +845,7 @@ void pace_signals_free(pace_signals_t *signals);
  *
  * Threads: any but the pool's own. In handlers: no.
  */
-pace_status_t pace_pool_join(pace_pool_t *pool,
+pace_status_t pace_pool_join(const pace_pool_t *pool,
                              uint64_t time_ns,
                              uint64_t *ran);
 
@@ -858,7 +858,7 @@ pace_status_t pace_pool_join(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_pool_pollable(pace_pool_t *pool,
+pace_status_t pace_pool_pollable(const pace_pool_t *pool,
                                  int32_t *fd);
 
 /* ------------------------------ Host threads: pulling events as data */
@@ -1115,7 +1115,7 @@ typedef struct pace_audit_t {
  *
  * Threads: any. In handlers: yes, it never waits; allocates.
  */
-pace_status_t pace_pool_stats(pace_pool_t *pool, pace_pool_stats_t *stats);
+pace_status_t pace_pool_stats(const pace_pool_t *pool, pace_pool_stats_t *stats);
 
 /**
  * What one thread has done: `thread` is 0 to pace_pool_stats_t.threads - 1.
@@ -1124,7 +1124,7 @@ pace_status_t pace_pool_stats(pace_pool_t *pool, pace_pool_stats_t *stats);
  *
  * Threads: any. In handlers: yes, it never waits; allocates.
  */
-pace_status_t pace_pool_thread_stats(pace_pool_t *pool,
+pace_status_t pace_pool_thread_stats(const pace_pool_t *pool,
                                      uint32_t thread,
                                      pace_thread_stats_t *stats);
 
@@ -1135,7 +1135,9 @@ pace_status_t pace_pool_thread_stats(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits; allocates.
  */
-pace_status_t pace_pool_set_stats(pace_pool_t *pool, uint32_t set, pace_set_stats_t *stats);
+pace_status_t pace_pool_set_stats(const pace_pool_t *pool,
+                                  uint32_t set,
+                                  pace_set_stats_t *stats);
 
 /**
  * What it has counted; the counters add up at rest.
@@ -1144,7 +1146,7 @@ pace_status_t pace_pool_set_stats(pace_pool_t *pool, uint32_t set, pace_set_stat
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_pool_audit(pace_pool_t *pool, pace_audit_t *audit);
+pace_status_t pace_pool_audit(const pace_pool_t *pool, pace_audit_t *audit);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -1,7 +1,7 @@
 /* paceline/queue.h: queues between threads, without a pool.
  *
- * This file is generated from src/ffi, where each section is a file. Change it there. What holds for all
- * functions (threads, ownership, errors, times, versions) stands in paceline.h.
+ * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
+ * functions: threads, ownership, errors, times, versions.
  */
 #ifndef PACELINE_QUEUE_H
 #define PACELINE_QUEUE_H
@@ -35,7 +35,9 @@ pace_status_t pace_queue_new(size_t item_size, size_t capacity, pace_queue_t **q
  *
  * Threads: any. In handlers: yes; it hands leadership on before it waits.
  */
-pace_status_t pace_queue_push(pace_queue_t *queue, const void *item, uint64_t timeout_ns);
+pace_status_t pace_queue_push(const pace_queue_t *queue,
+                              const void *item,
+                              uint64_t timeout_ns);
 
 /**
  * Appends items that lie item_size bytes apart, as many of `count` as there is room for, in one step:
@@ -46,7 +48,7 @@ pace_status_t pace_queue_push(pace_queue_t *queue, const void *item, uint64_t ti
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_queue_push_batch(pace_queue_t *queue,
+pace_status_t pace_queue_push_batch(const pace_queue_t *queue,
                                     const void *items,
                                     size_t count,
                                     size_t *pushed);
@@ -59,7 +61,7 @@ pace_status_t pace_queue_push_batch(pace_queue_t *queue,
  *
  * Threads: any. In handlers: yes; it hands leadership on before it waits.
  */
-pace_status_t pace_queue_pop(pace_queue_t *queue, void *item, uint64_t timeout_ns);
+pace_status_t pace_queue_pop(const pace_queue_t *queue, void *item, uint64_t timeout_ns);
 
 /**
  * Removes up to `capacity` of the oldest items in one step into `items`, where they lie item_size
@@ -70,7 +72,7 @@ pace_status_t pace_queue_pop(pace_queue_t *queue, void *item, uint64_t timeout_n
  *
  * Threads: any. In handlers: yes; it hands leadership on before it waits.
  */
-pace_status_t pace_queue_pop_batch(pace_queue_t *queue,
+pace_status_t pace_queue_pop_batch(const pace_queue_t *queue,
                                    void *items,
                                    size_t capacity,
                                    uint64_t timeout_ns,
@@ -85,7 +87,7 @@ pace_status_t pace_queue_pop_batch(pace_queue_t *queue,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_queue_pollable(pace_queue_t *queue,
+pace_status_t pace_queue_pollable(const pace_queue_t *queue,
                                   int32_t *fd);
 
 /**
@@ -94,7 +96,7 @@ pace_status_t pace_queue_pollable(pace_queue_t *queue,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_queue_close(pace_queue_t *queue);
+pace_status_t pace_queue_close(const pace_queue_t *queue);
 
 /**
  * How many items are in the queue. While others push or pop this may be out of date at once.

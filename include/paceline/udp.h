@@ -1,7 +1,7 @@
 /* paceline/udp.h: datagram sockets.
  *
- * This file is generated from src/ffi, where each section is a file. Change it there. What holds for all
- * functions (threads, ownership, errors, times, versions) stands in paceline.h.
+ * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
+ * functions: threads, ownership, errors, times, versions.
  */
 #ifndef PACELINE_UDP_H
 #define PACELINE_UDP_H
@@ -213,7 +213,7 @@ pace_status_t pace_ip_text(const pace_ip_t *ip,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_udp_new(pace_pool_t *pool,
+pace_status_t pace_udp_new(const pace_pool_t *pool,
                            const pace_udp_options_t *options,
                            const pace_udp_hooks_t *hooks,
                            pace_udp_t **udp);
@@ -226,7 +226,7 @@ pace_status_t pace_udp_new(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_udp_address(pace_udp_t *udp, char *text, size_t size);
+pace_status_t pace_udp_address(const pace_udp_t *udp, char *text, size_t size);
 
 /**
  * Sends a datagram to the peer that the socket is connected to, without waiting and without a queue.
@@ -237,7 +237,7 @@ pace_status_t pace_udp_address(pace_udp_t *udp, char *text, size_t size);
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_udp_send(pace_udp_t *udp,
+pace_status_t pace_udp_send(const pace_udp_t *udp,
                             const void *bytes,
                             size_t size);
 
@@ -248,7 +248,7 @@ pace_status_t pace_udp_send(pace_udp_t *udp,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_udp_send_to(pace_udp_t *udp,
+pace_status_t pace_udp_send_to(const pace_udp_t *udp,
                                const void *bytes,
                                size_t size,
                                const pace_ip_t *to);
@@ -261,7 +261,7 @@ pace_status_t pace_udp_send_to(pace_udp_t *udp,
  *
  * Threads: any. In handlers: yes, it never waits; allocates.
  */
-pace_status_t pace_udp_send_batch(pace_udp_t *udp,
+pace_status_t pace_udp_send_batch(const pace_udp_t *udp,
                                   const pace_datagram_t *datagrams,
                                   size_t count,
                                   size_t *sent);
@@ -275,7 +275,7 @@ pace_status_t pace_udp_send_batch(pace_udp_t *udp,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_udp_join_multicast(pace_udp_t *udp,
+pace_status_t pace_udp_join_multicast(const pace_udp_t *udp,
                                       const char *group,
                                       uint32_t interface);
 
@@ -286,7 +286,7 @@ pace_status_t pace_udp_join_multicast(pace_udp_t *udp,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_udp_leave_multicast(pace_udp_t *udp,
+pace_status_t pace_udp_leave_multicast(const pace_udp_t *udp,
                                        const char *group,
                                        uint32_t interface);
 
@@ -298,14 +298,14 @@ pace_status_t pace_udp_leave_multicast(pace_udp_t *udp,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_udp_close(pace_udp_t *udp);
+pace_status_t pace_udp_close(const pace_udp_t *udp);
 
 /**
  * Whether it is not closed.
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_udp_is_open(pace_udp_t *udp, bool *is_open);
+pace_status_t pace_udp_is_open(const pace_udp_t *udp, bool *is_open);
 
 /**
  * Waits until it has ended: its hook `close` has returned, and its port is free.
@@ -314,7 +314,7 @@ pace_status_t pace_udp_is_open(pace_udp_t *udp, bool *is_open);
  *
  * Threads: any but the pool's. In handlers: no.
  */
-pace_status_t pace_udp_wait(pace_udp_t *udp);
+pace_status_t pace_udp_wait(const pace_udp_t *udp);
 
 /**
  * Handles what has arrived, and closes. What is not handled after `time_ns` is dropped. *drained says
@@ -325,7 +325,7 @@ pace_status_t pace_udp_wait(pace_udp_t *udp);
  *
  * Threads: any. In handlers: yes, as a request.
  */
-pace_status_t pace_udp_drain(pace_udp_t *udp,
+pace_status_t pace_udp_drain(const pace_udp_t *udp,
                              uint64_t time_ns,
                              bool *drained);
 
@@ -336,7 +336,7 @@ pace_status_t pace_udp_drain(pace_udp_t *udp,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_udp_stats(pace_udp_t *udp, pace_udp_stats_t *stats);
+pace_status_t pace_udp_stats(const pace_udp_t *udp, pace_udp_stats_t *stats);
 
 /**
  * Closes a socket if that has not been done, and frees it. It waits until its hook `close` has returned and `drop` has

@@ -1,7 +1,7 @@
 /* paceline/workers.h: worker pools: tasks with priorities, retries, limits in time and results.
  *
- * This file is generated from src/ffi, where each section is a file. Change it there. What holds for all
- * functions (threads, ownership, errors, times, versions) stands in paceline.h.
+ * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
+ * functions: threads, ownership, errors, times, versions.
  */
 #ifndef PACELINE_WORKERS_H
 #define PACELINE_WORKERS_H
@@ -324,7 +324,7 @@ pace_status_t pace_workers_config_load(pace_workers_config_t *config,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_workers_new(pace_pool_t *pool,
+pace_status_t pace_workers_new(const pace_pool_t *pool,
                                const pace_workers_config_t *config,
                                pace_workers_t **workers);
 
@@ -337,7 +337,7 @@ pace_status_t pace_workers_new(pace_pool_t *pool,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_workers_on_shutdown(pace_workers_t *workers,
+pace_status_t pace_workers_on_shutdown(const pace_workers_t *workers,
                                        const char *name,
                                        pace_clean_up_fn run,
                                        void *user_data,
@@ -357,7 +357,7 @@ pace_status_t pace_workers_on_shutdown(pace_workers_t *workers,
  *
  * Threads: any. In handlers: yes, as a request.
  */
-pace_status_t pace_workers_shutdown(pace_workers_t *workers,
+pace_status_t pace_workers_shutdown(const pace_workers_t *workers,
                                     uint64_t drain_for_ns,
                                     uint64_t stop_for_ns,
                                     uint64_t clean_up_for_ns,
@@ -508,7 +508,7 @@ pace_status_t pace_task_type_config_init(pace_task_type_config_t *config, size_t
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_task_type_new(pace_workers_t *workers,
+pace_status_t pace_task_type_new(const pace_workers_t *workers,
                                  const char *name,
                                  const pace_task_type_config_t *config,
                                  pace_task_type_t **task_type);
@@ -635,7 +635,7 @@ pace_status_t pace_task_options_init(pace_task_options_t *options, size_t size);
  *
  * Threads: any. In handlers: yes, it never waits there.
  */
-pace_status_t pace_workers_submit(pace_workers_t *workers,
+pace_status_t pace_workers_submit(const pace_workers_t *workers,
                                   const pace_task_type_t *task_type,
                                   pace_attempt_fn run,
                                   void *user_data,
@@ -655,7 +655,7 @@ pace_status_t pace_workers_submit(pace_workers_t *workers,
  *
  * Threads: any. In handlers: yes, it never waits there.
  */
-pace_status_t pace_workers_submit_batch(pace_workers_t *workers,
+pace_status_t pace_workers_submit_batch(const pace_workers_t *workers,
                                         const pace_task_type_t *task_type,
                                         const pace_attempt_work_t *work,
                                         size_t count,
@@ -672,7 +672,7 @@ pace_status_t pace_workers_submit_batch(pace_workers_t *workers,
  *
  * Threads: any. In handlers: yes; it hands leadership on before it waits.
  */
-pace_status_t pace_workers_wait(pace_workers_t *workers,
+pace_status_t pace_workers_wait(const pace_workers_t *workers,
                                 pace_task_t task,
                                 uint64_t timeout_ns,
                                 pace_task_report_t *report);
@@ -684,7 +684,7 @@ pace_status_t pace_workers_wait(pace_workers_t *workers,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_workers_status(pace_workers_t *workers,
+pace_status_t pace_workers_status(const pace_workers_t *workers,
                                   pace_task_t task,
                                   uint32_t *status);
 
@@ -696,7 +696,7 @@ pace_status_t pace_workers_status(pace_workers_t *workers,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_workers_cancel(pace_workers_t *workers,
+pace_status_t pace_workers_cancel(const pace_workers_t *workers,
                                   pace_task_t task,
                                   bool *cancelled);
 
@@ -708,7 +708,7 @@ pace_status_t pace_workers_cancel(pace_workers_t *workers,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_workers_drop(pace_workers_t *workers,
+pace_status_t pace_workers_drop(const pace_workers_t *workers,
                                 pace_task_t task,
                                 bool *dropped);
 
@@ -721,7 +721,7 @@ pace_status_t pace_workers_drop(pace_workers_t *workers,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_workers_on_end(pace_workers_t *workers,
+pace_status_t pace_workers_on_end(const pace_workers_t *workers,
                                   pace_task_t task,
                                   pace_task_ended_fn ended,
                                   void *user_data,
@@ -734,7 +734,7 @@ pace_status_t pace_workers_on_end(pace_workers_t *workers,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_workers_detach(pace_workers_t *workers, pace_task_t task);
+pace_status_t pace_workers_detach(const pace_workers_t *workers, pace_task_t task);
 
 /* --------------------- Worker pools: a descriptor that tells of ends */
 
@@ -778,7 +778,7 @@ pace_status_t pace_task_fd_take(const pace_task_fd_t *task_fd,
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_workers_tell(pace_workers_t *workers,
+pace_status_t pace_workers_tell(const pace_workers_t *workers,
                                 pace_task_t task,
                                 const pace_task_fd_t *task_fd);
 
@@ -960,7 +960,7 @@ typedef struct pace_periodic_t pace_periodic_t;
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_workers_every(pace_workers_t *workers,
+pace_status_t pace_workers_every(const pace_workers_t *workers,
                                  const pace_task_type_t *task_type,
                                  uint64_t period_ns,
                                  uint32_t missed,
@@ -1117,7 +1117,7 @@ pace_status_t pace_task_type_stats(const pace_task_type_t *task_type,
  *
  * Threads: any. In handlers: yes, it never waits; allocates.
  */
-pace_status_t pace_workers_audit(pace_workers_t *workers, pace_workers_audit_t *audit);
+pace_status_t pace_workers_audit(const pace_workers_t *workers, pace_workers_audit_t *audit);
 
 /**
  * How a worker pool is.
@@ -1126,7 +1126,7 @@ pace_status_t pace_workers_audit(pace_workers_t *workers, pace_workers_audit_t *
  *
  * Threads: any. In handlers: yes, it never waits; allocates.
  */
-pace_status_t pace_workers_health(pace_workers_t *workers, pace_health_t *health);
+pace_status_t pace_workers_health(const pace_workers_t *workers, pace_health_t *health);
 
 /**
  * The figures of a worker pool that was made with `metrics`, of its pool, and of the process and the
@@ -1138,7 +1138,7 @@ pace_status_t pace_workers_health(pace_workers_t *workers, pace_health_t *health
  *
  * Threads: any. In handlers: it may read files of /proc; allocates.
  */
-pace_status_t pace_workers_metrics(pace_workers_t *workers,
+pace_status_t pace_workers_metrics(const pace_workers_t *workers,
                                    uint32_t format,
                                    char *text,
                                    size_t size,
@@ -1198,7 +1198,7 @@ typedef struct pace_label_t {
  *
  * Threads: any. In handlers: yes, it never waits; allocates.
  */
-pace_status_t pace_workers_metric(pace_workers_t *workers,
+pace_status_t pace_workers_metric(const pace_workers_t *workers,
                                   uint32_t kind,
                                   const char *name,
                                   const char *help,

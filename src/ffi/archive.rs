@@ -1,17 +1,28 @@
 //! Export and import of histories, and archives without a hub.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, Out, Result, call, call_void};
-use super::history::{Opened, import, pace_history_options_t, required};
-use super::hub::{open as open_hub, pace_hub_t};
+use super::boundary::{
+    Handle, Out, Result, Text, call, call_void, consumed, optional_out, out, usable,
+};
+use super::history::{Opened, import, pace_history_options_t};
+use super::hub::pace_hub_t;
 use super::replay::{pace_query_t, pace_record_fn, query_of, show_to};
 use super::status::*;
 use crate::hub::history::{LinesRead, Query, read_lines};
-use core::ffi::{c_char, c_void};
+use core::ffi::c_void;
+use core::mem::MaybeUninit;
 
 /// An archive that is read without a hub, or beside one.
 pub struct pace_archive_t {
     opened: Opened,
+}
+
+impl Handle for pace_archive_t {
+    const NAME: &'static str = "archive";
+
+    fn is_forked(&self) -> bool {
+        false
+    }
 }
 
 /// Writes what a history has kept that the query asks for to a new file of lines of JSON, which is there when all of it
@@ -24,20 +35,17 @@ pub struct pace_archive_t {
 /// Threads: any. In handlers: yes. It may wait for the disk.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_hub_export(
-    hub: *mut pace_hub_t,
+    hub: Option<&pace_hub_t>,
     query: *const pace_query_t,
-    path: *const c_char,
-    count: *mut u64,
+    path: Text,
+    count: Option<&mut MaybeUninit<u64>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hub = &unsafe { open_hub(hub) }?.hub;
+        let hub = &usable(hub)?.hub;
         // SAFETY: as the header demands.
         let query = unsafe { wanted(query) }?;
-        // SAFETY: as the header demands.
-        let path = unsafe { required(path, "path") }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(count, "count") }?;
+        let path = path.get("path")?;
+        let to = optional_out(count);
         to.set(hub.export(&query, path)?);
         Ok(())
     })
@@ -54,20 +62,18 @@ pub unsafe extern "C" fn pace_hub_export(
 /// Threads: any. In handlers: yes. It may wait for the disk.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_lines_read(
-    path: *const c_char,
+    path: Text,
     query: *const pace_query_t,
     each: pace_record_fn,
     user_data: *mut c_void,
-    messages: *mut u64,
-    torn: *mut u64,
+    messages: Option<&mut MaybeUninit<u64>>,
+    torn: Option<&mut MaybeUninit<u64>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let path = unsafe { required(path, "path") }?;
+        let path = path.get("path")?;
         // SAFETY: as the header demands.
         let query = unsafe { wanted(query) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Counts::new(messages, torn) }?;
+        let to = Counts { messages: optional_out(messages), torn: optional_out(torn) };
         to.set(read_lines(path, &query, |stored| {
             // SAFETY: as the header demands.
             unsafe { show_to(each, user_data, &stored) }
@@ -85,14 +91,12 @@ pub unsafe extern "C" fn pace_lines_read(
 /// Threads: any. In handlers: yes. It may wait for the disk.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_archive_open(
-    path: *const c_char,
-    archive: *mut *mut pace_archive_t,
+    path: Text,
+    archive: Option<&mut MaybeUninit<*mut pace_archive_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let path = unsafe { required(path, "path") }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(archive, "archive") }?;
+        let path = path.get("path")?;
+        let to = out(archive, "archive")?;
         to.set(Box::into_raw(Box::new(pace_archive_t { opened: Opened::at(path)? })));
         Ok(())
     })
@@ -105,19 +109,17 @@ pub unsafe extern "C" fn pace_archive_open(
 /// Threads: any, which take turns. In handlers: yes. It may wait for the disk.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_archive_query(
-    archive: *mut pace_archive_t,
+    archive: Option<&pace_archive_t>,
     query: *const pace_query_t,
     each: pace_record_fn,
     user_data: *mut c_void,
-    count: *mut usize,
+    count: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let archive = unsafe { boundary::borrow(archive, "archive") }?;
+        let archive = usable(archive)?;
         // SAFETY: as the header demands.
         let query = unsafe { query_of(query) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(count, "count") }?;
+        let to = optional_out(count);
         let found = match query {
             Some(query) => archive.opened.query(&query)?,
             None => Vec::new(),
@@ -136,20 +138,17 @@ pub unsafe extern "C" fn pace_archive_query(
 /// Threads: any, which take turns. In handlers: yes. It may wait for the disk.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_archive_export(
-    archive: *mut pace_archive_t,
+    archive: Option<&pace_archive_t>,
     query: *const pace_query_t,
-    path: *const c_char,
-    count: *mut u64,
+    path: Text,
+    count: Option<&mut MaybeUninit<u64>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let archive = unsafe { boundary::borrow(archive, "archive") }?;
+        let archive = usable(archive)?;
         // SAFETY: as the header demands.
         let query = unsafe { wanted(query) }?;
-        // SAFETY: as the header demands.
-        let path = unsafe { required(path, "path") }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(count, "count") }?;
+        let path = path.get("path")?;
+        let to = optional_out(count);
         to.set(archive.opened.export(&query, path)?);
         Ok(())
     })
@@ -166,18 +165,16 @@ pub unsafe extern "C" fn pace_archive_export(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_archive_import(
     options: *const pace_history_options_t,
-    lines: *const c_char,
+    lines: Text,
     query: *const pace_query_t,
-    messages: *mut u64,
-    torn: *mut u64,
+    messages: Option<&mut MaybeUninit<u64>>,
+    torn: Option<&mut MaybeUninit<u64>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let lines = unsafe { required(lines, "lines") }?;
+        let lines = lines.get("lines")?;
         // SAFETY: as the header demands.
         let query = unsafe { wanted(query) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Counts::new(messages, torn) }?;
+        let to = Counts { messages: optional_out(messages), torn: optional_out(torn) };
         // SAFETY: as the header demands.
         to.set(unsafe { import(options, lines, &query) }?);
         Ok(())
@@ -188,32 +185,17 @@ pub unsafe extern "C" fn pace_archive_import(
 ///
 /// Threads: any, as long as no other uses the archive any more. In handlers: yes. It may wait for the disk.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_archive_free(archive: *mut pace_archive_t) {
-    call_void(|| {
-        if !archive.is_null() {
-            // SAFETY: as the header demands, it came from here and is used by nobody else.
-            drop(unsafe { Box::from_raw(archive) });
-        }
-    });
+pub extern "C" fn pace_archive_free(archive: Option<Box<pace_archive_t>>) {
+    call_void(|| drop(consumed(archive)));
 }
 
 /// Where counts of lines go.
-struct Counts {
-    messages: Out<u64>,
-    torn: Out<u64>,
+struct Counts<'a> {
+    messages: Out<'a, u64>,
+    torn: Out<'a, u64>,
 }
 
-impl Counts {
-    /// # Safety
-    ///
-    /// As the header demands of the two, which may be NULL.
-    unsafe fn new(messages: *mut u64, torn: *mut u64) -> Result<Self> {
-        // SAFETY: as the caller promises.
-        let messages = unsafe { Out::optional(messages, "messages") }?;
-        // SAFETY: as the caller promises.
-        Ok(Self { messages, torn: unsafe { Out::optional(torn, "torn") }? })
-    }
-
+impl Counts<'_> {
     fn set(self, read: LinesRead) {
         self.messages.set(read.messages as u64);
         self.torn.set(read.torn as u64);

@@ -1,18 +1,21 @@
 //! Requests, and replies to them.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, Failure, Out, Result, TIMED_OUT, call, callback, nanos};
+use super::boundary::{
+    self, Failure, Result, TIMED_OUT, call, callback, nanos, optional_out, out, usable,
+};
 use super::callback::pace_drop_fn;
-use super::hub::{answer, open, open_key, pace_hub_t, pace_key_t, pace_receipt_t, room};
+use super::hub::{answer, pace_hub_t, pace_key_t, pace_receipt_t, room};
 use super::mailbox::keep;
 use super::message::{
     PLAIN, lend_to, pace_message_t, pace_publication_t, payload, slice, terms, text_of,
 };
 use super::owner::pair;
-use super::sized;
+use super::sized::{self, InOut};
 use super::status::*;
 use crate::hub::{Key, Publication, Received, RequestError, Stored};
 use core::ffi::c_void;
+use core::mem::MaybeUninit;
 
 /// Publishes a request, and waits for up to `timeout_ns` for the reply of whoever is first. The header
 /// Reply-To is added to those of `publication`, which may be NULL. *reply stays where it is until this thread
@@ -25,18 +28,16 @@ use core::ffi::c_void;
 /// Threads: any. In handlers: yes. It waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_key_request(
-    key: *const pace_key_t,
+    key: Option<&pace_key_t>,
     publication: *const pace_publication_t,
     bytes: *const c_void,
     size: usize,
     timeout_ns: u64,
-    reply: *mut pace_message_t,
+    reply: Option<&mut MaybeUninit<pace_message_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let key = unsafe { open_key(key) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(reply, "reply") }?;
+        let key = usable(key)?;
+        let to = out(reply, "reply")?;
         // SAFETY: as the header demands.
         let message = unsafe { request_of(key, publication, bytes, size) }?;
         let stored = message.request(nanos(timeout_ns)).and_then(|pending| pending.wait());
@@ -76,7 +77,7 @@ pub type pace_reply_fn = Option<
 /// Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_key_request_async(
-    key: *const pace_key_t,
+    key: Option<&pace_key_t>,
     publication: *const pace_publication_t,
     bytes: *const c_void,
     size: usize,
@@ -84,13 +85,11 @@ pub unsafe extern "C" fn pace_key_request_async(
     on_reply: pace_reply_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
-    asked: *mut pace_asked_t,
+    asked: Option<&mut MaybeUninit<pace_asked_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let key = unsafe { open_key(key) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(asked, "asked") }?;
+        let key = usable(key)?;
+        let to = optional_out(asked);
         let on_reply = callback(on_reply, "on_reply")?;
         // SAFETY: as the header demands.
         let message = unsafe { request_of(key, publication, bytes, size) }?;
@@ -124,16 +123,14 @@ pub unsafe extern "C" fn pace_key_request_async(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_hub_give_up(
-    hub: *mut pace_hub_t,
+pub extern "C" fn pace_hub_give_up(
+    hub: Option<&pace_hub_t>,
     asked: pace_asked_t,
-    given_up: *mut bool,
+    given_up: Option<&mut MaybeUninit<bool>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hub = unsafe { open(hub) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(given_up, "given_up") }?;
+        let hub = usable(hub)?;
+        let to = optional_out(given_up);
         to.set(hub.hub.give_up(asked.id));
         Ok(())
     })
@@ -147,19 +144,17 @@ pub unsafe extern "C" fn pace_hub_give_up(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_hub_reply(
-    hub: *mut pace_hub_t,
+    hub: Option<&pace_hub_t>,
     request: *const pace_message_t,
     bytes: *const c_void,
     size: usize,
-    receipt: *mut pace_receipt_t,
+    receipt: InOut<pace_receipt_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hub = unsafe { open(hub) }?;
+        let hub = usable(hub)?;
         // SAFETY: as the header demands.
         let request = unsafe { boundary::borrow(request, "request") }?;
-        // SAFETY: as the header demands.
-        let room = unsafe { room(receipt) }?;
+        let room = room(receipt)?;
         // SAFETY: as the header demands.
         let payload = unsafe { payload(bytes, size) }?;
         // SAFETY: as the header demands.

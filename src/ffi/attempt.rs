@@ -3,11 +3,12 @@
 //! A `pace_attempt_t *` is the address of a [`Lent`], good while the function runs.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, Out, Result, call, callback, nanos};
+use super::boundary::{self, Result, call, callback, nanos, out};
 use super::callback::pace_drop_fn;
 use super::status::*;
 use crate::task::{Attempt, Fault};
 use core::ffi::{CStr, c_char, c_void};
+use core::mem::MaybeUninit;
 use core::time::Duration;
 
 /// An attempt, for as long as its function runs: good for that call only, and on that thread.
@@ -41,13 +42,12 @@ pub struct pace_attempt_work_t {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_attempt_number(
     attempt: *const pace_attempt_t,
-    number: *mut u32,
+    number: Option<&mut MaybeUninit<u32>>,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
         let lent = unsafe { lent(attempt) }?;
-        // SAFETY: as the header demands.
-        unsafe { Out::new(number, "number") }?.set(lent.attempt.number());
+        out(number, "number")?.set(lent.attempt.number());
         Ok(())
     })
 }
@@ -58,13 +58,12 @@ pub unsafe extern "C" fn pace_attempt_number(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_attempt_task(
     attempt: *const pace_attempt_t,
-    id: *mut u64,
+    id: Option<&mut MaybeUninit<u64>>,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
         let lent = unsafe { lent(attempt) }?;
-        // SAFETY: as the header demands.
-        unsafe { Out::new(id, "id") }?.set(lent.attempt.id());
+        out(id, "id")?.set(lent.attempt.id());
         Ok(())
     })
 }
@@ -75,13 +74,12 @@ pub unsafe extern "C" fn pace_attempt_task(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_attempt_name(
     attempt: *const pace_attempt_t,
-    name: *mut *const c_char,
+    name: Option<&mut MaybeUninit<*const c_char>>,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
         let lent = unsafe { lent(attempt) }?;
-        // SAFETY: as the header demands.
-        unsafe { Out::new(name, "name") }?.set(lent.attempt.c_name().as_ptr());
+        out(name, "name")?.set(lent.attempt.c_name().as_ptr());
         Ok(())
     })
 }
@@ -93,13 +91,12 @@ pub unsafe extern "C" fn pace_attempt_name(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_attempt_is_cancelled(
     attempt: *const pace_attempt_t,
-    cancelled: *mut bool,
+    cancelled: Option<&mut MaybeUninit<bool>>,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
         let lent = unsafe { lent(attempt) }?;
-        // SAFETY: as the header demands.
-        unsafe { Out::new(cancelled, "cancelled") }?.set(lent.attempt.is_cancelled());
+        out(cancelled, "cancelled")?.set(lent.attempt.is_cancelled());
         Ok(())
     })
 }
@@ -110,15 +107,14 @@ pub unsafe extern "C" fn pace_attempt_is_cancelled(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_attempt_time_left(
     attempt: *const pace_attempt_t,
-    time_ns: *mut u64,
+    time_ns: Option<&mut MaybeUninit<u64>>,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
         let lent = unsafe { lent(attempt) }?;
         let left = lent.attempt.time_left();
         let left = left.and_then(|left| u64::try_from(left.as_nanos()).ok());
-        // SAFETY: as the header demands.
-        unsafe { Out::new(time_ns, "time_ns") }?.set(left.unwrap_or(u64::MAX));
+        out(time_ns, "time_ns")?.set(left.unwrap_or(u64::MAX));
         Ok(())
     })
 }

@@ -14,17 +14,18 @@ use super::status::*;
 use crate::{Error, Rejected};
 use core::cell::{Cell, RefCell};
 use core::ffi::{CStr, c_char};
+use core::mem::MaybeUninit;
 use core::time::Duration;
 use std::borrow::Cow;
 use std::ffi::CString;
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-type Text = Cow<'static, CStr>;
+type Message = Cow<'static, CStr>;
 
 thread_local! {
     /// What this thread's last failed call had to say.
-    static LAST_ERROR: RefCell<Text> = const { RefCell::new(Cow::Borrowed(c"")) };
+    static LAST_ERROR: RefCell<Message> = const { RefCell::new(Cow::Borrowed(c"")) };
     static LAST_OS_ERROR: Cell<i32> = const { Cell::new(0) };
 }
 
@@ -33,7 +34,7 @@ thread_local! {
 pub(crate) struct Failure {
     status: pace_status_t,
     os_error: i32,
-    text: Text,
+    text: Message,
 }
 
 pub(crate) type Result<T = ()> = core::result::Result<T, Failure>;
@@ -202,6 +203,32 @@ pub(crate) unsafe fn borrow<'a, T>(pointer: *const T, name: &str) -> Result<&'a 
     Ok(unsafe { &*pointer })
 }
 
+/// A type that C has pointers to, which come from here.
+pub(crate) trait Handle {
+    /// What arguments of this type are called.
+    const NAME: &'static str;
+
+    /// Whether this process is a child, made by fork, of the one that made it.
+    fn is_forked(&self) -> bool;
+}
+
+/// What an argument names: not NULL, and made by this process.
+#[inline]
+pub(crate) fn usable<T: Handle>(handle: Option<&T>) -> Result<&T> {
+    let handle = handle.ok_or_else(|| Failure::null(T::NAME))?;
+    if handle.is_forked() { Err(FORKED) } else { Ok(handle) }
+}
+
+/// What an argument gives back, to be dropped. In a forked child nothing is freed: the parent has what belongs to it.
+pub(crate) fn consumed<T: Handle>(handle: Option<Box<T>>) -> Result<Box<T>> {
+    let handle = handle.ok_or_else(|| Failure::null(T::NAME))?;
+    if handle.is_forked() {
+        core::mem::forget(handle);
+        return Err(FORKED);
+    }
+    Ok(handle)
+}
+
 /// Refuses NULL, and what no `T` can lie at.
 #[inline]
 pub(crate) fn check<T>(pointer: *const T, name: &str) -> Result {
@@ -219,18 +246,35 @@ pub(crate) fn callback<F>(function: Option<F>, name: &str) -> Result<F> {
 
 /// Where a result goes.
 #[must_use]
-pub(crate) struct Out<T>(*mut T);
+pub(crate) struct Out<'a, T>(Option<&'a mut MaybeUninit<T>>);
 
-impl<T> Out<T> {
+/// Where a result goes that the caller must want.
+#[inline]
+pub(crate) fn out<'a, T>(place: Option<&'a mut MaybeUninit<T>>, name: &str) -> Result<Out<'a, T>> {
+    match place {
+        Some(place) => Ok(Out(Some(place))),
+        None => Err(Failure::null(name)),
+    }
+}
+
+/// Where a result goes, if the caller wants it.
+#[inline]
+pub(crate) fn optional_out<T>(place: Option<&mut MaybeUninit<T>>) -> Out<'_, T> {
+    Out(place)
+}
+
+impl<'a, T> Out<'a, T> {
     /// # Safety
     ///
     /// `pointer` is NULL or can be written to until the call ends.
     #[inline]
     pub(crate) unsafe fn new(pointer: *mut T, name: &str) -> Result<Self> {
-        check(pointer, name).map(|()| Self(pointer))
+        check(pointer, name)?;
+        // SAFETY: as the caller promises.
+        Ok(Self(unsafe { pointer.cast::<MaybeUninit<T>>().as_mut() }))
     }
 
-    /// As [`new`](Self::new), where NULL means that nobody wants it.
+    /// As [`new`](Self::new), where NULL means that the caller does not want it.
     ///
     /// # Safety
     ///
@@ -238,17 +282,16 @@ impl<T> Out<T> {
     #[inline]
     pub(crate) unsafe fn optional(pointer: *mut T, name: &str) -> Result<Self> {
         if pointer.is_null() {
-            Ok(Self(pointer))
-        } else {
-            check(pointer, name).map(|()| Self(pointer))
+            return Ok(Self(None));
         }
+        // SAFETY: as the caller promises.
+        unsafe { Self::new(pointer, name) }
     }
 
     #[inline]
     pub(crate) fn set(self, value: T) {
-        if !self.0.is_null() {
-            // SAFETY: not NULL, and writable as `new` was promised.
-            unsafe { self.0.write(value) }
+        if let Some(place) = self.0 {
+            place.write(value);
         }
     }
 }
@@ -301,6 +344,24 @@ pub(crate) unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a 
     // SAFETY: as the caller promises.
     let text = unsafe { CStr::from_ptr(pointer) };
     text.to_str().map_err(|_| Failure::invalid(name, format_args!("{text:?}"), "UTF-8"))
+}
+
+/// A text that C hands over: what the header asks for is NULL, or ends with NUL, and lives until the call ends. Nothing here
+/// makes a value of this type, but C.
+#[repr(transparent)]
+pub struct Text(*const c_char);
+
+impl Text {
+    pub(crate) fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// The text, which must be UTF-8.
+    pub(crate) fn get(&self, name: &str) -> Result<&str> {
+        check(self.0, name)?;
+        // SAFETY: not NULL, and C's.
+        unsafe { text(self.0, name) }
+    }
 }
 
 /// Words of C for people to read: what is not UTF-8 in them is replaced, so that they cannot be refused where

@@ -13,10 +13,13 @@
 //# nobody could tell when such a request had ended.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, FORKED, Failure, Out, Result, call, callback, errno, nanos};
+use super::boundary::{
+    self, Failure, Handle, Result, call, callback, consumed, errno, nanos, optional_out, out,
+    usable,
+};
 use super::callback::{pace_conn_id_t, pace_drop_fn};
 use super::owner::{Owner, Registration, pair};
-use super::sized;
+use super::sized::{self, InOut};
 use super::status::*;
 use super::values::{PACE_ADDRESS_SIZE, PACE_FOREVER, pace_piece_t};
 use crate::net::{
@@ -26,6 +29,7 @@ use crate::net::{
 use crate::pool::Shared;
 use core::cell::Cell;
 use core::ffi::{c_char, c_void};
+use core::mem::MaybeUninit;
 use core::ptr;
 use std::io::{ErrorKind, IoSlice};
 use std::panic::resume_unwind;
@@ -205,12 +209,11 @@ pub struct pace_conn_hooks_t {
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_conn_hooks_init(
-    hooks: *mut pace_conn_hooks_t,
+pub extern "C" fn pace_conn_hooks_init(
+    hooks: InOut<pace_conn_hooks_t>,
     size: usize,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| unsafe { sized::init(hooks, size, NO_HOOKS, "hooks") })
+    call(|| hooks.init(size, NO_HOOKS, "hooks"))
 }
 
 /// Writes, in order, without waiting. *wrote is PACE_WRITE_STATUS_QUEUED or PACE_WRITE_STATUS_ABOVE_HIGH_MARK;
@@ -222,18 +225,16 @@ pub unsafe extern "C" fn pace_conn_hooks_init(
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_conn_write(
-    conn: *mut pace_conn_t,
+    conn: Option<&pace_conn_t>,
     bytes: *const c_void,
     size: usize,
-    wrote: *mut u32,
+    wrote: Option<&mut MaybeUninit<u32>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let conn = unsafe { inside(conn) }?;
+        let conn = inside(conn)?;
         // SAFETY: as the header demands.
         let bytes = unsafe { boundary::bytes(bytes, size, 1, "bytes") }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(wrote, "wrote") }?;
+        let to = optional_out(wrote);
         to.set(number_of(conn.write(bytes)?));
         Ok(())
     })
@@ -246,16 +247,14 @@ pub unsafe extern "C" fn pace_conn_write(
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_conn_write_vectored(
-    conn: *mut pace_conn_t,
+    conn: Option<&pace_conn_t>,
     pieces: *const pace_piece_t,
     count: usize,
-    wrote: *mut u32,
+    wrote: Option<&mut MaybeUninit<u32>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let conn = unsafe { inside(conn) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(wrote, "wrote") }?;
+        let conn = inside(conn)?;
+        let to = optional_out(wrote);
         // SAFETY: as the header demands.
         let wrote = unsafe { with_pieces(pieces, count, |pieces| conn.write_vectored(pieces)) }?;
         to.set(number_of(wrote));
@@ -273,16 +272,15 @@ pub unsafe extern "C" fn pace_conn_write_vectored(
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_conn_write_owned(
-    conn: *mut pace_conn_t,
+    conn: Option<&pace_conn_t>,
     bytes: *const c_void,
     size: usize,
     user_data: *mut c_void,
     drop: pace_drop_fn,
-    wrote: *mut u32,
+    wrote: Option<&mut MaybeUninit<u32>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let conn = unsafe { inside(conn) }?;
+        let conn = inside(conn)?;
         // SAFETY: as the header demands.
         unsafe { write_owned(bytes, size, user_data, drop, wrote, |lent| conn.write_foreign(lent)) }
     })
@@ -296,19 +294,17 @@ pub unsafe extern "C" fn pace_conn_write_owned(
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_conn_write_tracked(
-    conn: *mut pace_conn_t,
+    conn: Option<&pace_conn_t>,
     bytes: *const c_void,
     size: usize,
     token: u64,
-    wrote: *mut u32,
+    wrote: Option<&mut MaybeUninit<u32>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let conn = unsafe { inside(conn) }?;
+        let conn = inside(conn)?;
         // SAFETY: as the header demands.
         let bytes = unsafe { boundary::bytes(bytes, size, 1, "bytes") }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(wrote, "wrote") }?;
+        let to = optional_out(wrote);
         to.set(number_of(conn.write_tracked(bytes, token)?));
         Ok(())
     })
@@ -318,18 +314,16 @@ pub unsafe extern "C" fn pace_conn_write_tracked(
 ///
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_conn_flush(conn: *mut pace_conn_t) -> pace_status_t {
-    // SAFETY: as the header demands.
-    unsafe { tell(conn, Conn::flush) }
+pub extern "C" fn pace_conn_flush(conn: Option<&pace_conn_t>) -> pace_status_t {
+    tell(conn, Conn::flush)
 }
 
 /// After what is queued, tells the peer that no more is sent. Reading goes on.
 ///
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_conn_shutdown_write(conn: *mut pace_conn_t) -> pace_status_t {
-    // SAFETY: as the header demands.
-    unsafe { tell(conn, Conn::shutdown_write) }
+pub extern "C" fn pace_conn_shutdown_write(conn: Option<&pace_conn_t>) -> pace_status_t {
+    tell(conn, Conn::shutdown_write)
 }
 
 /// Closes after what is queued has been sent. Nothing more is read, and `data` is not called any more.
@@ -337,18 +331,16 @@ pub unsafe extern "C" fn pace_conn_shutdown_write(conn: *mut pace_conn_t) -> pac
 ///
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_conn_close(conn: *mut pace_conn_t) -> pace_status_t {
-    // SAFETY: as the header demands.
-    unsafe { tell(conn, Conn::close) }
+pub extern "C" fn pace_conn_close(conn: Option<&pace_conn_t>) -> pace_status_t {
+    tell(conn, Conn::close)
 }
 
 /// Closes at once. What is queued is lost; a TCP peer sees a reset.
 ///
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_conn_abort(conn: *mut pace_conn_t) -> pace_status_t {
-    // SAFETY: as the header demands.
-    unsafe { tell(conn, Conn::abort) }
+pub extern "C" fn pace_conn_abort(conn: Option<&pace_conn_t>) -> pace_status_t {
+    tell(conn, Conn::abort)
 }
 
 /// Reads no more, and calls `data` no more, before a resume. What the peer has sent is not lost meanwhile,
@@ -356,18 +348,16 @@ pub unsafe extern "C" fn pace_conn_abort(conn: *mut pace_conn_t) -> pace_status_
 ///
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_conn_pause(conn: *mut pace_conn_t) -> pace_status_t {
-    // SAFETY: as the header demands.
-    unsafe { tell(conn, Conn::pause) }
+pub extern "C" fn pace_conn_pause(conn: Option<&pace_conn_t>) -> pace_status_t {
+    tell(conn, Conn::pause)
 }
 
 /// Ends a pause. What was not consumed is shown again.
 ///
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_conn_resume(conn: *mut pace_conn_t) -> pace_status_t {
-    // SAFETY: as the header demands.
-    unsafe { tell(conn, Conn::resume) }
+pub extern "C" fn pace_conn_resume(conn: Option<&pace_conn_t>) -> pace_status_t {
+    tell(conn, Conn::resume)
 }
 
 /// Has the hook `timeout` called with PACE_TIMEOUT_DEADLINE when this time is over, in place of what was
@@ -376,13 +366,12 @@ pub unsafe extern "C" fn pace_conn_resume(conn: *mut pace_conn_t) -> pace_status
 ///
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_conn_set_deadline(
-    conn: *mut pace_conn_t,
+pub extern "C" fn pace_conn_set_deadline(
+    conn: Option<&pace_conn_t>,
     time_ns: u64,
 ) -> pace_status_t {
     let time = (time_ns != PACE_FOREVER).then(|| nanos(time_ns));
-    // SAFETY: as the header demands.
-    unsafe { tell(conn, |conn| conn.set_deadline(time)) }
+    tell(conn, |conn| conn.set_deadline(time))
 }
 
 /// Says that this hook has failed. When it returns, the connection is closed with
@@ -390,10 +379,9 @@ pub unsafe extern "C" fn pace_conn_set_deadline(
 ///
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_conn_fail(conn: *mut pace_conn_t) -> pace_status_t {
+pub extern "C" fn pace_conn_fail(conn: Option<&pace_conn_t>) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        unsafe { open(conn) }?.failed.set(true);
+        usable(conn)?.failed.set(true);
         Ok(())
     })
 }
@@ -404,12 +392,11 @@ pub unsafe extern "C" fn pace_conn_fail(conn: *mut pace_conn_t) -> pace_status_t
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_conn_set_user_data(
-    conn: *mut pace_conn_t,
+    conn: Option<&pace_conn_t>,
     user_data: *mut c_void,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        unsafe { open(conn) }?.data.set(user_data);
+        usable(conn)?.data.set(user_data);
         Ok(())
     })
 }
@@ -423,14 +410,12 @@ pub unsafe extern "C" fn pace_conn_set_user_data(
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_conn_admit(
-    conn: *mut pace_conn_t,
-    admission: *mut *mut pace_admission_t,
+    conn: Option<&pace_conn_t>,
+    admission: Option<&mut MaybeUninit<*mut pace_admission_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let inside = unsafe { open(conn) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(admission, "admission") }?;
+        let inside = usable(conn)?;
+        let to = out(admission, "admission")?;
         let admitted = inside.conn().admit().ok_or(BUSY)?;
         // SAFETY: the pool's, which is there while its hook runs, and came out of an `Arc`.
         let shared = unsafe {
@@ -447,16 +432,11 @@ pub unsafe extern "C" fn pace_conn_admit(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_admission_answered(
-    admission: *mut pace_admission_t,
+pub extern "C" fn pace_admission_answered(
+    admission: Option<Box<pace_admission_t>>,
 ) -> pace_status_t {
     call(|| {
-        boundary::check(admission, "admission")?;
-        // SAFETY: as the header demands, it came from `pace_conn_admit` and is used by nobody else.
-        match unsafe { take_admission(admission) } {
-            Some(admission) => admission.answered(),
-            None => return Err(FORKED),
-        }
+        consumed(admission)?.admission.answered();
         Ok(())
     })
 }
@@ -466,25 +446,19 @@ pub unsafe extern "C" fn pace_admission_answered(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_admission_free(admission: *mut pace_admission_t) {
-    boundary::call_void(|| {
-        if boundary::check(admission, "admission").is_ok() {
-            // SAFETY: as above.
-            drop(unsafe { take_admission(admission) });
-        }
-    });
+pub extern "C" fn pace_admission_free(admission: Option<Box<pace_admission_t>>) {
+    boundary::call_void(|| drop(consumed(admission)));
 }
 
 /// Its name, for other threads and for later.
 ///
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_conn_id(
-    conn: *mut pace_conn_t,
-    id: *mut pace_conn_id_t,
+pub extern "C" fn pace_conn_id(
+    conn: Option<&pace_conn_t>,
+    id: Option<&mut MaybeUninit<pace_conn_id_t>>,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    unsafe { ask(conn, id, "id", |conn| name(conn.id())) }
+    ask(conn, id, "id", |conn| name(conn.id()))
 }
 
 /// The other end, as text that pace_listener_options_t.address could be: in `size` bytes at `text`,
@@ -495,7 +469,7 @@ pub unsafe extern "C" fn pace_conn_id(
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_conn_peer(
-    conn: *mut pace_conn_t,
+    conn: Option<&pace_conn_t>,
     text: *mut c_char,
     size: usize,
 ) -> pace_status_t {
@@ -510,13 +484,12 @@ pub unsafe extern "C" fn pace_conn_peer(
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_conn_local(
-    conn: *mut pace_conn_t,
+    conn: Option<&pace_conn_t>,
     text: *mut c_char,
     size: usize,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let local = unsafe { inside(conn) }?.local().ok_or(CLOSED)?;
+        let local = inside(conn)?.local().ok_or(CLOSED)?;
         // SAFETY: as the header demands.
         unsafe { put_address(&local, text, size) }
     })
@@ -526,36 +499,33 @@ pub unsafe extern "C" fn pace_conn_local(
 ///
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_conn_is_outgoing(
-    conn: *mut pace_conn_t,
-    is_outgoing: *mut bool,
+pub extern "C" fn pace_conn_is_outgoing(
+    conn: Option<&pace_conn_t>,
+    is_outgoing: Option<&mut MaybeUninit<bool>>,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    unsafe { ask(conn, is_outgoing, "is_outgoing", Conn::is_outgoing) }
+    ask(conn, is_outgoing, "is_outgoing", Conn::is_outgoing)
 }
 
 /// Whether its server drains.
 ///
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_conn_is_draining(
-    conn: *mut pace_conn_t,
-    is_draining: *mut bool,
+pub extern "C" fn pace_conn_is_draining(
+    conn: Option<&pace_conn_t>,
+    is_draining: Option<&mut MaybeUninit<bool>>,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    unsafe { ask(conn, is_draining, "is_draining", Conn::is_draining) }
+    ask(conn, is_draining, "is_draining", Conn::is_draining)
 }
 
 /// How many bytes wait to be sent.
 ///
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_conn_queued(
-    conn: *mut pace_conn_t,
-    queued: *mut usize,
+pub extern "C" fn pace_conn_queued(
+    conn: Option<&pace_conn_t>,
+    queued: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    unsafe { ask(conn, queued, "queued", Conn::queued) }
+    ask(conn, queued, "queued", Conn::queued)
 }
 
 pub(super) const BUSY: Failure =
@@ -598,26 +568,19 @@ impl pace_conn_t {
     }
 }
 
-/// The connection behind an argument, in the process that has it.
-///
-/// # Safety
-///
-/// It is NULL, or the one of a hook that is running on this thread.
-#[inline]
-unsafe fn open<'a>(conn: *const pace_conn_t) -> Result<&'a pace_conn_t> {
-    // SAFETY: as the caller promises.
-    let conn = unsafe { boundary::borrow(conn, "conn") }?;
-    // SAFETY: the pool's, which is there while its hook runs.
-    if unsafe { &*conn.shared }.is_forked() { Err(FORKED) } else { Ok(conn) }
+impl Handle for pace_conn_t {
+    const NAME: &'static str = "conn";
+
+    fn is_forked(&self) -> bool {
+        // SAFETY: the pool's, which is there while its hook runs.
+        unsafe { &*self.shared }.is_forked()
+    }
 }
 
-/// # Safety
-///
-/// As [`open`].
+/// The connection of an argument.
 #[inline]
-unsafe fn inside<'a>(conn: *const pace_conn_t) -> Result<&'a Conn> {
-    // SAFETY: as the caller promises.
-    unsafe { open(conn) }.map(pace_conn_t::conn)
+fn inside(conn: Option<&pace_conn_t>) -> Result<&Conn> {
+    usable(conn).map(pace_conn_t::conn)
 }
 
 /// Bytes of C's. Its drop gives them back.
@@ -654,13 +617,12 @@ pub(super) unsafe fn write_owned(
     size: usize,
     user_data: *mut c_void,
     drop: pace_drop_fn,
-    wrote: *mut u32,
+    wrote: Option<&mut MaybeUninit<u32>>,
     write: impl FnOnce(&mut Option<Lent>) -> crate::error::Result<WriteStatus>,
 ) -> Result<()> {
     // SAFETY: as the caller promises.
     let bytes = unsafe { boundary::bytes(bytes, size, 1, "bytes") }?;
-    // SAFETY: as the caller promises.
-    let to = unsafe { Out::optional(wrote, "wrote") }?;
+    let to = optional_out(wrote);
     let mut lent = Some(Lent { bytes, user_data, drop });
     let outcome = write(&mut lent);
     if outcome.is_err() {
@@ -671,48 +633,33 @@ pub(super) unsafe fn write_owned(
     Ok(())
 }
 
-/// # Safety
-///
-/// As [`open`].
-unsafe fn tell(conn: *const pace_conn_t, what: impl FnOnce(&Conn)) -> pace_status_t {
+fn tell(conn: Option<&pace_conn_t>, what: impl FnOnce(&Conn)) -> pace_status_t {
     call(|| {
-        // SAFETY: as the caller promises.
-        what(unsafe { inside(conn) }?);
+        what(inside(conn)?);
         Ok(())
     })
 }
 
-/// # Safety
-///
-/// As [`open`], and `to` is NULL or can be written to.
-unsafe fn ask<T>(
-    conn: *const pace_conn_t,
-    to: *mut T,
+fn ask<T>(
+    conn: Option<&pace_conn_t>,
+    to: Option<&mut MaybeUninit<T>>,
     name: &str,
     what: impl FnOnce(&Conn) -> T,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the caller promises.
-        let conn = unsafe { inside(conn) }?;
-        // SAFETY: as the caller promises.
-        let to = unsafe { Out::new(to, name) }?;
+        let conn = inside(conn)?;
+        let to = out(to, name)?;
         to.set(what(conn));
         Ok(())
     })
 }
 
-/// None in a forked child, where it stays what it is.
-///
-/// # Safety
-///
-/// It came from `pace_conn_admit` and is used by nobody else.
-unsafe fn take_admission(admission: *mut pace_admission_t) -> Option<Admission> {
-    // SAFETY: as the caller promises.
-    if unsafe { &*admission }.shared.is_forked() {
-        return None;
+impl Handle for pace_admission_t {
+    const NAME: &'static str = "admission";
+
+    fn is_forked(&self) -> bool {
+        self.shared.is_forked()
     }
-    // SAFETY: as the caller promises.
-    Some(unsafe { Box::from_raw(admission) }.admission)
 }
 
 /// Names of Unix sockets have 108 bytes at most, each of which may be shown as four.

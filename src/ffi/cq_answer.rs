@@ -171,7 +171,7 @@ pub unsafe extern "C" fn pace_cq_upgrade(
     protocol: *const c_char,
     headers: *const c_void,
     headers_size: usize,
-    server: *mut pace_server_t,
+    server: Option<&pace_server_t>,
     wanted: u32,
     conn: *mut pace_conn_id_t,
 ) -> pace_status_t {
@@ -183,8 +183,7 @@ pub unsafe extern "C" fn pace_cq_upgrade(
         let protocol = unsafe { boundary::text(protocol, "protocol") }?;
         // SAFETY: as the header demands.
         let lines = unsafe { boundary::bytes(headers, headers_size, 1, "headers") }?;
-        // SAFETY: as the header demands.
-        let handler = unsafe { host_of(server) }?.1.handler(super::net_pull::kinds(wanted)?);
+        let handler = host_of(server)?.1.handler(super::net_pull::kinds(wanted)?);
         // SAFETY: as the header demands.
         let to = unsafe { Give::optional(conn, "conn") }?;
         let mut state = cq.state.lock();

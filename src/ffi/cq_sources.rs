@@ -2,11 +2,11 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::ask::{failure, pace_asked_t, request_of};
-use super::boundary::{self, Failure, Out, Result, call, nanos};
+use super::boundary::{self, Failure, Out, Result, Text, call, nanos, usable};
 use super::callback::{pace_conn_id_t, pace_task_t};
 use super::conn::name as conn_name;
 use super::cq::{open, pace_cq_t};
-use super::http::{Target, add, add_nowhere, open as open_http, pace_http_t};
+use super::http::{Target, add, add_nowhere, pace_http_t};
 use super::hub::{open_key, pace_key_t};
 use super::log::{outbox_of, pace_log_t};
 use super::mailbox::{open as open_mailbox, pace_mailbox_t};
@@ -82,14 +82,13 @@ pub unsafe extern "C" fn pace_cq_server(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_cq_connect(
-    server: *mut pace_server_t,
+    server: Option<&pace_server_t>,
     address: *const c_char,
     wanted: u32,
     conn: *mut pace_conn_id_t,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let (server, host) = unsafe { host_of(server) }?;
+        let (server, host) = host_of(server)?;
         boundary::check(address, "address")?;
         // SAFETY: as the header demands, and not NULL.
         let address = unsafe { boundary::text(address, "address") }?;
@@ -145,17 +144,15 @@ pub unsafe extern "C" fn pace_cq_udp(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_cq_route(
     cq: *mut pace_cq_t,
-    http: *mut pace_http_t,
-    method: *const c_char,
-    pattern: *const c_char,
+    http: Option<&pace_http_t>,
+    method: Text,
+    pattern: Text,
     in_parts: bool,
     tag: u64,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
         let cq = unsafe { open(cq) }?;
-        boundary::check(method, "method")?;
-        boundary::check(pattern, "pattern")?;
         // SAFETY: as the header demands.
         unsafe { add_attached(cq, http, Some((method, pattern, in_parts)), tag) }
     })
@@ -170,7 +167,7 @@ pub unsafe extern "C" fn pace_cq_route(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_cq_fallback(
     cq: *mut pace_cq_t,
-    http: *mut pace_http_t,
+    http: Option<&pace_http_t>,
     tag: u64,
 ) -> pace_status_t {
     call(|| {
@@ -189,7 +186,7 @@ pub unsafe extern "C" fn pace_cq_fallback(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_cq_http_ends(
     cq: *mut pace_cq_t,
-    http: *mut pace_http_t,
+    http: Option<&pace_http_t>,
     tag: u64,
 ) -> pace_status_t {
     call(|| {
@@ -476,12 +473,11 @@ fn attached(cq: &pace_cq_t, http: &pace_http_t, tag: u64) -> Result<Arc<Requests
 /// As the header demands of the arguments.
 unsafe fn add_attached(
     cq: &pace_cq_t,
-    http: *const pace_http_t,
-    route: Option<(*const c_char, *const c_char, bool)>,
+    http: Option<&pace_http_t>,
+    route: Option<(Text, Text, bool)>,
     tag: u64,
 ) -> Result {
-    // SAFETY: as the caller promises.
-    let requests = attached(cq, unsafe { open_http(http) }?, tag)?;
+    let requests = attached(cq, usable(http)?, tag)?;
     match route {
         Some((method, pattern, in_parts)) => {
             let target = match in_parts {
@@ -502,9 +498,8 @@ unsafe fn add_attached(
 /// # Safety
 ///
 /// As the header demands of the arguments.
-unsafe fn add_ends(cq: &pace_cq_t, http: *const pace_http_t, tag: u64) -> Result {
-    // SAFETY: as the caller promises.
-    let requests = attached(cq, unsafe { open_http(http) }?, tag)?;
+unsafe fn add_ends(cq: &pace_cq_t, http: Option<&pace_http_t>, tag: u64) -> Result {
+    let requests = attached(cq, usable(http)?, tag)?;
     requests.tag_of_ends.store(tag, Relaxed);
     // SAFETY: as the caller promises.
     unsafe { add_nowhere(http, Target::OnEndPulled(requests), ptr::null_mut(), None) }

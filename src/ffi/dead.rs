@@ -1,18 +1,19 @@
 //! Dead letters.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, Failure, Out, Result, call};
-use super::hub::{open, pace_hub_t};
+use super::boundary::{self, Failure, Result, call, optional_out, usable};
+use super::hub::pace_hub_t;
 use super::mailbox::{open as open_mailbox, pace_mailbox_t};
 use super::message::{
     NOTHING, fields, headers, lend, pace_message_t, pace_subscription_t, priority, show, text_of,
 };
-use super::sized::{self, Room};
+use super::sized::{self, In, InOut};
 use super::status::*;
 use super::subscription::pattern_of;
 use super::values::pace_text_t;
 use crate::hub::{DeadFilter, DeadLetter, DeadReason, Hub, Key, Stored};
 use core::ffi::{c_char, c_void};
+use core::mem::MaybeUninit;
 use core::time::Duration;
 use std::time::SystemTime;
 
@@ -137,11 +138,11 @@ unsafe impl sized::Sized for pace_redelivered_t {
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_hub_dead_letters(
-    hub: *mut pace_hub_t,
-    filter: *const pace_dead_filter_t,
+    hub: Option<&pace_hub_t>,
+    filter: In<pace_dead_filter_t>,
     each: pace_dead_letter_fn,
     user_data: *mut c_void,
-    count: *mut usize,
+    count: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
     // SAFETY: as the header demands.
     call(|| unsafe { letters(hub, filter, each, user_data, count, Hub::dead_letters) })
@@ -154,11 +155,11 @@ pub unsafe extern "C" fn pace_hub_dead_letters(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_hub_remove_dead_letters(
-    hub: *mut pace_hub_t,
-    filter: *const pace_dead_filter_t,
+    hub: Option<&pace_hub_t>,
+    filter: In<pace_dead_filter_t>,
     each: pace_dead_letter_fn,
     user_data: *mut c_void,
-    count: *mut usize,
+    count: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
     // SAFETY: as the header demands.
     call(|| unsafe { letters(hub, filter, each, user_data, count, Hub::remove_dead_letters) })
@@ -171,20 +172,18 @@ pub unsafe extern "C" fn pace_hub_remove_dead_letters(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_hub_redeliver(
-    hub: *mut pace_hub_t,
-    filter: *const pace_dead_filter_t,
-    redelivered: *mut pace_redelivered_t,
+pub extern "C" fn pace_hub_redeliver(
+    hub: Option<&pace_hub_t>,
+    filter: In<pace_dead_filter_t>,
+    redelivered: InOut<pace_redelivered_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hub = unsafe { open(hub) }?;
+        let hub = usable(hub)?;
         // SAFETY: as the header demands.
         let filter = unsafe { filter_of(filter) }?;
         let room = match redelivered.is_null() {
             true => None,
-            // SAFETY: as the header demands.
-            false => Some(unsafe { Room::new(redelivered, "redelivered") }?),
+            false => Some(redelivered.room("redelivered")?),
         };
         let done = hub.hub.redeliver(&filter)?;
         if let Some(room) = room {
@@ -206,15 +205,13 @@ pub unsafe extern "C" fn pace_hub_redeliver(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_hub_dead_letter_stats(
-    hub: *mut pace_hub_t,
-    stats: *mut pace_dead_letter_stats_t,
+pub extern "C" fn pace_hub_dead_letter_stats(
+    hub: Option<&pace_hub_t>,
+    stats: InOut<pace_dead_letter_stats_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let counts = unsafe { open(hub) }?.hub.dead_letter_stats();
-        // SAFETY: as the header demands.
-        unsafe { Room::new(stats, "stats") }?.fill(pace_dead_letter_stats_t {
+        let counts = usable(hub)?.hub.dead_letter_stats();
+        stats.room("stats")?.fill(pace_dead_letter_stats_t {
             struct_size: 0,
             reserved: 0,
             buried: counts.buried,
@@ -291,13 +288,12 @@ pub(super) unsafe fn failure_of<'a>(failure: *const c_char) -> Result<Option<&'a
 /// # Safety
 ///
 /// As the header demands of a filter, which may be NULL.
-unsafe fn filter_of(filter: *const pace_dead_filter_t) -> Result<DeadFilter> {
+unsafe fn filter_of(filter: In<pace_dead_filter_t>) -> Result<DeadFilter> {
     let all = DeadFilter::all();
     if filter.is_null() {
         return Ok(all);
     }
-    // SAFETY: as the caller promises.
-    let filter = unsafe { sized::read(filter, "filter") }?;
+    let filter = filter.read("filter")?;
     let found = match filter.reason {
         0 => all,
         PACE_DEAD_FAILED => all.reason(DeadReason::Failed),
@@ -329,19 +325,17 @@ unsafe fn filter_of(filter: *const pace_dead_filter_t) -> Result<DeadFilter> {
 ///
 /// As the header demands of the two functions that list dead letters.
 unsafe fn letters(
-    hub: *mut pace_hub_t,
-    filter: *const pace_dead_filter_t,
+    hub: Option<&pace_hub_t>,
+    filter: In<pace_dead_filter_t>,
     each: pace_dead_letter_fn,
     user_data: *mut c_void,
-    count: *mut usize,
+    count: Option<&mut MaybeUninit<usize>>,
     take: fn(&Hub, &DeadFilter) -> Vec<DeadLetter>,
 ) -> Result<()> {
-    // SAFETY: the caller vouches for it.
-    let hub = unsafe { open(hub) }?;
+    let hub = usable(hub)?;
     // SAFETY: the caller vouches for it.
     let filter = unsafe { filter_of(filter) }?;
-    // SAFETY: the caller vouches for it.
-    let to = unsafe { Out::optional(count, "count") }?;
+    let to = optional_out(count);
     let letters = take(&hub.hub, &filter);
     // SAFETY: the caller vouches for it.
     unsafe { tell(&letters, each, user_data) };

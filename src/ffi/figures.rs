@@ -1,13 +1,14 @@
 //! The figures of a hub: as a struct, as text, and in the registry of a worker pool.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{Failure, Out, call};
-use super::hub::{open, pace_hub_t};
-use super::sized::{self, Room};
+use super::boundary::{Failure, call, out, usable};
+use super::hub::pace_hub_t;
+use super::sized::{self, InOut};
 use super::status::*;
 use super::work_stats::{give, text_in};
-use super::workers::{open as open_workers, pace_workers_t};
+use super::workers::pace_workers_t;
 use core::ffi::c_char;
+use core::mem::MaybeUninit;
 
 /// Of a hub: an object of JSON with its counters, each subscription, each publisher, the keys that are counted,
 /// dead letters, notices and histories. Times are in seconds.
@@ -54,15 +55,13 @@ unsafe impl sized::Sized for pace_hub_stats_t {
 ///
 /// Threads: any. In handlers: yes, it never waits; allocates.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_hub_stats(
-    hub: *mut pace_hub_t,
-    stats: *mut pace_hub_stats_t,
+pub extern "C" fn pace_hub_stats(
+    hub: Option<&pace_hub_t>,
+    stats: InOut<pace_hub_stats_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hub = unsafe { open(hub) }?;
-        // SAFETY: as the header demands.
-        let room = unsafe { Room::new(stats, "stats") }?;
+        let hub = usable(hub)?;
+        let room = stats.room("stats")?;
         let stats = hub.hub.stats();
         room.fill(pace_hub_stats_t {
             struct_size: 0,
@@ -91,17 +90,15 @@ pub unsafe extern "C" fn pace_hub_stats(
 /// Threads: any. In handlers: yes, it never waits; allocates.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_hub_metrics(
-    hub: *mut pace_hub_t,
+    hub: Option<&pace_hub_t>,
     format: u32,
     text: *mut c_char,
     size: usize,
-    needed: *mut usize,
+    needed: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hub = unsafe { open(hub) }?;
-        // SAFETY: as the header demands.
-        let needed = unsafe { Out::new(needed, "needed") }?;
+        let hub = usable(hub)?;
+        let needed = out(needed, "needed")?;
         let made = match format {
             PACE_METRICS_HUB => hub.hub.stats().to_json(),
             0..=3 => text_in(format, &hub.figures)?,
@@ -119,15 +116,13 @@ pub unsafe extern "C" fn pace_hub_metrics(
 ///
 /// Threads: any. In handlers: yes, it never waits; allocates.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_hub_share_metrics(
-    hub: *mut pace_hub_t,
-    workers: *mut pace_workers_t,
+pub extern "C" fn pace_hub_share_metrics(
+    hub: Option<&pace_hub_t>,
+    workers: Option<&pace_workers_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hub = unsafe { open(hub) }?;
-        // SAFETY: as the header demands.
-        let workers = unsafe { open_workers(workers) }?;
+        let hub = usable(hub)?;
+        let workers = usable(workers)?;
         let none = || Failure::invalid("metrics", "false", "true in the worker pool's settings");
         hub.hub.metrics(workers.registry.as_ref().ok_or_else(none)?, &hub.name);
         Ok(())

@@ -7,7 +7,7 @@ use super::boundary::{self, Result, call, callback};
 use super::callback::pace_drop_fn;
 use super::conn::{lend, pace_conn_t};
 use super::owner::{Owner, Registration, pair};
-use super::sized;
+use super::sized::{self, InOut};
 use super::status::*;
 use crate::net::{Conn, Filter, FilterRead, Listen};
 use crate::pool::Shared;
@@ -116,8 +116,8 @@ pub struct pace_filter_hooks_t {
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_filter_hooks_init(
-    hooks: *mut pace_filter_hooks_t,
+pub extern "C" fn pace_filter_hooks_init(
+    hooks: InOut<pace_filter_hooks_t>,
     size: usize,
 ) -> pace_status_t {
     let none = pace_filter_hooks_t {
@@ -132,8 +132,7 @@ pub unsafe extern "C" fn pace_filter_hooks_init(
         user_data: ptr::null_mut(),
         drop: None,
     };
-    // SAFETY: as the header demands.
-    call(|| unsafe { sized::init(hooks, size, none, "hooks") })
+    call(|| hooks.init(size, none, "hooks"))
 }
 
 /// Puts bytes behind those that are there.

@@ -1,10 +1,11 @@
 //! Where a message ends.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, Failure, Out, Result, call};
+use super::boundary::{self, Failure, Out, Result, call, out};
 use super::status::*;
 use crate::net::{FixedLength, Frame, LengthPrefixed, next_delimited};
 use core::ffi::c_void;
+use core::mem::MaybeUninit;
 
 /// The first message of some bytes. It points into them.
 #[repr(C)]
@@ -34,7 +35,7 @@ pub unsafe extern "C" fn pace_frame_delimited(
     delimiter_size: usize,
     max: usize,
     searched: *mut usize,
-    frame: *mut pace_frame_t,
+    frame: Option<&mut MaybeUninit<pace_frame_t>>,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
@@ -45,8 +46,7 @@ pub unsafe extern "C" fn pace_frame_delimited(
             return Err(Failure::invalid("delimiter_size", 0, "1 or more"));
         }
         boundary::check(searched, "searched")?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(frame, "frame") }?;
+        let to = out(frame, "frame")?;
         // SAFETY: not NULL, aligned, and as the header demands.
         put(next_delimited(bytes, delimiter, max, unsafe { &mut *searched }), to)
     })
@@ -64,13 +64,12 @@ pub unsafe extern "C" fn pace_frame_prefixed(
     size: usize,
     width: usize,
     max: usize,
-    frame: *mut pace_frame_t,
+    frame: Option<&mut MaybeUninit<pace_frame_t>>,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
         let bytes = unsafe { boundary::bytes(bytes, size, 1, "bytes") }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(frame, "frame") }?;
+        let to = out(frame, "frame")?;
         put(LengthPrefixed::new(width, max)?.next(bytes), to)
     })
 }
@@ -85,13 +84,12 @@ pub unsafe extern "C" fn pace_frame_fixed(
     bytes: *const c_void,
     size: usize,
     length: usize,
-    frame: *mut pace_frame_t,
+    frame: Option<&mut MaybeUninit<pace_frame_t>>,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
         let bytes = unsafe { boundary::bytes(bytes, size, 1, "bytes") }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(frame, "frame") }?;
+        let to = out(frame, "frame")?;
         put(FixedLength::new(length)?.next(bytes), to)
     })
 }

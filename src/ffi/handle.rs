@@ -1,21 +1,21 @@
 //! Handles: registered descriptors and periodic timers.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{Failure, Out, Result, call, callback, nanos};
+use super::boundary::{Failure, Out, Result, call, callback, nanos, out, usable};
 use super::callback::{
     PACE_FLOW_AGAIN, PACE_FLOW_DONE, PACE_FLOW_PAUSE, PACE_FLOW_WAIT, PACE_READY_ERROR,
     PACE_READY_HANG_UP, PACE_READY_PRIORITY, PACE_READY_READ_CLOSED, PACE_READY_READABLE,
     PACE_READY_WRITABLE, pace_drop_fn, pace_handle_t, pace_ready_fn, pace_tick_fn,
 };
 use super::owner::{Owner, Registration, pair};
-use super::pool::{open, pace_pool_t};
-use super::sized;
+use super::pool::pace_pool_t;
+use super::sized::{self, InOut};
 use super::status::*;
 use crate::pool::{Activity, Key, next_multiple};
 use crate::{Error, Flow, Handle, HandleOptions, Interest, Ready};
 use core::any::Any;
 use core::ffi::c_void;
-use core::mem::offset_of;
+use core::mem::{MaybeUninit, offset_of};
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 
 /// The handler is called when there is data to read, and when the peer sends no more.
@@ -51,8 +51,8 @@ pub struct pace_handle_options_t {
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_handle_options_init(
-    options: *mut pace_handle_options_t,
+pub extern "C" fn pace_handle_options_init(
+    options: InOut<pace_handle_options_t>,
     size: usize,
 ) -> pace_status_t {
     let defaults = pace_handle_options_t {
@@ -63,8 +63,7 @@ pub unsafe extern "C" fn pace_handle_options_init(
         paused: false,
         reserved: 0,
     };
-    // SAFETY: as the header demands.
-    call(|| unsafe { sized::init(options, size, defaults, "options") })
+    call(|| options.init(size, defaults, "options"))
 }
 
 /// Calls `ready` whenever `fd` becomes ready; the first call reports what is ready already. `options`
@@ -79,23 +78,21 @@ pub unsafe extern "C" fn pace_handle_options_init(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_pool_register(
-    pool: *mut pace_pool_t,
+    pool: Option<&pace_pool_t>,
     fd: i32,
     options: *const pace_handle_options_t,
     ready: pace_ready_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
-    handle: *mut pace_handle_t,
+    handle: Option<&mut MaybeUninit<pace_handle_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
+        let pool = usable(pool)?;
         let borrowed = Borrowed::new(fd)?;
         // SAFETY: as the header demands.
         let options = unsafe { options_of(options) }?;
         let call = callback(ready, "ready")?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(handle, "handle") }?;
+        let to = out(handle, "handle")?;
         let (registration, owner) = pair(user_data, drop);
         let made = pool.pool.register_activity(borrowed, options, false, |_| {
             Box::new(Descriptor { owner, call, fd, handle: NO_HANDLE })
@@ -112,19 +109,17 @@ pub unsafe extern "C" fn pace_pool_register(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_pool_every(
-    pool: *mut pace_pool_t,
+    pool: Option<&pace_pool_t>,
     period_ns: u64,
     tick: pace_tick_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
-    handle: *mut pace_handle_t,
+    handle: Option<&mut MaybeUninit<pace_handle_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
+        let pool = usable(pool)?;
         let call = callback(tick, "tick")?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(handle, "handle") }?;
+        let to = out(handle, "handle")?;
         let (registration, owner) = pair(user_data, drop);
         let made = pool.pool.register_periodic(nanos(period_ns), false, |period, due| {
             Box::new(Periodic { owner, call, handle: NO_HANDLE, period, due })
@@ -142,12 +137,11 @@ pub unsafe extern "C" fn pace_pool_every(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_handle_pause(
-    pool: *mut pace_pool_t,
+pub extern "C" fn pace_handle_pause(
+    pool: Option<&pace_pool_t>,
     handle: pace_handle_t,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| with(unsafe { open(pool) }?, handle, Handle::pause)?.map_err(Failure::from))
+    call(|| with(usable(pool)?, handle, Handle::pause)?.map_err(Failure::from))
 }
 
 /// Ends a pause; what was kept is delivered.
@@ -156,12 +150,11 @@ pub unsafe extern "C" fn pace_handle_pause(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_handle_resume(
-    pool: *mut pace_pool_t,
+pub extern "C" fn pace_handle_resume(
+    pool: Option<&pace_pool_t>,
     handle: pace_handle_t,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| with(unsafe { open(pool) }?, handle, Handle::resume)?.map_err(Failure::from))
+    call(|| with(usable(pool)?, handle, Handle::resume)?.map_err(Failure::from))
 }
 
 /// Deregisters. When this returns PACE_OK, the handler does not run and never will, and `drop` has
@@ -174,13 +167,12 @@ pub unsafe extern "C" fn pace_handle_resume(
 ///
 /// Threads: any. In handlers: yes, it never waits there.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_handle_deregister(
-    pool: *mut pace_pool_t,
+pub extern "C" fn pace_handle_deregister(
+    pool: Option<&pace_pool_t>,
     handle: pace_handle_t,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
+        let pool = usable(pool)?;
         match find(pool, handle)?.close_and_drop() {
             Err(Error::Stale { .. }) if with(pool, handle, Handle::is_open)? => {
                 Err(Error::Closing.into())
@@ -194,16 +186,14 @@ pub unsafe extern "C" fn pace_handle_deregister(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_handle_is_open(
-    pool: *mut pace_pool_t,
+pub extern "C" fn pace_handle_is_open(
+    pool: Option<&pace_pool_t>,
     handle: pace_handle_t,
-    is_open: *mut bool,
+    is_open: Option<&mut MaybeUninit<bool>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(is_open, "is_open") }?;
+        let pool = usable(pool)?;
+        let to = out(is_open, "is_open")?;
         to.set(with(pool, handle, Handle::is_open).unwrap_or(false));
         Ok(())
     })

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, Failure, Result, call, nanos};
-use super::sized;
+use super::sized::{self, InOut};
 use super::status::*;
 use super::values::{PACE_FOREVER, PACE_UNLIMITED};
 use crate::hub::Stored;
@@ -116,12 +116,11 @@ const DEFAULTS: pace_history_options_t = pace_history_options_t {
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_history_options_init(
-    options: *mut pace_history_options_t,
+pub extern "C" fn pace_history_options_init(
+    options: InOut<pace_history_options_t>,
     size: usize,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| unsafe { sized::init(options, size, DEFAULTS, "options") })
+    call(|| options.init(size, DEFAULTS, "options"))
 }
 
 /// # Safety
@@ -162,7 +161,7 @@ pub(super) unsafe fn history_of(options: *const pace_history_options_t) -> Resul
 
 #[cfg(feature = "archive")]
 mod built {
-    use super::{History, Result, Stored, limits, pace_history_options_t, required, sized};
+    use super::{History, Result, Stored, boundary, limits, pace_history_options_t, sized};
     use crate::hub::history::{Archive, ArchiveOptions, Durability, LinesRead, Query};
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -213,8 +212,9 @@ mod built {
     ) -> Result<LinesRead> {
         // SAFETY: as the caller promises.
         let options = unsafe { sized::read(options, "options") }?;
+        boundary::check(options.archive, "archive")?;
         // SAFETY: as the caller promises.
-        let path = unsafe { required(options.archive, "archive") }?;
+        let path = unsafe { boundary::text(options.archive, "archive") }?;
         Ok(Archive::import(&archive_at(path, &options), lines, query)?)
     }
 }
@@ -268,15 +268,6 @@ fn limits(count: u64, bytes: u64, age_ns: u64) -> Limits {
     // As for times: PACE_FOREVER.
     const { assert!(PACE_UNLIMITED == PACE_FOREVER) };
     some(age_ns).map_or(limits.clone(), |most| limits.age(nanos(most)))
-}
-
-/// # Safety
-///
-/// As the header demands of a text.
-pub(super) unsafe fn required<'a>(text: *const c_char, name: &str) -> Result<&'a str> {
-    boundary::check(text, name)?;
-    // SAFETY: as the caller promises, and not NULL.
-    unsafe { boundary::text(text, name) }
 }
 
 /// # Safety

@@ -1,9 +1,10 @@
 //! Host threads: taking part for a while.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{Out, call, nanos};
-use super::pool::{open, pace_pool_t};
+use super::boundary::{call, nanos, optional_out, out, usable};
+use super::pool::pace_pool_t;
 use super::status::*;
+use core::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 
 /// Makes the calling thread a member of the pool for `time_ns`: it leads, follows and runs handlers as
@@ -14,16 +15,14 @@ use std::os::fd::AsRawFd;
 ///
 /// Threads: any but the pool's own. In handlers: no.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_pool_join(
-    pool: *mut pace_pool_t,
+pub extern "C" fn pace_pool_join(
+    pool: Option<&pace_pool_t>,
     time_ns: u64,
-    ran: *mut u64,
+    ran: Option<&mut MaybeUninit<u64>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
-        // SAFETY: as the header demands.
-        let ran = unsafe { Out::optional(ran, "ran") }?;
+        let pool = usable(pool)?;
+        let ran = optional_out(ran);
         ran.set(pool.pool.join(nanos(time_ns))?);
         Ok(())
     })
@@ -37,12 +36,13 @@ pub unsafe extern "C" fn pace_pool_join(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_pool_pollable(pool: *mut pace_pool_t, fd: *mut i32) -> pace_status_t {
+pub extern "C" fn pace_pool_pollable(
+    pool: Option<&pace_pool_t>,
+    fd: Option<&mut MaybeUninit<i32>>,
+) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(fd, "fd") }?;
+        let pool = usable(pool)?;
+        let to = out(fd, "fd")?;
         to.set(pool.pool.pollable()?.as_raw_fd());
         Ok(())
     })

@@ -4,18 +4,21 @@
 //! be tried again.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, callback, nanos};
+use super::boundary::{
+    self, Failure, Handle, Result, Text, call, call_void, callback, consumed, nanos, optional_out,
+    out, usable,
+};
 use super::callback::{pace_conn_id_t, pace_drop_fn};
 use super::filter::Filters;
 use super::listener::{all_listeners, pace_listener_options_t};
 use super::owner::{Owner, pair};
-use super::pool::{open as open_pool, pace_pool_t};
+use super::pool::pace_pool_t;
 use super::remote::lookup;
 use super::request::{self, pace_request_t, text_of};
 use super::requests::{open as open_requests, pace_requests_t};
 use super::response::{self, pace_response_t};
 use super::server::{call_exhausted, pace_exhausted_fn, pace_server_t};
-use super::sized::{self, Room};
+use super::sized::{self, In, InOut};
 use super::status::*;
 use super::values::{PACE_UNLIMITED, PACE_UNLIMITED32, pace_text_t};
 use crate::cq::Core;
@@ -24,8 +27,8 @@ use crate::http::{
 };
 use crate::pool::Shared;
 use crate::{Error, Pool};
-use core::ffi::{c_char, c_void};
-use core::mem::offset_of;
+use core::ffi::c_void;
+use core::mem::{MaybeUninit, offset_of};
 use core::ptr;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -256,8 +259,8 @@ pub struct pace_http_stats_t {
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_request_body_hooks_init(
-    hooks: *mut pace_request_body_hooks_t,
+pub extern "C" fn pace_request_body_hooks_init(
+    hooks: InOut<pace_request_body_hooks_t>,
     size: usize,
 ) -> pace_status_t {
     let none = pace_request_body_hooks_t {
@@ -267,8 +270,7 @@ pub unsafe extern "C" fn pace_request_body_hooks_init(
         data: None,
         end: None,
     };
-    // SAFETY: as the header demands.
-    call(|| unsafe { sized::init(hooks, size, none, "hooks") })
+    call(|| hooks.init(size, none, "hooks"))
 }
 
 /// Fills options with the defaults: pace_http_options_init(&options, sizeof options).
@@ -277,12 +279,11 @@ pub unsafe extern "C" fn pace_request_body_hooks_init(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_http_options_init(
-    options: *mut pace_http_options_t,
+pub extern "C" fn pace_http_options_init(
+    options: InOut<pace_http_options_t>,
     size: usize,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| unsafe { sized::init(options, size, DEFAULTS, "options") })
+    call(|| options.init(size, DEFAULTS, "options"))
 }
 
 /// Makes a server without routes, to be given some and started.
@@ -290,14 +291,12 @@ pub unsafe extern "C" fn pace_http_options_init(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_http_new(
-    pool: *mut pace_pool_t,
-    http: *mut *mut pace_http_t,
+    pool: Option<&pace_pool_t>,
+    http: Option<&mut MaybeUninit<*mut pace_http_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open_pool(pool) }?.pool.clone();
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(http, "http") }?;
+        let pool = usable(pool)?.pool.clone();
+        let to = out(http, "http")?;
         let made = pace_http_t {
             pool,
             routes: Mutex::default(),
@@ -326,9 +325,9 @@ pub unsafe extern "C" fn pace_http_new(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_http_route(
-    http: *mut pace_http_t,
-    method: *const c_char,
-    pattern: *const c_char,
+    http: Option<&pace_http_t>,
+    method: Text,
+    pattern: Text,
     handler: pace_request_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
@@ -347,16 +346,15 @@ pub unsafe extern "C" fn pace_http_route(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_http_route_streaming(
-    http: *mut pace_http_t,
-    method: *const c_char,
-    pattern: *const c_char,
-    hooks: *const pace_request_body_hooks_t,
+    http: Option<&pace_http_t>,
+    method: Text,
+    pattern: Text,
+    hooks: In<pace_request_body_hooks_t>,
     user_data: *mut c_void,
     drop: pace_drop_fn,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hooks = unsafe { sized::read(hooks, "hooks") }?;
+        let hooks = hooks.read("hooks")?;
         let target = Target::Streaming {
             begin: callback(hooks.begin, "hooks.begin")?,
             data: callback(hooks.data, "hooks.data")?,
@@ -376,9 +374,9 @@ pub unsafe extern "C" fn pace_http_route_streaming(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_http_route_pulled(
-    http: *mut pace_http_t,
-    method: *const c_char,
-    pattern: *const c_char,
+    http: Option<&pace_http_t>,
+    method: Text,
+    pattern: Text,
     requests: *mut pace_requests_t,
     route: u32,
 ) -> pace_status_t {
@@ -399,9 +397,9 @@ pub unsafe extern "C" fn pace_http_route_pulled(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_http_route_pulled_streaming(
-    http: *mut pace_http_t,
-    method: *const c_char,
-    pattern: *const c_char,
+    http: Option<&pace_http_t>,
+    method: Text,
+    pattern: Text,
     requests: *mut pace_requests_t,
     route: u32,
 ) -> pace_status_t {
@@ -426,7 +424,7 @@ pub unsafe extern "C" fn pace_http_route_pulled_streaming(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_http_around(
-    http: *mut pace_http_t,
+    http: Option<&pace_http_t>,
     around: pace_around_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
@@ -453,7 +451,7 @@ pub unsafe extern "C" fn pace_next_run(
     next: *mut pace_next_t,
     request: *const pace_request_t,
     response: *mut pace_response_t,
-    status: *mut u32,
+    status: Option<&mut MaybeUninit<u32>>,
 ) -> pace_status_t {
     call(|| {
         boundary::check(next, "next")?;
@@ -461,8 +459,7 @@ pub unsafe extern "C" fn pace_next_run(
         let next = unsafe { &mut *next.cast::<Option<Next<'_>>>() };
         // SAFETY: as the header demands.
         let request = unsafe { request::open(request) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(status, "status") }?;
+        let to = optional_out(status);
         if next.is_none() {
             return Err(RUN);
         }
@@ -484,7 +481,7 @@ pub unsafe extern "C" fn pace_next_run(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_http_fallback(
-    http: *mut pace_http_t,
+    http: Option<&pace_http_t>,
     handler: pace_request_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
@@ -504,7 +501,7 @@ pub unsafe extern "C" fn pace_http_fallback(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_http_fallback_pulled(
-    http: *mut pace_http_t,
+    http: Option<&pace_http_t>,
     requests: *mut pace_requests_t,
     route: u32,
 ) -> pace_status_t {
@@ -527,7 +524,7 @@ pub unsafe extern "C" fn pace_http_fallback_pulled(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_http_on_end(
-    http: *mut pace_http_t,
+    http: Option<&pace_http_t>,
     hook: pace_http_end_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
@@ -549,7 +546,7 @@ pub unsafe extern "C" fn pace_http_on_end(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_http_on_end_pulled(
-    http: *mut pace_http_t,
+    http: Option<&pace_http_t>,
     requests: *mut pace_requests_t,
 ) -> pace_status_t {
     call(|| {
@@ -568,15 +565,13 @@ pub unsafe extern "C" fn pace_http_on_end_pulled(
 ///
 /// Threads: any. In handlers: yes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_http_start(
-    http: *mut pace_http_t,
-    options: *const pace_http_options_t,
+pub extern "C" fn pace_http_start(
+    http: Option<&pace_http_t>,
+    options: In<pace_http_options_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let http = unsafe { open(http) }?;
-        // SAFETY: as the header demands.
-        let options = unsafe { sized::read(options, "options") }?;
+        let http = usable(http)?;
+        let options = options.read("options")?;
         let routes = http.routes.lock().unwrap_or_else(PoisonError::into_inner);
         if http.running.get().is_some() {
             return Err(STARTED);
@@ -611,14 +606,12 @@ pub unsafe extern "C" fn pace_http_start(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_http_server(
-    http: *mut pace_http_t,
-    server: *mut *mut pace_server_t,
+    http: Option<&pace_http_t>,
+    server: Option<&mut MaybeUninit<*mut pace_server_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let running = unsafe { running(http) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(server, "server") }?;
+        let running = running(http)?;
+        let to = out(server, "server")?;
         to.set(ptr::from_ref(&running.beneath).cast_mut());
         Ok(())
     })
@@ -630,15 +623,13 @@ pub unsafe extern "C" fn pace_http_server(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_http_stats(
-    http: *mut pace_http_t,
-    stats: *mut pace_http_stats_t,
+pub extern "C" fn pace_http_stats(
+    http: Option<&pace_http_t>,
+    stats: InOut<pace_http_stats_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let running = unsafe { running(http) }?;
-        // SAFETY: as the header demands.
-        unsafe { Room::new(stats, "stats") }?.fill(counters(&running.server.stats()));
+        let running = running(http)?;
+        stats.room("stats")?.fill(counters(&running.server.stats()));
         Ok(())
     })
 }
@@ -651,13 +642,12 @@ pub unsafe extern "C" fn pace_http_stats(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_http_fail(
-    http: *mut pace_http_t,
+pub extern "C" fn pace_http_fail(
+    http: Option<&pace_http_t>,
     conn: pace_conn_id_t,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let running = unsafe { running(http) }?;
+        let running = running(http)?;
         let conn = lookup(&running.beneath, conn)?;
         Ok(running.server.fail(conn.id())?)
     })
@@ -669,14 +659,8 @@ pub unsafe extern "C" fn pace_http_fail(
 /// Threads: any, as long as no other uses the server any more. In handlers, and on threads of the pool: yes, it never
 /// waits there.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_http_free(http: *mut pace_http_t) {
-    call_void(|| {
-        // SAFETY: as the header demands, it came from `pace_http_new` and is used by nobody else.
-        if unsafe { open(http) }.is_ok() {
-            // SAFETY: as above.
-            drop(unsafe { Box::from_raw(http) });
-        }
-    });
+pub extern "C" fn pace_http_free(http: Option<Box<pace_http_t>>) {
+    call_void(|| drop(consumed(http)));
 }
 
 const STARTED: Failure = Failure::plain(PACE_EINVAL, c"http has been started already");
@@ -733,23 +717,16 @@ struct Running {
     beneath: pace_server_t,
 }
 
-/// The server behind an argument, in the process that made it.
-///
-/// # Safety
-///
-/// It is NULL, or came from `pace_http_new` and has not been freed.
-pub(super) unsafe fn open<'a>(http: *const pace_http_t) -> Result<&'a pace_http_t> {
-    // SAFETY: as the caller promises.
-    let http = unsafe { boundary::borrow(http, "http") }?;
-    if http.pool.shared().is_forked() { Err(FORKED) } else { Ok(http) }
+impl Handle for pace_http_t {
+    const NAME: &'static str = "http";
+
+    fn is_forked(&self) -> bool {
+        self.pool.shared().is_forked()
+    }
 }
 
-/// # Safety
-///
-/// As [`open`].
-unsafe fn running<'a>(http: *const pace_http_t) -> Result<&'a Running> {
-    // SAFETY: as the caller promises.
-    unsafe { open(http) }?.running.get().ok_or(NOT_STARTED)
+fn running(http: Option<&pace_http_t>) -> Result<&Running> {
+    usable(http)?.running.get().ok_or(NOT_STARTED)
 }
 
 /// # Safety
@@ -851,21 +828,16 @@ unsafe impl Sync for Context {}
 ///
 /// As the header demands of the arguments.
 pub(super) unsafe fn add(
-    http: *const pace_http_t,
-    method: *const c_char,
-    pattern: *const c_char,
+    http: Option<&pace_http_t>,
+    method: Text,
+    pattern: Text,
     target: Target,
     user_data: *mut c_void,
     drop: pace_drop_fn,
 ) -> Result {
-    // SAFETY: as the caller promises.
-    unsafe { open(http) }?;
-    boundary::check(method, "method")?;
-    boundary::check(pattern, "pattern")?;
-    // SAFETY: not NULL, and as the caller promises.
-    let method = unsafe { boundary::text(method, "method") }?.to_owned();
-    // SAFETY: not NULL, and as the caller promises.
-    let pattern = unsafe { boundary::text(pattern, "pattern") }?.to_owned();
+    usable(http)?;
+    let method = method.get("method")?.to_owned();
+    let pattern = pattern.get("pattern")?.to_owned();
     // SAFETY: as the caller promises.
     unsafe { keep(http, method, pattern, target, user_data, drop) }
 }
@@ -874,7 +846,7 @@ pub(super) unsafe fn add(
 ///
 /// As the header demands of the arguments.
 pub(super) unsafe fn add_nowhere(
-    http: *const pace_http_t,
+    http: Option<&pace_http_t>,
     target: Target,
     user_data: *mut c_void,
     drop: pace_drop_fn,
@@ -887,15 +859,14 @@ pub(super) unsafe fn add_nowhere(
 ///
 /// As the header demands of the arguments.
 unsafe fn keep(
-    http: *const pace_http_t,
+    http: Option<&pace_http_t>,
     method: String,
     pattern: String,
     target: Target,
     user_data: *mut c_void,
     drop: pace_drop_fn,
 ) -> Result {
-    // SAFETY: as the caller promises.
-    let http = unsafe { open(http) }?;
+    let http = usable(http)?;
     let mut routes = http.routes.lock().unwrap_or_else(PoisonError::into_inner);
     if http.running.get().is_some() {
         return Err(STARTED);

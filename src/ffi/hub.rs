@@ -1,17 +1,20 @@
 //! The event hub: keys and publishing.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, FORKED, Out, Result, call, call_void, nanos};
+use super::boundary::{
+    self, FORKED, Handle, Result, Text, call, call_void, consumed, nanos, out, usable,
+};
 use super::history::{history_of, pace_history_options_t};
 use super::message::{lend, pace_publication_t, payload, payload_of, slice, terms};
-use super::pool::{open as open_pool, pace_pool_t};
+use super::pool::pace_pool_t;
 use super::registry::Registry;
-use super::sized::{self, Room};
+use super::sized::{self, In, InOut, Room};
 use super::status::*;
 use super::subscription::Named;
 use super::values::{pace_piece_t, pace_text_t};
 use crate::hub::{Hub, HubBuilder, Key, Mode, Payload, Receipt};
 use core::ffi::{c_char, c_void};
+use core::mem::MaybeUninit;
 use core::ptr;
 
 /// Keyed publish/subscribe on a pool.
@@ -179,12 +182,11 @@ pub type pace_pattern_fn = Option<
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_hub_options_init(
-    options: *mut pace_hub_options_t,
+pub extern "C" fn pace_hub_options_init(
+    options: InOut<pace_hub_options_t>,
     size: usize,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| unsafe { sized::init(options, size, DEFAULTS, "options") })
+    call(|| options.init(size, DEFAULTS, "options"))
 }
 
 /// Makes a hub, whose handlers run on the pool. `options` may be NULL. The pool may be freed before the
@@ -196,19 +198,16 @@ pub unsafe extern "C" fn pace_hub_options_init(
 /// Threads: any. In handlers: yes; it may wait for the disk if it has an archive.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_hub_new(
-    pool: *mut pace_pool_t,
-    options: *const pace_hub_options_t,
-    hub: *mut *mut pace_hub_t,
+    pool: Option<&pace_pool_t>,
+    options: In<pace_hub_options_t>,
+    hub: Option<&mut MaybeUninit<*mut pace_hub_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = &unsafe { open_pool(pool) }?.pool;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(hub, "hub") }?;
+        let pool = &usable(pool)?.pool;
+        let to = out(hub, "hub")?;
         let options = match options.is_null() {
             true => DEFAULTS,
-            // SAFETY: as the header demands.
-            false => unsafe { sized::read(options, "options") }?,
+            false => options.read("options")?,
         };
         let most = usize::try_from(options.max_payload).unwrap_or(usize::MAX);
         let builder = Hub::builder(pool).max_payload(most);
@@ -286,14 +285,8 @@ const NAMES: usize = 1 << 20;
 /// Threads: any, as long as no other uses the hub any more. In handlers, and on threads of the pool: yes, it never waits
 /// there.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_hub_free(hub: *mut pace_hub_t) {
-    call_void(|| {
-        // SAFETY: as the header demands.
-        if unsafe { open(hub) }.is_ok() {
-            // SAFETY: as the header demands, it came from here and is used by nobody else.
-            drop(unsafe { Box::from_raw(hub) });
-        }
-    });
+pub extern "C" fn pace_hub_free(hub: Option<Box<pace_hub_t>>) {
+    call_void(|| drop(consumed(hub)));
 }
 
 /// Looks a key up. Keys are tokens with dots between them, without blanks, `*`, `>` and control
@@ -304,17 +297,14 @@ pub unsafe extern "C" fn pace_hub_free(hub: *mut pace_hub_t) {
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_hub_key(
-    hub: *mut pace_hub_t,
-    text: *const c_char,
-    key: *mut *mut pace_key_t,
+    hub: Option<&pace_hub_t>,
+    text: Text,
+    key: Option<&mut MaybeUninit<*mut pace_key_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hub = unsafe { open(hub) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(key, "key") }?;
-        // SAFETY: as the header demands.
-        let key = hub.hub.key(unsafe { key_text(text) }?)?;
+        let hub = usable(hub)?;
+        let to = out(key, "key")?;
+        let key = hub.hub.key(text.get("key")?)?;
         to.set(Box::into_raw(Box::new(pace_key_t { hub: hub.hub.clone(), key })));
         Ok(())
     })
@@ -324,15 +314,13 @@ pub unsafe extern "C" fn pace_hub_key(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_key_text(
-    key: *const pace_key_t,
-    text: *mut pace_text_t,
+pub extern "C" fn pace_key_text(
+    key: Option<&pace_key_t>,
+    text: Option<&mut MaybeUninit<pace_text_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let key = unsafe { open_key(key) }?;
-        // SAFETY: as the header demands.
-        unsafe { Out::new(text, "text") }?.set(lend(key.key.as_str()));
+        let key = usable(key)?;
+        out(text, "text")?.set(lend(key.key.as_str()));
         Ok(())
     })
 }
@@ -341,14 +329,8 @@ pub unsafe extern "C" fn pace_key_text(
 ///
 /// Threads: any, as long as no other uses the key any more. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_key_free(key: *mut pace_key_t) {
-    call_void(|| {
-        // SAFETY: as the header demands.
-        if unsafe { open_key(key) }.is_ok() {
-            // SAFETY: as the header demands, it came from here and is used by nobody else.
-            drop(unsafe { Box::from_raw(key) });
-        }
-    });
+pub extern "C" fn pace_key_free(key: Option<Box<pace_key_t>>) {
+    call_void(|| drop(consumed(key)));
 }
 
 /// Publishes `size` bytes, which are copied once, however many subscribe. `flags` is 0 or PACE_PUBLISH_. The receipt says
@@ -365,17 +347,15 @@ pub unsafe extern "C" fn pace_key_free(key: *mut pace_key_t) {
 /// Threads: any. In handlers: yes; it waits there only if a history on disk has no room.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_key_publish(
-    key: *const pace_key_t,
+    key: Option<&pace_key_t>,
     bytes: *const c_void,
     size: usize,
     flags: u32,
-    receipt: *mut pace_receipt_t,
+    receipt: InOut<pace_receipt_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let key = unsafe { open_key(key) }?;
-        // SAFETY: as the header demands.
-        let (mode, room) = unsafe { asked(flags, ANY_FLAG, receipt) }?;
+        let key = usable(key)?;
+        let (mode, room) = asked(flags, ANY_FLAG, receipt)?;
         // SAFETY: as the header demands.
         let payload = unsafe { payload(bytes, size) }?;
         answer(room, key.hub.message(&key.key).payload(payload).if_full(mode).publish())
@@ -391,14 +371,13 @@ pub unsafe extern "C" fn pace_key_publish(
 ///
 /// Threads: any. In handlers: yes, it never waits there. It waits outside.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_key_await_room(
-    key: *const pace_key_t,
+pub extern "C" fn pace_key_await_room(
+    key: Option<&pace_key_t>,
     time_ns: u64,
     waited_ns: u64,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let key = unsafe { open_key(key) }?;
+        let key = usable(key)?;
         match key.hub.wait_for_room(&key.key, nanos(time_ns), nanos(waited_ns))? {
             true => Ok(()),
             false => Err(boundary::TIMED_OUT),
@@ -413,20 +392,17 @@ pub unsafe extern "C" fn pace_key_await_room(
 /// Threads: any. In handlers: yes. It waits as pace_key_publish() does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_hub_publish(
-    hub: *mut pace_hub_t,
-    key: *const c_char,
+    hub: Option<&pace_hub_t>,
+    key: Text,
     bytes: *const c_void,
     size: usize,
     flags: u32,
-    receipt: *mut pace_receipt_t,
+    receipt: InOut<pace_receipt_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hub = unsafe { open(hub) }?;
-        // SAFETY: as the header demands.
-        let (mode, room) = unsafe { asked(flags, ANY_FLAG, receipt) }?;
-        // SAFETY: as the header demands.
-        let key = unsafe { key_text(key) }?;
+        let hub = usable(hub)?;
+        let (mode, room) = asked(flags, ANY_FLAG, receipt)?;
+        let key = key.get("key")?;
         // SAFETY: as the header demands.
         let payload = unsafe { payload(bytes, size) }?;
         answer(room, hub.hub.message(key).payload(payload).if_full(mode).publish())
@@ -440,20 +416,17 @@ pub unsafe extern "C" fn pace_hub_publish(
 /// Threads: any. In handlers: yes. It waits as pace_key_publish() does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_key_publish_with(
-    key: *const pace_key_t,
-    publication: *const pace_publication_t,
+    key: Option<&pace_key_t>,
+    publication: In<pace_publication_t>,
     bytes: *const c_void,
     size: usize,
     flags: u32,
-    receipt: *mut pace_receipt_t,
+    receipt: InOut<pace_receipt_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let key = unsafe { open_key(key) }?;
-        // SAFETY: as the header demands.
-        let publication = unsafe { sized::read(publication, "publication") }?;
-        // SAFETY: as the header demands.
-        let (mode, room) = unsafe { asked(flags, ANY_FLAG, receipt) }?;
+        let key = usable(key)?;
+        let publication = publication.read("publication")?;
+        let (mode, room) = asked(flags, ANY_FLAG, receipt)?;
         // SAFETY: as the header demands.
         let (priority, headers) = unsafe { terms(&publication) }?;
         // SAFETY: as the header demands.
@@ -474,17 +447,15 @@ pub unsafe extern "C" fn pace_key_publish_with(
 /// Threads: any. In handlers: yes. It waits as pace_key_publish() does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_key_publish_batch(
-    key: *const pace_key_t,
+    key: Option<&pace_key_t>,
     pieces: *const pace_piece_t,
     count: usize,
     flags: u32,
-    receipt: *mut pace_receipt_t,
+    receipt: InOut<pace_receipt_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let key = unsafe { open_key(key) }?;
-        // SAFETY: as the header demands.
-        let (mode, room) = unsafe { asked(flags, NO_TRY, receipt) }?;
+        let key = usable(key)?;
+        let (mode, room) = asked(flags, NO_TRY, receipt)?;
         // SAFETY: as the header demands.
         let payloads = unsafe { payloads(key, pieces, count) }?;
         answer(room, key.hub.publish_batch_as(&key.key, payloads, mode))
@@ -498,15 +469,13 @@ pub unsafe extern "C" fn pace_key_publish_batch(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_hub_audit(
-    hub: *mut pace_hub_t,
-    audit: *mut pace_hub_audit_t,
+pub extern "C" fn pace_hub_audit(
+    hub: Option<&pace_hub_t>,
+    audit: InOut<pace_hub_audit_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hub = unsafe { open(hub) }?;
-        // SAFETY: as the header demands.
-        let room = unsafe { Room::new(audit, "audit") }?;
+        let hub = usable(hub)?;
+        let room = audit.room("audit")?;
         let audit = hub.hub.audit();
         room.fill(pace_hub_audit_t {
             struct_size: 0,
@@ -534,18 +503,15 @@ pub unsafe extern "C" fn pace_hub_audit(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_hub_subscriber_count(
-    hub: *mut pace_hub_t,
-    key: *const c_char,
-    count: *mut usize,
+pub extern "C" fn pace_hub_subscriber_count(
+    hub: Option<&pace_hub_t>,
+    key: Text,
+    count: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hub = unsafe { open(hub) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(count, "count") }?;
-        // SAFETY: as the header demands.
-        to.set(hub.hub.subscriber_count(unsafe { key_text(key) }?)?);
+        let hub = usable(hub)?;
+        let to = out(count, "count")?;
+        to.set(hub.hub.subscriber_count(key.get("key")?)?);
         Ok(())
     })
 }
@@ -555,13 +521,12 @@ pub unsafe extern "C" fn pace_hub_subscriber_count(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_hub_patterns(
-    hub: *mut pace_hub_t,
+    hub: Option<&pace_hub_t>,
     each: pace_pattern_fn,
     user_data: *mut c_void,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hub = unsafe { open(hub) }?;
+        let hub = usable(hub)?;
         let each = boundary::callback(each, "each")?;
         for (pattern, count) in hub.hub.patterns() {
             // SAFETY: as the header demands, it takes what came with it.
@@ -569,6 +534,14 @@ pub unsafe extern "C" fn pace_hub_patterns(
         }
         Ok(())
     })
+}
+
+impl Handle for pace_hub_t {
+    const NAME: &'static str = "hub";
+
+    fn is_forked(&self) -> bool {
+        self.hub.pool().shared().is_forked()
+    }
 }
 
 /// The hub of an argument, in the process that made it.
@@ -604,6 +577,14 @@ pub(super) unsafe fn payloads<'a>(
     Ok(pieces.iter().map(|piece| unsafe { payload_of(piece) }.unwrap_or_default()))
 }
 
+impl Handle for pace_key_t {
+    const NAME: &'static str = "key";
+
+    fn is_forked(&self) -> bool {
+        self.hub.pool().shared().is_forked()
+    }
+}
+
 /// # Safety
 ///
 /// As the header demands of a key.
@@ -613,41 +594,24 @@ pub(super) unsafe fn open_key<'a>(key: *const pace_key_t) -> Result<&'a pace_key
     if key.hub.pool().shared().is_forked() { Err(FORKED) } else { Ok(key) }
 }
 
-/// # Safety
-///
-/// As the header demands of a text.
-unsafe fn key_text<'a>(text: *const c_char) -> Result<&'a str> {
-    boundary::check(text, "key")?;
-    // SAFETY: as the caller promises.
-    unsafe { boundary::text(text, "key") }
-}
-
-/// # Safety
-///
-/// As the header demands of a receipt, which may be NULL.
-pub(super) unsafe fn room(receipt: *mut pace_receipt_t) -> Result<Option<Room<pace_receipt_t>>> {
-    // SAFETY: as the caller promises.
-    if receipt.is_null() { Ok(None) } else { unsafe { Room::new(receipt, "receipt") }.map(Some) }
+/// Where a receipt goes, if there is one.
+pub(super) fn room(receipt: InOut<pace_receipt_t>) -> Result<Option<Room<pace_receipt_t>>> {
+    if receipt.is_null() { Ok(None) } else { receipt.room("receipt").map(Some) }
 }
 
 /// What a publication's flags, of which these are allowed, and its receipt say.
-///
-/// # Safety
-///
-/// As the header demands of a receipt, which may be NULL.
-pub(super) unsafe fn asked(
+pub(super) fn asked(
     flags: u32,
     allowed: u32,
-    receipt: *mut pace_receipt_t,
+    receipt: InOut<pace_receipt_t>,
 ) -> Result<(Mode, Option<Room<pace_receipt_t>>)> {
     if flags & !allowed != 0 {
         return Err(boundary::Failure::invalid("flags", flags, "0 or PACE_PUBLISH_"));
     }
     if flags & PACE_PUBLISH_NO_RECEIPT == 0 {
-        boundary::check(receipt, "receipt")?;
+        receipt.check("receipt")?;
     }
-    // SAFETY: as the caller promises.
-    let room = unsafe { room(receipt) }?;
+    let room = room(receipt)?;
     let mode = match flags {
         flags if flags & PACE_PUBLISH_TRY != 0 => Mode::Try,
         flags if flags & PACE_PUBLISH_NO_WAIT != 0 => Mode::NoWait,

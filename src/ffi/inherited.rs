@@ -4,10 +4,11 @@
 //! here.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, Out, call};
+use super::boundary::{self, call, out};
 use super::status::*;
 use crate::net::{Inherited, inherited};
 use core::ffi::c_char;
+use core::mem::MaybeUninit;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::Relaxed;
 use std::collections::VecDeque;
@@ -43,11 +44,10 @@ pub struct pace_inherited_t {
 pub unsafe extern "C" fn pace_inherited_take(
     sockets: *mut pace_inherited_t,
     capacity: usize,
-    count: *mut usize,
+    count: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let count = unsafe { Out::new(count, "count") }?;
+        let count = out(count, "count")?;
         if capacity > 0 {
             boundary::check(sockets, "sockets")?;
         }

@@ -3,7 +3,7 @@
 
 use super::boundary::{self, Failure, Result, call, nanos};
 use super::filter::{self, Filters, pace_filter_hooks_t};
-use super::sized;
+use super::sized::{self, InOut};
 use super::status::*;
 use super::values::{PACE_DEFAULT, PACE_FOREVER, PACE_UNLIMITED};
 use crate::net::{Listen, Outgoing};
@@ -108,12 +108,11 @@ pub struct pace_listener_options_t {
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_listener_options_init(
-    options: *mut pace_listener_options_t,
+pub extern "C" fn pace_listener_options_init(
+    options: InOut<pace_listener_options_t>,
     size: usize,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| unsafe { sized::init(options, size, LISTENER, "options") })
+    call(|| options.init(size, LISTENER, "options"))
 }
 
 const LISTENER: pace_listener_options_t = pace_listener_options_t {

@@ -5,7 +5,7 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, Failure, Result};
-use super::sized;
+use super::sized::{self, InOut};
 use super::values::{pace_field_t, pace_piece_t, pace_text_t};
 use crate::hub::{Headers, MAX_HEADERS, MAX_PAYLOAD, Message, Payload, Priority, Stored};
 use core::ffi::{c_char, c_void};
@@ -103,12 +103,11 @@ pub(super) const PLAIN: pace_publication_t = pace_publication_t {
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_publication_init(
-    publication: *mut pace_publication_t,
+pub extern "C" fn pace_publication_init(
+    publication: InOut<pace_publication_t>,
     size: usize,
 ) -> super::status::pace_status_t {
-    // SAFETY: as the header demands.
-    boundary::call(|| unsafe { sized::init(publication, size, PLAIN, "publication") })
+    boundary::call(|| publication.init(size, PLAIN, "publication"))
 }
 
 /// The reason why the handler that runs on this thread fails at its message, up to 1024 bytes of it; it

@@ -1,19 +1,30 @@
 //! Filters of messages: what of its pattern a subscription takes.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, Out, Result, call, call_void, callback, nanos};
+use super::boundary::{
+    self, Handle, Result, Text, call, call_void, callback, consumed, nanos, out,
+};
 use super::callback::pace_drop_fn;
 use super::message::{self, pace_message_t};
 use super::owner::pair;
 use super::status::*;
 use crate::hub::{Filter, Rate};
-use core::ffi::{c_char, c_void};
+use core::ffi::c_void;
+use core::mem::MaybeUninit;
 use std::time::SystemTime;
 
 /// Says which messages come into a mailbox. What does not pass does not match. It never changes, and may be
 /// given to any number of subscriptions, which share what it counts.
 pub struct pace_message_filter_t {
     filter: Filter,
+}
+
+impl Handle for pace_message_filter_t {
+    const NAME: &'static str = "filter";
+
+    fn is_forked(&self) -> bool {
+        false
+    }
 }
 
 /// Whether a message passes: 0 for no, and negative if that cannot be told: then it does not pass either, and
@@ -29,17 +40,13 @@ pub type pace_message_test_fn =
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_message_filter_header(
-    name: *const c_char,
-    value: *const c_char,
-    filter: *mut *mut pace_message_filter_t,
+    name: Text,
+    value: Text,
+    filter: Option<&mut MaybeUninit<*mut pace_message_filter_t>>,
 ) -> pace_status_t {
     call(|| {
-        boundary::check(name, "name")?;
-        boundary::check(value, "value")?;
-        // SAFETY: not NULL, and as the header demands.
-        let name = unsafe { boundary::text(name, "name") }?;
-        // SAFETY: as above.
-        let value = unsafe { boundary::text(value, "value") }?;
+        let name = name.get("name")?;
+        let value = value.get("value")?;
         // SAFETY: as the header demands.
         unsafe { give(Filter::header(name, value), filter) }
     })
@@ -55,7 +62,7 @@ pub unsafe extern "C" fn pace_message_filter_bytes(
     offset: usize,
     bytes: *const c_void,
     size: usize,
-    filter: *mut *mut pace_message_filter_t,
+    filter: Option<&mut MaybeUninit<*mut pace_message_filter_t>>,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
@@ -75,7 +82,7 @@ pub unsafe extern "C" fn pace_message_filter_bytes(
 pub unsafe extern "C" fn pace_message_filter_time(
     from_ns: u64,
     to_ns: u64,
-    filter: *mut *mut pace_message_filter_t,
+    filter: Option<&mut MaybeUninit<*mut pace_message_filter_t>>,
 ) -> pace_status_t {
     let time = |at| SystemTime::UNIX_EPOCH + nanos(at);
     // SAFETY: as the header demands.
@@ -94,7 +101,7 @@ pub unsafe extern "C" fn pace_message_filter_rate(
     messages: u32,
     per_ns: u64,
     burst: u32,
-    filter: *mut *mut pace_message_filter_t,
+    filter: Option<&mut MaybeUninit<*mut pace_message_filter_t>>,
 ) -> pace_status_t {
     call(|| {
         let made = Filter::at_most(Rate::new(messages, nanos(per_ns)).burst(burst))?;
@@ -114,12 +121,11 @@ pub unsafe extern "C" fn pace_message_filter_test(
     test: pace_message_test_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
-    filter: *mut *mut pace_message_filter_t,
+    filter: Option<&mut MaybeUninit<*mut pace_message_filter_t>>,
 ) -> pace_status_t {
     call(|| {
         let test = callback(test, "test")?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(filter, "filter") }?;
+        let to = out(filter, "filter")?;
         let (registration, owner) = pair(user_data, drop);
         let made = Filter::predicate_or_none(move |stored| {
             // SAFETY: as the header demands, the function takes what came with it.
@@ -141,7 +147,7 @@ pub unsafe extern "C" fn pace_message_filter_test(
 pub unsafe extern "C" fn pace_message_filter_and(
     first: *const pace_message_filter_t,
     second: *const pace_message_filter_t,
-    filter: *mut *mut pace_message_filter_t,
+    filter: Option<&mut MaybeUninit<*mut pace_message_filter_t>>,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
@@ -160,7 +166,7 @@ pub unsafe extern "C" fn pace_message_filter_and(
 pub unsafe extern "C" fn pace_message_filter_or(
     first: *const pace_message_filter_t,
     second: *const pace_message_filter_t,
-    filter: *mut *mut pace_message_filter_t,
+    filter: Option<&mut MaybeUninit<*mut pace_message_filter_t>>,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
@@ -178,7 +184,7 @@ pub unsafe extern "C" fn pace_message_filter_or(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_message_filter_not(
     of: *const pace_message_filter_t,
-    filter: *mut *mut pace_message_filter_t,
+    filter: Option<&mut MaybeUninit<*mut pace_message_filter_t>>,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
@@ -192,13 +198,8 @@ pub unsafe extern "C" fn pace_message_filter_not(
 ///
 /// Threads: any, as long as no other uses the filter any more. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_message_filter_free(filter: *mut pace_message_filter_t) {
-    call_void(|| {
-        if boundary::check(filter, "filter").is_ok() {
-            // SAFETY: as the header demands, it came from here and is used by nobody else.
-            drop(unsafe { Box::from_raw(filter) });
-        }
-    });
+pub extern "C" fn pace_message_filter_free(filter: Option<Box<pace_message_filter_t>>) {
+    call_void(|| drop(consumed(filter)));
 }
 
 /// # Safety
@@ -212,9 +213,11 @@ pub(super) unsafe fn open(filter: *const pace_message_filter_t, name: &str) -> R
 /// # Safety
 ///
 /// As the header demands of an out-parameter.
-unsafe fn give(made: Filter, filter: *mut *mut pace_message_filter_t) -> Result {
-    // SAFETY: as the caller promises.
-    unsafe { Out::new(filter, "filter") }?.set(wrap(made));
+unsafe fn give(
+    made: Filter,
+    filter: Option<&mut MaybeUninit<*mut pace_message_filter_t>>,
+) -> Result {
+    out(filter, "filter")?.set(wrap(made));
     Ok(())
 }
 

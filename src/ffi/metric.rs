@@ -1,12 +1,15 @@
 //! A program's own figures, in the registry of a worker pool.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, FORKED, Failure, Out, Result, array, call, call_void};
+use super::boundary::{
+    self, Failure, Handle, Result, array, call, call_void, consumed, out, usable,
+};
 use super::status::*;
-use super::workers::{open as open_workers, pace_workers_t};
+use super::workers::pace_workers_t;
 use crate::Pool;
 use crate::metrics::{Counter, Gauge, Histogram, Unit};
 use core::ffi::c_char;
+use core::mem::MaybeUninit;
 
 /// A number that only grows.
 pub const PACE_METRIC_COUNTER: u32 = 0;
@@ -52,23 +55,21 @@ enum Instrument {
 /// Threads: any. In handlers: yes, it never waits; allocates.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_workers_metric(
-    workers: *mut pace_workers_t,
+    workers: Option<&pace_workers_t>,
     kind: u32,
     name: *const c_char,
     help: *const c_char,
     labels: *const pace_label_t,
     label_count: usize,
-    metric: *mut *mut pace_metric_t,
+    metric: Option<&mut MaybeUninit<*mut pace_metric_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let workers = unsafe { open_workers(workers) }?;
+        let workers = usable(workers)?;
         // SAFETY: as the header demands.
         let (name, help) = unsafe { (text(name, "name")?, text(help, "help")?) };
         // SAFETY: as the header demands.
         let labels = unsafe { labels_of(labels, label_count) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(metric, "metric") }?;
+        let to = out(metric, "metric")?;
         let none = || Failure::invalid("metrics", "false", "true in the worker pool's settings");
         let registry = workers.registry.as_ref().ok_or_else(none)?;
         let histogram = |unit| registry.histogram(name, help, &labels, unit);
@@ -92,13 +93,9 @@ pub unsafe extern "C" fn pace_workers_metric(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_metric_count(
-    metric: *const pace_metric_t,
-    count: u64,
-) -> pace_status_t {
+pub extern "C" fn pace_metric_count(metric: Option<&pace_metric_t>, count: u64) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        match &unsafe { open(metric) }?.instrument {
+        match &usable(metric)?.instrument {
             Instrument::Counter(counter) => counter.add(count),
             _ => return Err(wrong("a counter")),
         }
@@ -112,13 +109,9 @@ pub unsafe extern "C" fn pace_metric_count(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_metric_set(
-    metric: *const pace_metric_t,
-    value: f64,
-) -> pace_status_t {
+pub extern "C" fn pace_metric_set(metric: Option<&pace_metric_t>, value: f64) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        match &unsafe { open(metric) }?.instrument {
+        match &usable(metric)?.instrument {
             Instrument::Gauge(gauge) => gauge.set(value),
             _ => return Err(wrong("a gauge")),
         }
@@ -132,13 +125,12 @@ pub unsafe extern "C" fn pace_metric_set(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_metric_change(
-    metric: *const pace_metric_t,
+pub extern "C" fn pace_metric_change(
+    metric: Option<&pace_metric_t>,
     difference: f64,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        match &unsafe { open(metric) }?.instrument {
+        match &usable(metric)?.instrument {
             Instrument::Gauge(gauge) => gauge.add(difference),
             _ => return Err(wrong("a gauge")),
         }
@@ -152,13 +144,9 @@ pub unsafe extern "C" fn pace_metric_change(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_metric_record(
-    metric: *const pace_metric_t,
-    value: u64,
-) -> pace_status_t {
+pub extern "C" fn pace_metric_record(metric: Option<&pace_metric_t>, value: u64) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        match &unsafe { open(metric) }?.instrument {
+        match &usable(metric)?.instrument {
             Instrument::Histogram(histogram) => histogram.record(value),
             _ => return Err(wrong("a distribution")),
         }
@@ -170,14 +158,8 @@ pub unsafe extern "C" fn pace_metric_record(
 ///
 /// Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_metric_free(metric: *mut pace_metric_t) {
-    call_void(|| {
-        // SAFETY: as the header demands, it came from `pace_workers_metric` and is used by nobody else.
-        if unsafe { open(metric) }.is_ok() {
-            // SAFETY: as above.
-            drop(unsafe { Box::from_raw(metric) });
-        }
-    });
+pub extern "C" fn pace_metric_free(metric: Option<Box<pace_metric_t>>) {
+    call_void(|| drop(consumed(metric)));
 }
 
 /// More is a number that nobody has meant.
@@ -218,11 +200,10 @@ pub(super) unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a 
     unsafe { boundary::text(pointer, name) }
 }
 
-/// # Safety
-///
-/// It is NULL, or came from `pace_workers_metric` and has not been freed.
-unsafe fn open<'a>(metric: *const pace_metric_t) -> Result<&'a pace_metric_t> {
-    // SAFETY: as the caller promises.
-    let metric = unsafe { boundary::borrow(metric, "metric") }?;
-    if metric.pool.shared().is_forked() { Err(FORKED) } else { Ok(metric) }
+impl Handle for pace_metric_t {
+    const NAME: &'static str = "metric";
+
+    fn is_forked(&self) -> bool {
+        self.pool.shared().is_forked()
+    }
 }

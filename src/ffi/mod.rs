@@ -1,7 +1,17 @@
 //! The C interface. Each file is a section of a header in `include/paceline`, which is generated from here:
 //! `build.rs` hands the files to cbindgen, and says which belong to a header.
 //!
-//! Functions are translations: check, borrow, call, map. Ownership can be read from the signature.
+//! Functions are translations: check, borrow, call, map. Ownership can be read from the signature, and each of these may
+//! be NULL, which is refused unless the header allows it:
+//!
+//! | argument | what it is | in C |
+//! |---|---|---|
+//! | `Option<&T>` | borrowed until the call ends | `const T *` |
+//! | `Option<Box<T>>` | consumed | `T *` |
+//! | `Option<&mut MaybeUninit<T>>` | where a result goes | `T *` |
+//! | `In<T>`, `InOut<T>` | a struct that says its own size, to be read or written to | `const T *`, `T *` |
+//! | `Text` | a text that ends with NUL | `const char *` |
+//! | `*const T`, `*mut T` | anything else: the function says what | the same |
 //!
 //! | file | idea |
 //! |---|---|

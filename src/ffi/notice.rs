@@ -1,14 +1,15 @@
 //! What a hub tells of itself: its errors. Its notices come to subscriptions to `$SYS.` as any message.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, Failure, Out, Result, call};
-use super::hub::{open, pace_hub_t};
+use super::boundary::{self, Failure, Result, call, optional_out, usable};
+use super::hub::pace_hub_t;
 use super::message::lend;
-use super::sized;
+use super::sized::{self, In};
 use super::status::*;
 use super::values::pace_text_t;
 use crate::hub::{ErrorFilter, Severity};
 use core::ffi::{c_char, c_void};
+use core::mem::MaybeUninit;
 use core::time::Duration;
 use std::time::SystemTime;
 
@@ -82,19 +83,17 @@ pub type pace_hub_error_fn =
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_hub_errors(
-    hub: *mut pace_hub_t,
-    filter: *const pace_error_filter_t,
+    hub: Option<&pace_hub_t>,
+    filter: In<pace_error_filter_t>,
     each: pace_hub_error_fn,
     user_data: *mut c_void,
-    count: *mut usize,
+    count: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hub = unsafe { open(hub) }?;
+        let hub = usable(hub)?;
         // SAFETY: as the header demands.
         let filter = unsafe { filter_of(filter) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(count, "count") }?;
+        let to = optional_out(count);
         let errors = hub.hub.errors(&filter);
         if let Some(each) = each {
             for error in &errors {
@@ -120,13 +119,12 @@ pub unsafe extern "C" fn pace_hub_errors(
 /// # Safety
 ///
 /// As the header demands of a filter, which may be NULL.
-unsafe fn filter_of(filter: *const pace_error_filter_t) -> Result<ErrorFilter> {
+unsafe fn filter_of(filter: In<pace_error_filter_t>) -> Result<ErrorFilter> {
     let all = ErrorFilter::all();
     if filter.is_null() {
         return Ok(all);
     }
-    // SAFETY: as the caller promises.
-    let filter = unsafe { sized::read(filter, "filter") }?;
+    let filter = filter.read("filter")?;
     let since = SystemTime::UNIX_EPOCH + Duration::from_nanos(filter.since_ns);
     let mut found = all.at_least(severity_of(filter.severity)?).since(since).after(filter.after);
     if !filter.event.is_null() {

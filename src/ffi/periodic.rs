@@ -2,16 +2,19 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::attempt::{Work, pace_attempt_fn};
-use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, nanos};
+use super::boundary::{
+    Failure, Handle, call, call_void, consumed, nanos, optional_out, out, usable,
+};
 use super::callback::pace_drop_fn;
 use super::owner::pair;
 use super::status::*;
-use super::task_type::{open as open_task_type, pace_task_type_t};
+use super::task_type::pace_task_type_t;
 use super::work_task::{Settings, options_of, pace_task_options_t};
-use super::workers::{open as open_workers, pace_workers_t};
+use super::workers::pace_workers_t;
 use crate::Pool;
 use crate::task::{Attempt, MissedTick, Periodic};
 use core::ffi::c_void;
+use core::mem::MaybeUninit;
 
 /// Ticks that come while a run has not ended are skipped.
 pub const PACE_MISSED_TICK_SKIP: u32 = 0;
@@ -34,26 +37,23 @@ pub struct pace_periodic_t {
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_workers_every(
-    workers: *mut pace_workers_t,
-    task_type: *const pace_task_type_t,
+    workers: Option<&pace_workers_t>,
+    task_type: Option<&pace_task_type_t>,
     period_ns: u64,
     missed: u32,
     run: pace_attempt_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
     options: *const pace_task_options_t,
-    periodic: *mut *mut pace_periodic_t,
+    periodic: Option<&mut MaybeUninit<*mut pace_periodic_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let workers = unsafe { open_workers(workers) }?;
-        // SAFETY: as the header demands.
-        let task_type = unsafe { open_task_type(task_type) }?;
+        let workers = usable(workers)?;
+        let task_type = usable(task_type)?;
         // SAFETY: as the header demands.
         let options = unsafe { options_of(options) }?;
         let set = Settings::new(options.as_ref())?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(periodic, "periodic") }?;
+        let to = out(periodic, "periodic")?;
         let missed = match missed {
             PACE_MISSED_TICK_SKIP => MissedTick::Skip,
             PACE_MISSED_TICK_COALESCE => MissedTick::Coalesce,
@@ -86,18 +86,15 @@ pub unsafe extern "C" fn pace_workers_every(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_periodic_counts(
-    periodic: *const pace_periodic_t,
-    runs: *mut u64,
-    missed: *mut u64,
+pub extern "C" fn pace_periodic_counts(
+    periodic: Option<&pace_periodic_t>,
+    runs: Option<&mut MaybeUninit<u64>>,
+    missed: Option<&mut MaybeUninit<u64>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let periodic = unsafe { open(periodic) }?;
-        // SAFETY: as the header demands.
-        let runs = unsafe { Out::optional(runs, "runs") }?;
-        // SAFETY: as the header demands.
-        let missed = unsafe { Out::optional(missed, "missed") }?;
+        let periodic = usable(periodic)?;
+        let runs = optional_out(runs);
+        let missed = optional_out(missed);
         runs.set(periodic.periodic.runs());
         missed.set(periodic.periodic.missed());
         Ok(())
@@ -110,21 +107,14 @@ pub unsafe extern "C" fn pace_periodic_counts(
 /// Threads: any, as long as no other uses it any more. In handlers, and on threads of the pool: yes, it never waits
 /// there.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_periodic_free(periodic: *mut pace_periodic_t) {
-    call_void(|| {
-        // SAFETY: as the header demands, it came from `pace_workers_every` and is used by nobody else.
-        if unsafe { open(periodic) }.is_ok() {
-            // SAFETY: as above.
-            drop(unsafe { Box::from_raw(periodic) });
-        }
-    });
+pub extern "C" fn pace_periodic_free(periodic: Option<Box<pace_periodic_t>>) {
+    call_void(|| drop(consumed(periodic)));
 }
 
-/// # Safety
-///
-/// It is NULL, or came from `pace_workers_every` and has not been freed.
-unsafe fn open<'a>(periodic: *const pace_periodic_t) -> Result<&'a pace_periodic_t> {
-    // SAFETY: as the caller promises.
-    let periodic = unsafe { boundary::borrow(periodic, "periodic") }?;
-    if periodic.pool.shared().is_forked() { Err(FORKED) } else { Ok(periodic) }
+impl Handle for pace_periodic_t {
+    const NAME: &'static str = "periodic";
+
+    fn is_forked(&self) -> bool {
+        self.pool.shared().is_forked()
+    }
 }

@@ -1,20 +1,22 @@
 //! The pool: settings, start, end.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, nanos};
+use super::boundary::{
+    self, FORKED, Failure, Handle, Result, call, call_void, consumed, nanos, out, usable,
+};
 use super::callback::{pace_drop_fn, pace_slow_fn, pace_thread_fn};
 use super::log::{keep, log_of, pace_log_t};
 use super::owner::{Owner, Registration, pair};
 use super::pool_registry::Figures;
 use super::registry::Registry;
 use super::settings::layers;
-use super::sized::{self, Room};
+use super::sized::{self, In, InOut};
 use super::status::*;
 use super::values::{PACE_DEFAULT, PACE_FOREVER};
 use crate::{Builder, Lane, Pool, Promotion, SourceKind, Strand, Task};
 use core::cell::RefCell;
 use core::ffi::{c_char, c_void};
-use core::mem::offset_of;
+use core::mem::{MaybeUninit, offset_of};
 use core::ptr;
 use std::ffi::CString;
 use std::sync::Arc;
@@ -141,12 +143,11 @@ pub struct pace_report_t {
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_pool_config_init(
-    config: *mut pace_pool_config_t,
+pub extern "C" fn pace_pool_config_init(
+    config: InOut<pace_pool_config_t>,
     size: usize,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| unsafe { sized::init(config, size, DEFAULTS, "config") })
+    call(|| config.init(size, DEFAULTS, "config"))
 }
 
 /// Builds a pool and starts its threads. A `config` of NULL means the defaults. Texts in it are
@@ -159,16 +160,14 @@ pub unsafe extern "C" fn pace_pool_config_init(
 /// Threads: any. In handlers: yes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_pool_new(
-    config: *const pace_pool_config_t,
-    pool: *mut *mut pace_pool_t,
+    config: In<pace_pool_config_t>,
+    pool: Option<&mut MaybeUninit<*mut pace_pool_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { Out::new(pool, "pool") }?;
+        let pool = out(pool, "pool")?;
         let config = match config.is_null() {
             true => DEFAULTS,
-            // SAFETY: not NULL, and as the header demands.
-            false => unsafe { sized::read(config, "config") }?,
+            false => config.read("config")?,
         };
         pool.set(Box::into_raw(Box::new(build(&config)?)));
         Ok(())
@@ -186,13 +185,12 @@ pub unsafe extern "C" fn pace_pool_new(
 /// Threads: any. In handlers: yes; it reads a file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_pool_config_load(
-    config: *mut pace_pool_config_t,
+    config: InOut<pace_pool_config_t>,
     path: *const c_char,
     environment: bool,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let mut changed = unsafe { sized::read(config, "config") }?;
+        let mut changed = config.read("config")?;
         // SAFETY: as the header demands.
         let pool = unsafe { layers(path, environment) }?.pool;
         change(&mut changed.threads, pool.threads);
@@ -221,8 +219,7 @@ pub unsafe extern "C" fn pace_pool_config_load(
             changed.name = keep(&NAME, &name);
         }
         let size = changed.struct_size as usize;
-        // SAFETY: as the header demands.
-        unsafe { sized::init(config, size, changed, "config") }
+        config.init(size, changed, "config")
     })
 }
 
@@ -247,13 +244,9 @@ fn change<T: TryFrom<N>, N>(field: &mut T, setting: Option<N>) {
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_pool_set_active(
-    pool: *mut pace_pool_t,
-    threads: u32,
-) -> pace_status_t {
+pub extern "C" fn pace_pool_set_active(pool: Option<&pace_pool_t>, threads: u32) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
+        let pool = usable(pool)?;
         Ok(pool.pool.set_active(threads as usize)?)
     })
 }
@@ -276,13 +269,12 @@ pub unsafe extern "C" fn pace_pool_set_active(
 ///
 /// Threads: any. In handlers: yes, as a request.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_pool_shutdown(
-    pool: *mut pace_pool_t,
+pub extern "C" fn pace_pool_shutdown(
+    pool: Option<&pace_pool_t>,
     drain_ns: u64,
-    report: *mut pace_report_t,
+    report: InOut<pace_report_t>,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    unsafe { end(pool, drain_ns, report) }
+    end(pool, drain_ns, report)
 }
 
 /// Shuts the pool down without a drain: what has not begun is cancelled. Otherwise as pace_pool_shutdown().
@@ -291,25 +283,19 @@ pub unsafe extern "C" fn pace_pool_shutdown(
 ///
 /// Threads: any. In handlers: yes, as a request.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_pool_stop_now(
-    pool: *mut pace_pool_t,
-    report: *mut pace_report_t,
+pub extern "C" fn pace_pool_stop_now(
+    pool: Option<&pace_pool_t>,
+    report: InOut<pace_report_t>,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    unsafe { end(pool, 0, report) }
+    end(pool, 0, report)
 }
 
-/// # Safety
-///
-/// As `pace_pool_shutdown`.
-unsafe fn end(pool: *mut pace_pool_t, drain_ns: u64, report: *mut pace_report_t) -> pace_status_t {
+fn end(pool: Option<&pace_pool_t>, drain_ns: u64, report: InOut<pace_report_t>) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
+        let pool = usable(pool)?;
         let room = match report.is_null() {
             true => None,
-            // SAFETY: as the header demands.
-            false => Some(unsafe { Room::new(report, "report") }?),
+            false => Some(report.room("report")?),
         };
         let report = pool.pool.shutdown(nanos(drain_ns));
         if let Some(room) = room {
@@ -343,13 +329,11 @@ unsafe fn end(pool: *mut pace_pool_t, drain_ns: u64, report: *mut pace_report_t)
 /// Threads: any, as long as no other uses the pool any more; a call that posted the very task that
 /// frees the pool may still be using it. In handlers: yes, as a request.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_pool_free(pool: *mut pace_pool_t) {
+pub extern "C" fn pace_pool_free(pool: Option<Box<pace_pool_t>>) {
     call_void(|| {
-        // SAFETY: as the header demands, it came from `pace_pool_new` and is used by nobody else.
-        let Ok(shared) = (unsafe { open(pool) }) else { return };
-        let _ = shared.pool.end_with_owner();
-        // SAFETY: as above.
-        drop(unsafe { Box::from_raw(pool) });
+        let Ok(pool) = consumed(pool) else { return };
+        let _ = pool.pool.end_with_owner();
+        drop(pool);
     });
 }
 
@@ -363,6 +347,14 @@ pub extern "C" fn pace_promote_new_leader() -> pace_status_t {
         crate::promote_new_leader();
         Ok(())
     })
+}
+
+impl Handle for pace_pool_t {
+    const NAME: &'static str = "pool";
+
+    fn is_forked(&self) -> bool {
+        self.pool.shared().is_forked()
+    }
 }
 
 /// The pool behind an argument, in the process that made it.

@@ -1,12 +1,12 @@
 //! Messages of several keys: everybody takes theirs, or nobody gets any.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{Failure, call};
+use super::boundary::{Failure, call, usable};
 use super::hub::{
-    PACE_PUBLISH_NO_RECEIPT, answer, asked, open, open_key, pace_hub_t, pace_key_t, pace_receipt_t,
+    PACE_PUBLISH_NO_RECEIPT, answer, asked, open_key, pace_hub_t, pace_key_t, pace_receipt_t,
 };
 use super::message::{PLAIN, pace_publication_t, payload, slice, terms};
-use super::sized;
+use super::sized::{self, InOut};
 use super::status::*;
 use crate::hub::MOST_TOGETHER;
 use core::ffi::c_void;
@@ -40,17 +40,15 @@ pub struct pace_publish_item_t {
 /// Threads: any. In handlers: yes; it waits only if a history on disk has no room.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_hub_publish_all(
-    hub: *mut pace_hub_t,
+    hub: Option<&pace_hub_t>,
     messages: *const pace_publish_item_t,
     count: usize,
     flags: u32,
-    receipt: *mut pace_receipt_t,
+    receipt: InOut<pace_receipt_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hub = unsafe { open(hub) }?;
-        // SAFETY: as the header demands.
-        let (_, room) = unsafe { asked(flags, PACE_PUBLISH_NO_RECEIPT, receipt) }?;
+        let hub = usable(hub)?;
+        let (_, room) = asked(flags, PACE_PUBLISH_NO_RECEIPT, receipt)?;
         if count > MOST_TOGETHER {
             // Before any is looked at: a count that is wrong tells of messages that are not there.
             return Err(Failure::invalid("count", count, "up to 1024"));

@@ -1,19 +1,18 @@
 //! Publishers with a name, a quota and patterns that they may publish with.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, FORKED, Out, Result, call, call_void, nanos};
+use super::boundary::{self, Handle, Text, call, call_void, consumed, nanos, out, usable};
 use super::hub::{
-    ANY_FLAG, NO_TRY, answer, asked, open as open_hub, open_key, pace_hub_t, pace_key_t,
-    pace_receipt_t, payloads,
+    ANY_FLAG, NO_TRY, answer, asked, pace_hub_t, pace_key_t, pace_receipt_t, payloads,
 };
 use super::message::{PLAIN, pace_publication_t, payload, slice, terms};
-use super::sized::{self, Room};
+use super::sized::{self, In, InOut};
 use super::status::*;
 use super::values::{PACE_UNLIMITED32, pace_piece_t};
 use crate::hub::{Publisher, Rate};
 use crate::pool::Shared;
 use core::ffi::{c_char, c_void};
-use core::mem::offset_of;
+use core::mem::{MaybeUninit, offset_of};
 use core::ptr;
 use std::sync::Arc;
 
@@ -96,12 +95,11 @@ unsafe impl sized::Sized for pace_publisher_stats_t {
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_publisher_options_init(
-    options: *mut pace_publisher_options_t,
+pub extern "C" fn pace_publisher_options_init(
+    options: InOut<pace_publisher_options_t>,
     size: usize,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| unsafe { sized::init(options, size, DEFAULTS, "options") })
+    call(|| options.init(size, DEFAULTS, "options"))
 }
 
 /// Makes a publisher of this name, which is for people to read and is copied. `options` may be NULL. It may
@@ -112,24 +110,19 @@ pub unsafe extern "C" fn pace_publisher_options_init(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_publisher_new(
-    hub: *mut pace_hub_t,
-    name: *const c_char,
-    options: *const pace_publisher_options_t,
-    publisher: *mut *mut pace_publisher_t,
+    hub: Option<&pace_hub_t>,
+    name: Text,
+    options: In<pace_publisher_options_t>,
+    publisher: Option<&mut MaybeUninit<*mut pace_publisher_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hub = unsafe { open_hub(hub) }?;
-        boundary::check(name, "name")?;
-        // SAFETY: not NULL, and as the header demands.
-        let name = unsafe { boundary::text(name, "name") }?;
+        let hub = usable(hub)?;
+        let name = name.get("name")?;
         let options = match options.is_null() {
             true => DEFAULTS,
-            // SAFETY: as the header demands.
-            false => unsafe { sized::read(options, "options") }?,
+            false => options.read("options")?,
         };
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(publisher, "publisher") }?;
+        let to = out(publisher, "publisher")?;
         let mut builder = hub.hub.publisher(name);
         // SAFETY: as the header demands.
         for &pattern in unsafe { slice(options.allow, options.allow_count, "allow") }? {
@@ -158,31 +151,27 @@ pub unsafe extern "C" fn pace_publisher_new(
 /// Threads: any. In handlers: yes. It waits as pace_key_publish() does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_publisher_publish(
-    publisher: *mut pace_publisher_t,
-    key: *const pace_key_t,
-    publication: *const pace_publication_t,
+    publisher: Option<&pace_publisher_t>,
+    key: Option<&pace_key_t>,
+    publication: In<pace_publication_t>,
     bytes: *const c_void,
     size: usize,
     flags: u32,
-    receipt: *mut pace_receipt_t,
+    receipt: InOut<pace_receipt_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let publisher = unsafe { open(publisher) }?;
-        // SAFETY: as the header demands.
-        let key = unsafe { open_key(key) }?;
+        let publisher = usable(publisher)?;
+        let key = usable(key)?;
         let publication = match publication.is_null() {
             true => PLAIN,
-            // SAFETY: as the header demands.
-            false => unsafe { sized::read(publication, "publication") }?,
+            false => publication.read("publication")?,
         };
-        // SAFETY: as the header demands.
-        let (mode, room) = unsafe { asked(flags, ANY_FLAG, receipt) }?;
+        let (mode, room) = asked(flags, ANY_FLAG, receipt)?;
         // SAFETY: as the header demands.
         let (priority, headers) = unsafe { terms(&publication) }?;
         // SAFETY: as the header demands.
         let payload = unsafe { payload(bytes, size) }?;
-        answer(room, publisher.publish_as(&key.key, payload, headers, priority, mode))
+        answer(room, publisher.publisher.publish_as(&key.key, payload, headers, priority, mode))
     })
 }
 
@@ -195,23 +184,20 @@ pub unsafe extern "C" fn pace_publisher_publish(
 /// Threads: any. In handlers: yes. It waits as pace_key_publish() does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_publisher_publish_batch(
-    publisher: *mut pace_publisher_t,
-    key: *const pace_key_t,
+    publisher: Option<&pace_publisher_t>,
+    key: Option<&pace_key_t>,
     pieces: *const pace_piece_t,
     count: usize,
     flags: u32,
-    receipt: *mut pace_receipt_t,
+    receipt: InOut<pace_receipt_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let publisher = unsafe { open(publisher) }?;
-        // SAFETY: as the header demands.
-        let key = unsafe { open_key(key) }?;
-        // SAFETY: as the header demands.
-        let (mode, room) = unsafe { asked(flags, NO_TRY, receipt) }?;
+        let publisher = usable(publisher)?;
+        let key = usable(key)?;
+        let (mode, room) = asked(flags, NO_TRY, receipt)?;
         // SAFETY: as the header demands.
         let payloads = unsafe { payloads(key, pieces, count) }?;
-        answer(room, publisher.publish_batch_as(&key.key, payloads, mode))
+        answer(room, publisher.publisher.publish_batch_as(&key.key, payloads, mode))
     })
 }
 
@@ -221,15 +207,13 @@ pub unsafe extern "C" fn pace_publisher_publish_batch(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_publisher_stats(
-    publisher: *mut pace_publisher_t,
-    stats: *mut pace_publisher_stats_t,
+pub extern "C" fn pace_publisher_stats(
+    publisher: Option<&pace_publisher_t>,
+    stats: InOut<pace_publisher_stats_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let counts = unsafe { open(publisher) }?.stats();
-        // SAFETY: as the header demands.
-        unsafe { Room::new(stats, "stats") }?.fill(pace_publisher_stats_t {
+        let counts = usable(publisher)?.publisher.stats();
+        stats.room("stats")?.fill(pace_publisher_stats_t {
             struct_size: 0,
             reserved: 0,
             published: counts.published,
@@ -245,21 +229,14 @@ pub unsafe extern "C" fn pace_publisher_stats(
 ///
 /// Threads: any, as long as no other uses the publisher any more. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_publisher_free(publisher: *mut pace_publisher_t) {
-    call_void(|| {
-        // SAFETY: as the header demands.
-        if unsafe { open(publisher) }.is_ok() {
-            // SAFETY: as the header demands, it came from here and is used by nobody else.
-            drop(unsafe { Box::from_raw(publisher) });
-        }
-    });
+pub extern "C" fn pace_publisher_free(publisher: Option<Box<pace_publisher_t>>) {
+    call_void(|| drop(consumed(publisher)));
 }
 
-/// # Safety
-///
-/// As the header demands of a publisher.
-unsafe fn open<'a>(publisher: *const pace_publisher_t) -> Result<&'a Publisher> {
-    // SAFETY: as the caller promises.
-    let publisher = unsafe { boundary::borrow(publisher, "publisher") }?;
-    if publisher.shared.is_forked() { Err(FORKED) } else { Ok(&publisher.publisher) }
+impl Handle for pace_publisher_t {
+    const NAME: &'static str = "publisher";
+
+    fn is_forked(&self) -> bool {
+        self.shared.is_forked()
+    }
 }

@@ -1,7 +1,9 @@
 //! Queues: bounded, for any number of producers and consumers, without a pool.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, FORKED, Failure, Out, Result, TIMED_OUT, call, call_void, nanos};
+use super::boundary::{
+    self, Failure, Handle, Result, TIMED_OUT, call, call_void, consumed, nanos, out, usable,
+};
 use super::cells::{Cell, Item, LARGEST, for_size};
 use super::status::*;
 use crate::queue::Pollable;
@@ -9,6 +11,7 @@ use crate::sys::eventfd::EventFd;
 use crate::sys::fork::ForkGuard;
 use crate::{Error, Queue};
 use core::ffi::c_void;
+use core::mem::MaybeUninit;
 use core::time::Duration;
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -31,11 +34,10 @@ pub struct pace_queue_t {
 pub unsafe extern "C" fn pace_queue_new(
     item_size: usize,
     capacity: usize,
-    queue: *mut *mut pace_queue_t,
+    queue: Option<&mut MaybeUninit<*mut pace_queue_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(queue, "queue") }?;
+        let to = out(queue, "queue")?;
         let fork = ForkGuard::new().map_err(|e| Error::os("map a page that tells of a fork", e))?;
         let items = for_size!(item_size, I => typed::<I>(item_size, capacity),
             _ => Err(Failure::invalid("item_size", item_size, &format!("1 to {LARGEST}"))))?;
@@ -52,13 +54,12 @@ pub unsafe extern "C" fn pace_queue_new(
 /// Threads: any. In handlers: yes; it hands leadership on before it waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_queue_push(
-    queue: *mut pace_queue_t,
+    queue: Option<&pace_queue_t>,
     item: *const c_void,
     timeout_ns: u64,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let queue = unsafe { open(queue) }?;
+        let queue = usable(queue)?;
         // SAFETY: as the header demands.
         let item = unsafe { boundary::bytes(item, 1, queue.item_size, "item") }?;
         queue.items.push(item, nanos(timeout_ns))?;
@@ -76,16 +77,14 @@ pub unsafe extern "C" fn pace_queue_push(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_queue_push_batch(
-    queue: *mut pace_queue_t,
+    queue: Option<&pace_queue_t>,
     items: *const c_void,
     count: usize,
-    pushed: *mut usize,
+    pushed: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let queue = unsafe { open(queue) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(pushed, "pushed") }?;
+        let queue = usable(queue)?;
+        let to = out(pushed, "pushed")?;
         // SAFETY: as the header demands.
         let bytes = unsafe { boundary::bytes(items, count, queue.item_size, "items") }?;
         let pushed = queue.items.push_batch(bytes);
@@ -107,13 +106,12 @@ pub unsafe extern "C" fn pace_queue_push_batch(
 /// Threads: any. In handlers: yes; it hands leadership on before it waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_queue_pop(
-    queue: *mut pace_queue_t,
+    queue: Option<&pace_queue_t>,
     item: *mut c_void,
     timeout_ns: u64,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let queue = unsafe { open(queue) }?;
+        let queue = usable(queue)?;
         boundary::check(item, "item")?;
         // SAFETY: as the header demands.
         unsafe { pop_batch(queue, item, 1, timeout_ns) }.map(drop)
@@ -129,18 +127,16 @@ pub unsafe extern "C" fn pace_queue_pop(
 /// Threads: any. In handlers: yes; it hands leadership on before it waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_queue_pop_batch(
-    queue: *mut pace_queue_t,
+    queue: Option<&pace_queue_t>,
     items: *mut c_void,
     capacity: usize,
     timeout_ns: u64,
-    popped: *mut usize,
+    popped: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let queue = unsafe { open(queue) }?;
+        let queue = usable(queue)?;
         boundary::check(items, "items")?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(popped, "popped") }?;
+        let to = out(popped, "popped")?;
         if capacity == 0 {
             return Err(Failure::invalid("capacity", 0, "1 or more"));
         }
@@ -158,15 +154,13 @@ pub unsafe extern "C" fn pace_queue_pop_batch(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_queue_pollable(
-    queue: *mut pace_queue_t,
-    fd: *mut i32,
+pub extern "C" fn pace_queue_pollable(
+    queue: Option<&pace_queue_t>,
+    fd: Option<&mut MaybeUninit<i32>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let queue = unsafe { open(queue) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(fd, "fd") }?;
+        let queue = usable(queue)?;
+        let to = out(fd, "fd")?;
         let eventfd = queue.pollable.demand(EventFd::new, || queue.is_worth_a_look());
         let eventfd = eventfd.map_err(|error| Error::os("open an eventfd", error))?;
         to.set(eventfd.as_fd().as_raw_fd());
@@ -179,10 +173,9 @@ pub unsafe extern "C" fn pace_queue_pollable(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_queue_close(queue: *mut pace_queue_t) -> pace_status_t {
+pub extern "C" fn pace_queue_close(queue: Option<&pace_queue_t>) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let queue = unsafe { open(queue) }?;
+        let queue = usable(queue)?;
         queue.items.close();
         queue.pollable.pushed();
         Ok(())
@@ -193,50 +186,41 @@ pub unsafe extern "C" fn pace_queue_close(queue: *mut pace_queue_t) -> pace_stat
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_queue_len(
-    queue: *const pace_queue_t,
-    len: *mut usize,
+pub extern "C" fn pace_queue_len(
+    queue: Option<&pace_queue_t>,
+    len: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| unsafe { tell(queue, len, "len", |queue| queue.items.len()) })
+    call(|| tell(queue, len, "len", |queue| queue.items.len()))
 }
 
 /// How many items there is room for in all: what was asked for, rounded up.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_queue_capacity(
-    queue: *const pace_queue_t,
-    capacity: *mut usize,
+pub extern "C" fn pace_queue_capacity(
+    queue: Option<&pace_queue_t>,
+    capacity: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| unsafe { tell(queue, capacity, "capacity", |queue| queue.items.capacity()) })
+    call(|| tell(queue, capacity, "capacity", |queue| queue.items.capacity()))
 }
 
 /// Whether pace_queue_close() has been called.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_queue_is_closed(
-    queue: *const pace_queue_t,
-    closed: *mut bool,
+pub extern "C" fn pace_queue_is_closed(
+    queue: Option<&pace_queue_t>,
+    closed: Option<&mut MaybeUninit<bool>>,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| unsafe { tell(queue, closed, "closed", |queue| queue.items.is_closed()) })
+    call(|| tell(queue, closed, "closed", |queue| queue.items.is_closed()))
 }
 
 /// Frees a queue with all that is in it. NULL is a no-op, and in a forked child nothing is freed.
 ///
 /// Threads: any, as long as no other uses the queue any more. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_queue_free(queue: *mut pace_queue_t) {
-    call_void(|| {
-        // SAFETY: as the header demands.
-        if unsafe { open(queue) }.is_ok() {
-            // SAFETY: as the header demands, it came from here and is used by nobody else.
-            drop(unsafe { Box::from_raw(queue) });
-        }
-    });
+pub extern "C" fn pace_queue_free(queue: Option<Box<pace_queue_t>>) {
+    call_void(|| drop(consumed(queue)));
 }
 
 const FULL: Failure = Failure::plain(PACE_EFULL, c"the queue is full");
@@ -249,29 +233,22 @@ impl pace_queue_t {
     }
 }
 
-/// # Safety
-///
-/// `queue` is NULL, or came from `pace_queue_new` and has not been freed.
-#[inline]
-unsafe fn open<'a>(queue: *const pace_queue_t) -> Result<&'a pace_queue_t> {
-    // SAFETY: as the caller promises.
-    let queue = unsafe { boundary::borrow(queue, "queue") }?;
-    if queue.fork.is_child() { Err(FORKED) } else { Ok(queue) }
+impl Handle for pace_queue_t {
+    const NAME: &'static str = "queue";
+
+    fn is_forked(&self) -> bool {
+        self.fork.is_child()
+    }
 }
 
-/// # Safety
-///
-/// As the header demands of the arguments.
-unsafe fn tell<T>(
-    queue: *const pace_queue_t,
-    to: *mut T,
+fn tell<T>(
+    queue: Option<&pace_queue_t>,
+    to: Option<&mut MaybeUninit<T>>,
     what: &str,
     answer: impl FnOnce(&pace_queue_t) -> T,
 ) -> Result {
-    // SAFETY: as the caller promises.
-    let queue = unsafe { open(queue) }?;
-    // SAFETY: as the caller promises.
-    unsafe { Out::new(to, what) }?.set(answer(queue));
+    let queue = usable(queue)?;
+    out(to, what)?.set(answer(queue));
     Ok(())
 }
 

@@ -1,14 +1,15 @@
 //! Connections, by their names: for other threads, other connections, and later.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, Failure, Out, Result, call};
+use super::boundary::{self, Failure, Result, call, optional_out, out, usable};
 use super::callback::{pace_conn_id_t, pace_drop_fn};
 use super::conn::{CLOSED, number_of, put_address, with_pieces, write_owned};
-use super::server::{open, pace_server_t};
+use super::server::pace_server_t;
 use super::status::*;
 use super::values::pace_piece_t;
 use crate::net::{ConnId, ConnRef};
 use core::ffi::{c_char, c_void};
+use core::mem::MaybeUninit;
 
 /// Writes, in order, without waiting: what the kernel takes is sent at once, the rest is queued.
 /// *wrote is a PACE_WRITE_STATUS_ number; `wrote` may be NULL.
@@ -21,19 +22,17 @@ use core::ffi::{c_char, c_void};
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_server_conn_write(
-    server: *mut pace_server_t,
+    server: Option<&pace_server_t>,
     conn: pace_conn_id_t,
     bytes: *const c_void,
     size: usize,
-    wrote: *mut u32,
+    wrote: Option<&mut MaybeUninit<u32>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let conn = unsafe { find(server, conn) }?;
+        let conn = find(server, conn)?;
         // SAFETY: as the header demands.
         let bytes = unsafe { boundary::bytes(bytes, size, 1, "bytes") }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(wrote, "wrote") }?;
+        let to = optional_out(wrote);
         to.set(number_of(conn.write(bytes)?));
         Ok(())
     })
@@ -46,17 +45,15 @@ pub unsafe extern "C" fn pace_server_conn_write(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_server_conn_write_vectored(
-    server: *mut pace_server_t,
+    server: Option<&pace_server_t>,
     conn: pace_conn_id_t,
     pieces: *const pace_piece_t,
     count: usize,
-    wrote: *mut u32,
+    wrote: Option<&mut MaybeUninit<u32>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let conn = unsafe { find(server, conn) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(wrote, "wrote") }?;
+        let conn = find(server, conn)?;
+        let to = optional_out(wrote);
         // SAFETY: as the header demands.
         let wrote = unsafe { with_pieces(pieces, count, |pieces| conn.write_vectored(pieces)) }?;
         to.set(number_of(wrote));
@@ -71,17 +68,16 @@ pub unsafe extern "C" fn pace_server_conn_write_vectored(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_server_conn_write_owned(
-    server: *mut pace_server_t,
+    server: Option<&pace_server_t>,
     conn: pace_conn_id_t,
     bytes: *const c_void,
     size: usize,
     user_data: *mut c_void,
     drop: pace_drop_fn,
-    wrote: *mut u32,
+    wrote: Option<&mut MaybeUninit<u32>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let conn = unsafe { find(server, conn) }?;
+        let conn = find(server, conn)?;
         // SAFETY: as the header demands.
         unsafe { write_owned(bytes, size, user_data, drop, wrote, |lent| conn.write_foreign(lent)) }
     })
@@ -94,20 +90,18 @@ pub unsafe extern "C" fn pace_server_conn_write_owned(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_server_conn_write_tracked(
-    server: *mut pace_server_t,
+    server: Option<&pace_server_t>,
     conn: pace_conn_id_t,
     bytes: *const c_void,
     size: usize,
     token: u64,
-    wrote: *mut u32,
+    wrote: Option<&mut MaybeUninit<u32>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let conn = unsafe { find(server, conn) }?;
+        let conn = find(server, conn)?;
         // SAFETY: as the header demands.
         let bytes = unsafe { boundary::bytes(bytes, size, 1, "bytes") }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(wrote, "wrote") }?;
+        let to = optional_out(wrote);
         to.set(number_of(conn.write_tracked(bytes, token)?));
         Ok(())
     })
@@ -119,12 +113,11 @@ pub unsafe extern "C" fn pace_server_conn_write_tracked(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_server_conn_shutdown_write(
-    server: *mut pace_server_t,
+pub extern "C" fn pace_server_conn_shutdown_write(
+    server: Option<&pace_server_t>,
     conn: pace_conn_id_t,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| Ok(unsafe { find(server, conn) }?.shutdown_write()?))
+    call(|| Ok(find(server, conn)?.shutdown_write()?))
 }
 
 /// As pace_conn_close().
@@ -133,12 +126,11 @@ pub unsafe extern "C" fn pace_server_conn_shutdown_write(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_server_conn_close(
-    server: *mut pace_server_t,
+pub extern "C" fn pace_server_conn_close(
+    server: Option<&pace_server_t>,
     conn: pace_conn_id_t,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| Ok(unsafe { find(server, conn) }?.close()?))
+    call(|| Ok(find(server, conn)?.close()?))
 }
 
 /// As pace_conn_abort(). The hook `close` follows on a thread of the pool.
@@ -147,12 +139,11 @@ pub unsafe extern "C" fn pace_server_conn_close(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_server_conn_abort(
-    server: *mut pace_server_t,
+pub extern "C" fn pace_server_conn_abort(
+    server: Option<&pace_server_t>,
     conn: pace_conn_id_t,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| Ok(unsafe { find(server, conn) }?.abort()?))
+    call(|| Ok(find(server, conn)?.abort()?))
 }
 
 /// As pace_conn_pause(); a hook that runs now may still be given data once.
@@ -161,12 +152,11 @@ pub unsafe extern "C" fn pace_server_conn_abort(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_server_conn_pause(
-    server: *mut pace_server_t,
+pub extern "C" fn pace_server_conn_pause(
+    server: Option<&pace_server_t>,
     conn: pace_conn_id_t,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| Ok(unsafe { find(server, conn) }?.pause()?))
+    call(|| Ok(find(server, conn)?.pause()?))
 }
 
 /// Ends a pause. What was not consumed is shown again.
@@ -175,12 +165,11 @@ pub unsafe extern "C" fn pace_server_conn_pause(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_server_conn_resume(
-    server: *mut pace_server_t,
+pub extern "C" fn pace_server_conn_resume(
+    server: Option<&pace_server_t>,
     conn: pace_conn_id_t,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| Ok(unsafe { find(server, conn) }?.resume()?))
+    call(|| Ok(find(server, conn)?.resume()?))
 }
 
 /// Has the hook `notified` of a connection called, soon. Several calls may become one; none is lost,
@@ -190,28 +179,25 @@ pub unsafe extern "C" fn pace_server_conn_resume(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_server_conn_notify(
-    server: *mut pace_server_t,
+pub extern "C" fn pace_server_conn_notify(
+    server: Option<&pace_server_t>,
     conn: pace_conn_id_t,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| Ok(unsafe { find(server, conn) }?.notify()?))
+    call(|| Ok(find(server, conn)?.notify()?))
 }
 
 /// Whether a connection has not ended. A name of which nothing is known gives false.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_server_conn_is_open(
-    server: *mut pace_server_t,
+pub extern "C" fn pace_server_conn_is_open(
+    server: Option<&pace_server_t>,
     conn: pace_conn_id_t,
-    is_open: *mut bool,
+    is_open: Option<&mut MaybeUninit<bool>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let server = unsafe { open(server) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(is_open, "is_open") }?;
+        let server = usable(server)?;
+        let to = out(is_open, "is_open")?;
         to.set(lookup(server, conn).is_ok_and(|conn| conn.is_open()));
         Ok(())
     })
@@ -223,16 +209,14 @@ pub unsafe extern "C" fn pace_server_conn_is_open(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_server_conn_queued(
-    server: *mut pace_server_t,
+pub extern "C" fn pace_server_conn_queued(
+    server: Option<&pace_server_t>,
     conn: pace_conn_id_t,
-    queued: *mut usize,
+    queued: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let conn = unsafe { find(server, conn) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(queued, "queued") }?;
+        let conn = find(server, conn)?;
+        let to = out(queued, "queued")?;
         to.set(conn.queued());
         Ok(())
     })
@@ -245,7 +229,7 @@ pub unsafe extern "C" fn pace_server_conn_queued(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_server_conn_peer(
-    server: *mut pace_server_t,
+    server: Option<&pace_server_t>,
     conn: pace_conn_id_t,
     text: *mut c_char,
     size: usize,
@@ -261,14 +245,13 @@ pub unsafe extern "C" fn pace_server_conn_peer(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_server_conn_local(
-    server: *mut pace_server_t,
+    server: Option<&pace_server_t>,
     conn: pace_conn_id_t,
     text: *mut c_char,
     size: usize,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let local = unsafe { find(server, conn) }?.local().ok_or(CLOSED)?;
+        let local = find(server, conn)?.local().ok_or(CLOSED)?;
         // SAFETY: as the header demands.
         unsafe { put_address(&local, text, size) }
     })
@@ -276,13 +259,9 @@ pub unsafe extern "C" fn pace_server_conn_local(
 
 const STALE: Failure = Failure::plain(PACE_ESTALE, c"this connection has ended, or never was one");
 
-/// # Safety
-///
-/// As the header demands of `server`.
 #[inline]
-unsafe fn find(server: *const pace_server_t, conn: pace_conn_id_t) -> Result<ConnRef> {
-    // SAFETY: as the caller promises.
-    lookup(unsafe { open(server) }?, conn)
+fn find(server: Option<&pace_server_t>, conn: pace_conn_id_t) -> Result<ConnRef> {
+    lookup(usable(server)?, conn)
 }
 
 #[inline]

@@ -3,13 +3,14 @@
 //! A `pace_request_t *` is the address of a [`Request`], good while its handler runs.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, Out, Result, call};
+use super::boundary::{self, Result, Text, call, out};
 use super::callback::pace_conn_id_t;
 use super::conn::{name as name_of, put_address};
 use super::status::*;
 use super::values::{pace_field_t, pace_piece_t, pace_text_t};
 use crate::http::{Request, decode, split};
 use core::ffi::{c_char, c_void};
+use core::mem::MaybeUninit;
 use core::ptr;
 
 /// A request, for as long as its handler runs: good for that call only, and on that thread.
@@ -23,7 +24,7 @@ pub struct pace_request_t {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_request_method(
     request: *const pace_request_t,
-    method: *mut pace_text_t,
+    method: Option<&mut MaybeUninit<pace_text_t>>,
 ) -> pace_status_t {
     // SAFETY: as the header demands.
     unsafe { tell(request, method, "method", |request| Some(request.method())) }
@@ -35,7 +36,7 @@ pub unsafe extern "C" fn pace_request_method(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_request_target(
     request: *const pace_request_t,
-    target: *mut pace_text_t,
+    target: Option<&mut MaybeUninit<pace_text_t>>,
 ) -> pace_status_t {
     // SAFETY: as the header demands.
     unsafe { tell(request, target, "target", |request| Some(request.target())) }
@@ -48,7 +49,7 @@ pub unsafe extern "C" fn pace_request_target(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_request_path(
     request: *const pace_request_t,
-    path: *mut pace_text_t,
+    path: Option<&mut MaybeUninit<pace_text_t>>,
 ) -> pace_status_t {
     // SAFETY: as the header demands.
     unsafe { tell(request, path, "path", |request| Some(request.path())) }
@@ -60,7 +61,7 @@ pub unsafe extern "C" fn pace_request_path(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_request_query(
     request: *const pace_request_t,
-    query: *mut pace_text_t,
+    query: Option<&mut MaybeUninit<pace_text_t>>,
 ) -> pace_status_t {
     // SAFETY: as the header demands.
     unsafe { tell(request, query, "query", |request| request.query()) }
@@ -72,7 +73,7 @@ pub unsafe extern "C" fn pace_request_query(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_request_version(
     request: *const pace_request_t,
-    version: *mut u32,
+    version: Option<&mut MaybeUninit<u32>>,
 ) -> pace_status_t {
     // SAFETY: as the header demands.
     unsafe { ask(request, version, "version", |request| request.version().into()) }
@@ -87,8 +88,8 @@ pub unsafe extern "C" fn pace_request_version(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_request_header(
     request: *const pace_request_t,
-    name: *const c_char,
-    value: *mut pace_text_t,
+    name: Text,
+    value: Option<&mut MaybeUninit<pace_text_t>>,
 ) -> pace_status_t {
     // SAFETY: as the header demands.
     unsafe { find(request, name, value, |request, name| request.header(name)) }
@@ -103,7 +104,7 @@ pub unsafe extern "C" fn pace_request_headers(
     request: *const pace_request_t,
     headers: *mut pace_field_t,
     capacity: usize,
-    count: *mut usize,
+    count: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
@@ -125,8 +126,8 @@ pub unsafe extern "C" fn pace_request_headers(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_request_param(
     request: *const pace_request_t,
-    name: *const c_char,
-    value: *mut pace_text_t,
+    name: Text,
+    value: Option<&mut MaybeUninit<pace_text_t>>,
 ) -> pace_status_t {
     // SAFETY: as the header demands.
     unsafe { find(request, name, value, |request, name| request.param(name)) }
@@ -140,7 +141,7 @@ pub unsafe extern "C" fn pace_request_params(
     request: *const pace_request_t,
     params: *mut pace_field_t,
     capacity: usize,
-    count: *mut usize,
+    count: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
@@ -158,7 +159,7 @@ pub unsafe extern "C" fn pace_request_params(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_request_pattern(
     request: *const pace_request_t,
-    pattern: *mut pace_text_t,
+    pattern: Option<&mut MaybeUninit<pace_text_t>>,
 ) -> pace_status_t {
     // SAFETY: as the header demands.
     unsafe { tell(request, pattern, "pattern", |request| request.pattern()) }
@@ -181,13 +182,12 @@ pub unsafe extern "C" fn pace_query_pairs(
     room: *mut c_char,
     pairs: *mut pace_field_t,
     capacity: usize,
-    count: *mut usize,
+    count: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
         let query = unsafe { boundary::bytes(query.cast(), size, 1, "query") }?;
-        // SAFETY: as the header demands.
-        let count = unsafe { Out::new(count, "count") }?;
+        let count = out(count, "count")?;
         if capacity > 0 {
             boundary::check(pairs, "pairs")?;
             boundary::check(room, "room")?;
@@ -224,7 +224,7 @@ pub unsafe extern "C" fn pace_query_pairs(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_request_body(
     request: *const pace_request_t,
-    body: *mut pace_piece_t,
+    body: Option<&mut MaybeUninit<pace_piece_t>>,
 ) -> pace_status_t {
     let piece = |request: &Request<'_>| {
         let body = request.body();
@@ -240,7 +240,7 @@ pub unsafe extern "C" fn pace_request_body(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_request_upgrade(
     request: *const pace_request_t,
-    protocol: *mut pace_text_t,
+    protocol: Option<&mut MaybeUninit<pace_text_t>>,
 ) -> pace_status_t {
     // SAFETY: as the header demands.
     unsafe { tell(request, protocol, "protocol", |request| request.upgrade()) }
@@ -252,7 +252,7 @@ pub unsafe extern "C" fn pace_request_upgrade(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_request_conn(
     request: *const pace_request_t,
-    conn: *mut pace_conn_id_t,
+    conn: Option<&mut MaybeUninit<pace_conn_id_t>>,
 ) -> pace_status_t {
     // SAFETY: as the header demands.
     unsafe { ask(request, conn, "conn", |request| name_of(request.id())) }
@@ -297,15 +297,14 @@ pub(super) fn text_of(bytes: &[u8]) -> pace_text_t {
 /// As [`open`], and `to` is NULL or can be written to.
 unsafe fn ask<T>(
     request: *const pace_request_t,
-    to: *mut T,
+    to: Option<&mut MaybeUninit<T>>,
     name: &str,
     what: impl FnOnce(&Request<'_>) -> T,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the caller promises.
         let request = unsafe { open(request) }?;
-        // SAFETY: as the caller promises.
-        let to = unsafe { Out::new(to, name) }?;
+        let to = out(to, name)?;
         to.set(what(request));
         Ok(())
     })
@@ -316,7 +315,7 @@ unsafe fn ask<T>(
 /// As [`ask`].
 unsafe fn tell(
     request: *const pace_request_t,
-    to: *mut pace_text_t,
+    to: Option<&mut MaybeUninit<pace_text_t>>,
     name: &str,
     what: impl for<'a> FnOnce(&Request<'a>) -> Option<&'a str>,
 ) -> pace_status_t {
@@ -331,18 +330,15 @@ unsafe fn tell(
 /// As [`ask`], and `name` is NULL or ends with NUL.
 unsafe fn find(
     request: *const pace_request_t,
-    name: *const c_char,
-    value: *mut pace_text_t,
+    name: Text,
+    value: Option<&mut MaybeUninit<pace_text_t>>,
     what: impl for<'a> FnOnce(&Request<'a>, &str) -> Option<&'a str>,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the caller promises.
         let request = unsafe { open(request) }?;
-        boundary::check(name, "name")?;
-        // SAFETY: not NULL, and as the caller promises.
-        let name = unsafe { boundary::text(name, "name") }?;
-        // SAFETY: as the caller promises.
-        let to = unsafe { Out::new(value, "value") }?;
+        let name = name.get("name")?;
+        let to = out(value, "value")?;
         to.set(what(request, name).map_or(NO_TEXT, |text| text_of(text.as_bytes())));
         Ok(())
     })
@@ -357,10 +353,9 @@ unsafe fn put_fields<'a>(
     to: *mut pace_field_t,
     capacity: usize,
     name: &str,
-    count: *mut usize,
+    count: Option<&mut MaybeUninit<usize>>,
 ) -> Result {
-    // SAFETY: as the caller promises.
-    let count = unsafe { Out::new(count, "count") }?;
+    let count = out(count, "count")?;
     if capacity > 0 {
         boundary::check(to, name)?;
     }

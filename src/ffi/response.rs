@@ -1,7 +1,9 @@
 //! What a handler of HTTP answers with: at once, later, or piece by piece.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, callback};
+use super::boundary::{
+    self, FORKED, Failure, Result, Text, call, call_void, callback, optional_out, out,
+};
 use super::callback::{PACE_FLOW_AGAIN, PACE_FLOW_DONE, pace_drop_fn};
 use super::conn::{Handler, Hooks, number_of, pace_conn_hooks_t};
 use super::owner::{Owner, pair};
@@ -10,6 +12,7 @@ use crate::http::{Body, Response, is_inside_any};
 use crate::pool::Shared;
 use core::cell::Cell;
 use core::ffi::{c_char, c_void};
+use core::mem::MaybeUninit;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
@@ -63,14 +66,12 @@ pub unsafe extern "C" fn pace_response_status(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_response_header(
     response: *mut pace_response_t,
-    name: *const c_char,
+    name: Text,
     value: *const c_char,
 ) -> pace_status_t {
     call(|| {
-        boundary::check(name, "name")?;
         boundary::check(value, "value")?;
-        // SAFETY: not NULL, and as the header demands.
-        let name = unsafe { boundary::text(name, "name") }?;
+        let name = name.get("name")?;
         // SAFETY: not NULL, and as the header demands.
         let value = unsafe { core::ffi::CStr::from_ptr(value) }.to_bytes();
         // SAFETY: as the header demands.
@@ -117,12 +118,10 @@ pub unsafe extern "C" fn pace_response_send(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_response_text(
     response: *mut pace_response_t,
-    text: *const c_char,
+    text: Text,
 ) -> pace_status_t {
     call(|| {
-        boundary::check(text, "text")?;
-        // SAFETY: not NULL, and as the header demands.
-        let text = unsafe { boundary::text(text, "text") }?;
+        let text = text.get("text")?;
         // SAFETY: as the header demands.
         Ok(unsafe { take(response) }?.text(text)?)
     })
@@ -136,14 +135,12 @@ pub unsafe extern "C" fn pace_response_text(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_response_send_as(
     response: *mut pace_response_t,
-    content_type: *const c_char,
+    content_type: Text,
     bytes: *const c_void,
     size: usize,
 ) -> pace_status_t {
     call(|| {
-        boundary::check(content_type, "content_type")?;
-        // SAFETY: not NULL, and as the header demands.
-        let content_type = unsafe { boundary::text(content_type, "content_type") }?;
+        let content_type = content_type.get("content_type")?;
         // SAFETY: as the header demands.
         let bytes = unsafe { boundary::bytes(bytes, size, 1, "bytes") }?;
         // SAFETY: as the header demands.
@@ -176,11 +173,10 @@ pub unsafe extern "C" fn pace_response_error(response: *mut pace_response_t) -> 
 pub unsafe extern "C" fn pace_response_stream(
     response: *mut pace_response_t,
     length: u64,
-    body: *mut *mut pace_body_t,
+    body: Option<&mut MaybeUninit<*mut pace_body_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(body, "body") }?;
+        let to = out(body, "body")?;
         let length = (length != PACE_LENGTH_UNKNOWN).then_some(length);
         // SAFETY: as the header demands.
         let body = unsafe { take(response) }?.stream(length)?;
@@ -200,13 +196,11 @@ pub unsafe extern "C" fn pace_response_stream(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_response_upgrade(
     response: *mut pace_response_t,
-    protocol: *const c_char,
+    protocol: Text,
     hooks: *const pace_conn_hooks_t,
 ) -> pace_status_t {
     call(|| {
-        boundary::check(protocol, "protocol")?;
-        // SAFETY: not NULL, and as the header demands.
-        let protocol = unsafe { boundary::text(protocol, "protocol") }?;
+        let protocol = protocol.get("protocol")?;
         // SAFETY: as the header demands, and the pool's is there as long as the response.
         let shared = unsafe { &*open(response)?.shared };
         // SAFETY: as the header demands.
@@ -329,15 +323,14 @@ pub unsafe extern "C" fn pace_body_write(
     body: *mut pace_body_t,
     bytes: *const c_void,
     size: usize,
-    wrote: *mut u32,
+    wrote: Option<&mut MaybeUninit<u32>>,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
         let body = unsafe { open_body(body) }?;
         // SAFETY: as the header demands.
         let bytes = unsafe { boundary::bytes(bytes, size, 1, "bytes") }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(wrote, "wrote") }?;
+        let to = optional_out(wrote);
         to.set(number_of(body.write(bytes)?));
         Ok(())
     })
@@ -389,13 +382,12 @@ pub unsafe extern "C" fn pace_body_fail(body: *mut pace_body_t) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_body_is_pressed(
     body: *mut pace_body_t,
-    is_pressed: *mut bool,
+    is_pressed: Option<&mut MaybeUninit<bool>>,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
         let body = unsafe { open_body(body) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(is_pressed, "is_pressed") }?;
+        let to = out(is_pressed, "is_pressed")?;
         to.set(body.is_pressed());
         Ok(())
     })

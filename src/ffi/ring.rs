@@ -1,19 +1,30 @@
 //! Rings: fixed-size events from any number of threads, handled in batches by the pool.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, Failure, Out, Result, call, call_void, callback};
+use super::boundary::{
+    self, Failure, Handle, Result, call, call_void, callback, consumed, optional_out, out, usable,
+};
 use super::callback::{pace_drop_fn, pace_events_fn};
 use super::cells::{LARGEST, as_words, copy};
 use super::owner::pair;
-use super::pool::{open, pace_pool_t};
+use super::pool::pace_pool_t;
 use super::status::*;
 use crate::{Rejected, Ring};
 use core::ffi::c_void;
+use core::mem::MaybeUninit;
 
 /// A bounded ring of events of one size, with a handler on a pool.
 pub struct pace_ring_t {
     event_size: usize,
     ring: Ring<u64>,
+}
+
+impl Handle for pace_ring_t {
+    const NAME: &'static str = "ring";
+
+    fn is_forked(&self) -> bool {
+        self.ring.is_forked()
+    }
 }
 
 /// Makes a ring whose handler gets the events in the order of their publication, on one thread at a
@@ -25,13 +36,13 @@ pub struct pace_ring_t {
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_ring_serial(
-    pool: *mut pace_pool_t,
+    pool: Option<&pace_pool_t>,
     event_size: usize,
     capacity: usize,
     handler: pace_events_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
-    ring: *mut *mut pace_ring_t,
+    ring: Option<&mut MaybeUninit<*mut pace_ring_t>>,
 ) -> pace_status_t {
     let order = Order::Serial;
     // SAFETY: as the header demands.
@@ -47,13 +58,13 @@ pub unsafe extern "C" fn pace_ring_serial(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_ring_concurrent(
-    pool: *mut pace_pool_t,
+    pool: Option<&pace_pool_t>,
     event_size: usize,
     capacity: usize,
     handler: pace_events_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
-    ring: *mut *mut pace_ring_t,
+    ring: Option<&mut MaybeUninit<*mut pace_ring_t>>,
 ) -> pace_status_t {
     let order = Order::Concurrent;
     // SAFETY: as the header demands.
@@ -68,7 +79,7 @@ pub unsafe extern "C" fn pace_ring_concurrent(
 /// Threads: any. In handlers: yes, it never waits there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_ring_publish(
-    ring: *mut pace_ring_t,
+    ring: Option<&pace_ring_t>,
     event: *const c_void,
 ) -> pace_status_t {
     // SAFETY: as the header demands.
@@ -82,7 +93,7 @@ pub unsafe extern "C" fn pace_ring_publish(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_ring_try_publish(
-    ring: *mut pace_ring_t,
+    ring: Option<&pace_ring_t>,
     event: *const c_void,
 ) -> pace_status_t {
     // SAFETY: as the header demands.
@@ -98,16 +109,14 @@ pub unsafe extern "C" fn pace_ring_try_publish(
 /// Threads: any. In handlers: yes, it never waits there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_ring_publish_batch(
-    ring: *mut pace_ring_t,
+    ring: Option<&pace_ring_t>,
     events: *const c_void,
     count: usize,
-    published: *mut usize,
+    published: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let ring = unsafe { boundary::borrow(ring, "ring") }?;
-        // SAFETY: as the header demands.
-        let published = unsafe { Out::new(published, "published") }?;
+        let ring = usable(ring)?;
+        let published = out(published, "published")?;
         // SAFETY: as the header demands.
         let events = unsafe { boundary::bytes(events, count, ring.event_size, "events") }?;
         match ring.publish(events, true) {
@@ -129,19 +138,16 @@ pub unsafe extern "C" fn pace_ring_publish_batch(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_ring_counts(
-    ring: *const pace_ring_t,
-    published: *mut u64,
-    handled: *mut u64,
+pub extern "C" fn pace_ring_counts(
+    ring: Option<&pace_ring_t>,
+    published: Option<&mut MaybeUninit<u64>>,
+    handled: Option<&mut MaybeUninit<u64>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let ring = unsafe { boundary::borrow(ring, "ring") }?;
+        let ring = usable(ring)?;
         ring.check_process()?;
-        // SAFETY: as the header demands.
-        let published = unsafe { Out::optional(published, "published") }?;
-        // SAFETY: as the header demands.
-        let handled = unsafe { Out::optional(handled, "handled") }?;
+        let published = optional_out(published);
+        let handled = optional_out(handled);
         // Handled first: it never seems to be ahead.
         handled.set(ring.ring.handled());
         published.set(ring.ring.published());
@@ -153,10 +159,9 @@ pub unsafe extern "C" fn pace_ring_counts(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_ring_close(ring: *mut pace_ring_t) -> pace_status_t {
+pub extern "C" fn pace_ring_close(ring: Option<&pace_ring_t>) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let ring = unsafe { boundary::borrow(ring, "ring") }?;
+        let ring = usable(ring)?;
         ring.check_process()?;
         ring.ring.close();
         Ok(())
@@ -169,15 +174,8 @@ pub unsafe extern "C" fn pace_ring_close(ring: *mut pace_ring_t) -> pace_status_
 /// Threads: any, as long as no other uses the ring any more. In handlers, and on threads of the pool: yes, it never
 /// waits there.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_ring_free(ring: *mut pace_ring_t) {
-    call_void(|| {
-        // SAFETY: as the header demands.
-        let Ok(shared) = (unsafe { boundary::borrow(ring, "ring") }) else { return };
-        if shared.check_process().is_ok() {
-            // SAFETY: as the header demands, it came from here and is used by nobody else.
-            drop(unsafe { Box::from_raw(ring) });
-        }
-    });
+pub extern "C" fn pace_ring_free(ring: Option<Box<pace_ring_t>>) {
+    call_void(|| drop(consumed(ring)));
 }
 
 impl pace_ring_t {
@@ -240,20 +238,18 @@ enum Order {
 /// As the header demands of the arguments.
 #[allow(clippy::too_many_arguments, reason = "those of the C function")]
 unsafe fn make(
-    pool: *mut pace_pool_t,
+    pool: Option<&pace_pool_t>,
     order: Order,
     event_size: usize,
     capacity: usize,
     handler: pace_events_fn,
     data: *mut c_void,
     drop: pace_drop_fn,
-    ring: *mut *mut pace_ring_t,
+    ring: Option<&mut MaybeUninit<*mut pace_ring_t>>,
 ) -> Result {
-    // SAFETY: as the caller promises.
-    let pool = &unsafe { open(pool) }?.pool;
+    let pool = &usable(pool)?.pool;
     let handler = callback(handler, "handler")?;
-    // SAFETY: as the caller promises.
-    let to = unsafe { Out::new(ring, "ring") }?;
+    let to = out(ring, "ring")?;
     if !(1..=LARGEST).contains(&event_size) {
         return Err(Failure::invalid("event_size", event_size, &format!("1 to {LARGEST}")));
     }
@@ -288,9 +284,8 @@ unsafe fn make(
 ///
 /// As the header demands of the arguments.
 #[inline]
-unsafe fn publish(ring: *const pace_ring_t, event: *const c_void, waits: bool) -> Result {
-    // SAFETY: as the caller promises.
-    let ring = unsafe { boundary::borrow(ring, "ring") }?;
+unsafe fn publish(ring: Option<&pace_ring_t>, event: *const c_void, waits: bool) -> Result {
+    let ring = usable(ring)?;
     // SAFETY: as the caller promises.
     let event = unsafe { boundary::bytes(event, 1, ring.event_size, "event") }?;
     ring.publish(event, waits).map_err(|rejected| Failure::from(&rejected))

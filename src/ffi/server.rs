@@ -1,18 +1,20 @@
 //! Servers: listeners and connections.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, nanos};
+use super::boundary::{
+    Failure, Handle, Result, Text, call, call_void, consumed, nanos, out, usable,
+};
 use super::callback::pace_conn_id_t;
 use super::conn::{Handler, Hooks, name, pace_conn_hooks_t, put_address};
 use super::filter::Filters;
 use super::listener::{all_listeners, outgoing, pace_listener_options_t};
-use super::pool::{open as open_pool, pace_pool_t};
-use super::sized::{self, Room};
+use super::pool::pace_pool_t;
+use super::sized::{self, InOut};
 use super::status::*;
 use crate::net::{ConnHost, ListenerStats, Server, ServerBuilder, ServerStats};
 use crate::{Error, Pool};
 use core::ffi::{c_char, c_void};
-use core::mem::offset_of;
+use core::mem::{MaybeUninit, offset_of};
 use core::ptr;
 use std::ffi::CString;
 use std::sync::Arc;
@@ -136,12 +138,11 @@ pub struct pace_server_stats_t {
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_server_options_init(
-    options: *mut pace_server_options_t,
+pub extern "C" fn pace_server_options_init(
+    options: InOut<pace_server_options_t>,
     size: usize,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| unsafe { sized::init(options, size, SERVER, "options") })
+    call(|| options.init(size, SERVER, "options"))
 }
 
 /// Starts a server: its connections get `hooks`. `options` and all that they point to are copied;
@@ -154,16 +155,14 @@ pub unsafe extern "C" fn pace_server_options_init(
 /// Threads: any. In handlers: yes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_server_new(
-    pool: *mut pace_pool_t,
+    pool: Option<&pace_pool_t>,
     options: *const pace_server_options_t,
     hooks: *const pace_conn_hooks_t,
-    server: *mut *mut pace_server_t,
+    server: Option<&mut MaybeUninit<*mut pace_server_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open_pool(pool) }?.pool.clone();
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(server, "server") }?;
+        let pool = usable(pool)?.pool.clone();
+        let to = out(server, "server")?;
         // SAFETY: as the header demands.
         let (registration, hooks) = unsafe { Hooks::read(hooks, pool.shared()) }?;
         // SAFETY: as the header demands.
@@ -200,14 +199,13 @@ pub unsafe extern "C" fn pace_server_new(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_server_address(
-    server: *mut pace_server_t,
+    server: Option<&pace_server_t>,
     index: usize,
     text: *mut c_char,
     size: usize,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let addresses = unsafe { open(server) }?.server.addresses();
+        let addresses = usable(server)?.server.addresses();
         // SAFETY: as the header demands.
         unsafe { put_address(listener(addresses, index)?, text, size) }
     })
@@ -224,19 +222,15 @@ pub unsafe extern "C" fn pace_server_address(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_server_connect(
-    server: *mut pace_server_t,
-    address: *const c_char,
+    server: Option<&pace_server_t>,
+    address: Text,
     hooks: *const pace_conn_hooks_t,
-    conn: *mut pace_conn_id_t,
+    conn: Option<&mut MaybeUninit<pace_conn_id_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let server = unsafe { open(server) }?;
-        boundary::check(address, "address")?;
-        // SAFETY: not NULL, and as the header demands.
-        let address = unsafe { boundary::text(address, "address") }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(conn, "conn") }?;
+        let server = usable(server)?;
+        let address = address.get("address")?;
+        let to = out(conn, "conn")?;
         // SAFETY: as the header demands.
         let (registration, hooks) = unsafe { Hooks::read(hooks, server.pool.shared()) }?;
         let conn = match server.server.connect(address, Handler::new(Some(hooks))) {
@@ -257,9 +251,8 @@ pub unsafe extern "C" fn pace_server_connect(
 ///
 /// Threads: any but the pool's. In handlers: no.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_server_wait(server: *mut pace_server_t) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| Ok(unsafe { open(server) }?.server.wait()?))
+pub extern "C" fn pace_server_wait(server: Option<&pace_server_t>) -> pace_status_t {
+    call(|| Ok(usable(server)?.server.wait()?))
 }
 
 /// Stops accepting, after those that wait already; lets every connection answer what has arrived, and
@@ -273,18 +266,16 @@ pub unsafe extern "C" fn pace_server_wait(server: *mut pace_server_t) -> pace_st
 ///
 /// Threads: any. In handlers: yes, as a request.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_server_drain(
-    server: *mut pace_server_t,
+pub extern "C" fn pace_server_drain(
+    server: Option<&pace_server_t>,
     time_ns: u64,
-    report: *mut pace_drain_report_t,
+    report: InOut<pace_drain_report_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let server = unsafe { open(server) }?;
+        let server = usable(server)?;
         let room = match report.is_null() {
             true => None,
-            // SAFETY: as the header demands.
-            false => Some(unsafe { Room::new(report, "report") }?),
+            false => Some(report.room("report")?),
         };
         let report = server.server.drain(nanos(time_ns));
         if let Some(room) = room {
@@ -307,15 +298,13 @@ pub unsafe extern "C" fn pace_server_drain(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_server_stats(
-    server: *mut pace_server_t,
-    stats: *mut pace_server_stats_t,
+pub extern "C" fn pace_server_stats(
+    server: Option<&pace_server_t>,
+    stats: InOut<pace_server_stats_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let server = unsafe { open(server) }?;
-        // SAFETY: as the header demands.
-        unsafe { Room::new(stats, "stats") }?.fill(server_counters(&server.server.stats()));
+        let server = usable(server)?;
+        stats.room("stats")?.fill(server_counters(&server.server.stats()));
         Ok(())
     })
 }
@@ -326,16 +315,14 @@ pub unsafe extern "C" fn pace_server_stats(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_server_listener_stats(
-    server: *mut pace_server_t,
+pub extern "C" fn pace_server_listener_stats(
+    server: Option<&pace_server_t>,
     index: usize,
-    stats: *mut pace_server_stats_t,
+    stats: InOut<pace_server_stats_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let server = unsafe { open(server) }?;
-        // SAFETY: as the header demands.
-        let room = unsafe { Room::new(stats, "stats") }?;
+        let server = usable(server)?;
+        let room = stats.room("stats")?;
         room.fill(listener_counters(listener(&server.server.stats().listeners, index)?));
         Ok(())
     })
@@ -346,10 +333,9 @@ pub unsafe extern "C" fn pace_server_listener_stats(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_server_cut_off(server: *mut pace_server_t) -> pace_status_t {
+pub extern "C" fn pace_server_cut_off(server: Option<&pace_server_t>) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        unsafe { open(server) }?.server.cut_off();
+        usable(server)?.server.cut_off();
         Ok(())
     })
 }
@@ -359,10 +345,9 @@ pub unsafe extern "C" fn pace_server_cut_off(server: *mut pace_server_t) -> pace
 ///
 /// Threads: any. In handlers, and on threads of the pool: yes, it never waits there.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_server_stop(server: *mut pace_server_t) -> pace_status_t {
+pub extern "C" fn pace_server_stop(server: Option<&pace_server_t>) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        unsafe { open(server) }?.server.stop();
+        usable(server)?.server.stop();
         Ok(())
     })
 }
@@ -375,26 +360,16 @@ pub unsafe extern "C" fn pace_server_stop(server: *mut pace_server_t) -> pace_st
 /// Threads: any, as long as no other uses the server any more. In handlers, and on threads of the pool: yes, it never
 /// waits there.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_server_free(server: *mut pace_server_t) {
-    call_void(|| {
-        // SAFETY: as the header demands, it came from `pace_server_new` and is used by nobody else.
-        if unsafe { open(server) }.is_ok() {
-            // SAFETY: as above.
-            drop(unsafe { Box::from_raw(server) });
-        }
-    });
+pub extern "C" fn pace_server_free(server: Option<Box<pace_server_t>>) {
+    call_void(|| drop(consumed(server)));
 }
 
-/// The server behind an argument, in the process that made it.
-///
-/// # Safety
-///
-/// It is NULL, or came from `pace_server_new` and has not been freed.
-#[inline]
-pub(super) unsafe fn open<'a>(server: *const pace_server_t) -> Result<&'a pace_server_t> {
-    // SAFETY: as the caller promises.
-    let server = unsafe { boundary::borrow(server, "server") }?;
-    if server.pool.shared().is_forked() { Err(FORKED) } else { Ok(server) }
+impl Handle for pace_server_t {
+    const NAME: &'static str = "server";
+
+    fn is_forked(&self) -> bool {
+        self.pool.shared().is_forked()
+    }
 }
 
 const SERVER: pace_server_options_t = pace_server_options_t {
@@ -430,15 +405,8 @@ unsafe impl sized::Sized for pace_server_stats_t {
 }
 
 /// What a server is by which it is attached to a completion queue.
-///
-/// # Safety
-///
-/// As [`open`].
-pub(super) unsafe fn host_of<'a>(
-    server: *const pace_server_t,
-) -> Result<(&'a Server, &'a Arc<ConnHost>)> {
-    // SAFETY: as the caller promises.
-    let server = unsafe { open(server) }?;
+pub(super) fn host_of(server: Option<&pace_server_t>) -> Result<(&Server, &Arc<ConnHost>)> {
+    let server = usable(server)?;
     let wrong = || {
         Failure::invalid("server", "without a completion queue", "one that pace_cq_server() made")
     };

@@ -1,11 +1,12 @@
 //! The process as a service of systemd.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, Out, Result, call, call_void};
+use super::boundary::{Handle, Result, Text, call, call_void, consumed, out, usable};
 use super::callback::pace_drop_fn;
-use super::pool::{open as open_pool, pace_pool_t};
+use super::pool::pace_pool_t;
 use super::status::*;
-use core::ffi::{c_char, c_void};
+use core::ffi::c_void;
+use core::mem::MaybeUninit;
 #[cfg(feature = "systemd")]
 use {
     crate::sync::atomic::{AtomicBool, Ordering::Relaxed},
@@ -35,17 +36,15 @@ pub type pace_well_fn = Option<unsafe extern "C" fn(user_data: *mut c_void) -> i
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_service_start(
-    pool: *mut pace_pool_t,
+    pool: Option<&pace_pool_t>,
     is_well: pace_well_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
-    service: *mut *mut pace_service_t,
+    service: Option<&mut MaybeUninit<*mut pace_service_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = &unsafe { open_pool(pool) }?.pool;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(service, "service") }?;
+        let pool = &usable(pool)?.pool;
+        let to = out(service, "service")?;
         to.set(Box::into_raw(Box::new(start(pool, is_well, user_data, drop)?)));
         Ok(())
     })
@@ -91,7 +90,7 @@ fn start(
     _: pace_drop_fn,
 ) -> Result<pace_service_t> {
     let text = "the library was built without the feature `systemd`";
-    Err(boundary::Failure::told(PACE_EUNSUPPORTED, text.to_owned()))
+    Err(super::boundary::Failure::told(PACE_EUNSUPPORTED, text.to_owned()))
 }
 
 /// What `systemctl status` shows (STATUS=): one line, UTF-8.
@@ -100,16 +99,13 @@ fn start(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_service_status(
-    service: *const pace_service_t,
-    text: *const c_char,
+pub extern "C" fn pace_service_status(
+    service: Option<&pace_service_t>,
+    text: Text,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let service = unsafe { open(service) }?;
-        boundary::check(text, "text")?;
-        // SAFETY: not NULL, and as the header demands.
-        tell(service, unsafe { boundary::text(text, "text") }?)
+        let service = usable(service)?;
+        tell(service, text.get("text")?)
     })
 }
 
@@ -129,25 +125,18 @@ fn tell(_: &pace_service_t, _: &str) -> Result {
 /// Threads: any, as long as no other uses it any more. In handlers: yes. It waits outside for an `is_well` that
 /// runs.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_service_free(service: *mut pace_service_t) {
-    call_void(|| {
-        // SAFETY: as the header demands.
-        if unsafe { open(service) }.is_ok() {
-            // SAFETY: as the header demands, it came from here and is used by nobody else.
-            drop(unsafe { Box::from_raw(service) });
-        }
-    });
+pub extern "C" fn pace_service_free(service: Option<Box<pace_service_t>>) {
+    call_void(|| drop(consumed(service)));
 }
 
-/// # Safety
-///
-/// As the header demands of a service.
-unsafe fn open<'a>(service: *const pace_service_t) -> Result<&'a pace_service_t> {
-    // SAFETY: as the caller promises.
-    let service = unsafe { boundary::borrow(service, "service") }?;
-    #[cfg(feature = "systemd")]
-    if service.pool.shared().is_forked() {
-        return Err(boundary::FORKED);
+impl Handle for pace_service_t {
+    const NAME: &'static str = "service";
+
+    fn is_forked(&self) -> bool {
+        #[cfg(feature = "systemd")]
+        if self.pool.shared().is_forked() {
+            return true;
+        }
+        false
     }
-    Ok(service)
 }

@@ -1,13 +1,16 @@
 //! Signals of the process.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, callback, nanos};
+use super::boundary::{
+    self, Failure, Handle, call, call_void, callback, consumed, nanos, out, usable,
+};
 use super::callback::pace_drop_fn;
 use super::owner::pair;
-use super::pool::{open as open_pool, pace_pool_t};
+use super::pool::pace_pool_t;
 use super::status::*;
 use crate::{Error, Pool, Signals};
 use core::ffi::c_void;
+use core::mem::MaybeUninit;
 
 /// Called on the pool with the number of a signal.
 pub type pace_signal_fn = Option<unsafe extern "C" fn(user_data: *mut c_void, signal: i32)>;
@@ -38,22 +41,20 @@ impl pace_signals_t {
 /// Threads: any. In handlers: yes, but it would block them in a thread of the pool, which does so already.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_signals_new(
-    pool: *mut pace_pool_t,
+    pool: Option<&pace_pool_t>,
     numbers: *const i32,
     count: usize,
     on_signal: pace_signal_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
-    signals: *mut *mut pace_signals_t,
+    signals: Option<&mut MaybeUninit<*mut pace_signals_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open_pool(pool) }?;
+        let pool = usable(pool)?;
         // SAFETY: as the header demands.
         let numbers = unsafe { boundary::array(numbers, count, "numbers") }?;
         let on_signal = callback(on_signal, "on_signal")?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(signals, "signals") }?;
+        let to = out(signals, "signals")?;
         let (registration, owner) = pair(user_data, drop);
         let made = Signals::new(&pool.pool, numbers, move |signal| {
             if let Some(data) = owner.enter() {
@@ -85,15 +86,13 @@ pub unsafe extern "C" fn pace_signals_new(
 /// Threads: any. In handlers: as there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_signals_shut_down(
-    pool: *mut pace_pool_t,
+    pool: Option<&pace_pool_t>,
     drain_for_ns: u64,
-    signals: *mut *mut pace_signals_t,
+    signals: Option<&mut MaybeUninit<*mut pace_signals_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open_pool(pool) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(signals, "signals") }?;
+        let pool = usable(pool)?;
+        let to = out(signals, "signals")?;
         let signals = Signals::shut_down(&pool.pool, nanos(drain_for_ns))?;
         let pool = pool.pool.clone();
         to.set(Box::into_raw(Box::new(pace_signals_t { signals, pool })));
@@ -108,15 +107,13 @@ pub unsafe extern "C" fn pace_signals_shut_down(
 ///
 /// Threads: any but the pool's own. In handlers: no.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_signals_wait(
-    signals: *mut pace_signals_t,
-    signal: *mut i32,
+pub extern "C" fn pace_signals_wait(
+    signals: Option<&pace_signals_t>,
+    signal: Option<&mut MaybeUninit<i32>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let signals = unsafe { open(signals) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(signal, "signal") }?;
+        let signals = usable(signals)?;
+        let to = out(signal, "signal")?;
         if signals.pool.is_inside() {
             return Err(Error::WouldDeadlock.into());
         }
@@ -132,21 +129,14 @@ pub unsafe extern "C" fn pace_signals_wait(
 /// Threads: any, as long as no other uses it any more. In handlers, and on threads of the pool: yes, it never waits
 /// there.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_signals_free(signals: *mut pace_signals_t) {
-    call_void(|| {
-        // SAFETY: as the header demands, it came from one of the above and is used by nobody else.
-        if unsafe { open(signals) }.is_ok() {
-            // SAFETY: as above.
-            drop(unsafe { Box::from_raw(signals) });
-        }
-    });
+pub extern "C" fn pace_signals_free(signals: Option<Box<pace_signals_t>>) {
+    call_void(|| drop(consumed(signals)));
 }
 
-/// # Safety
-///
-/// It is NULL, or came from one of the above and has not been freed.
-unsafe fn open<'a>(signals: *const pace_signals_t) -> Result<&'a pace_signals_t> {
-    // SAFETY: as the caller promises.
-    let signals = unsafe { boundary::borrow(signals, "signals") }?;
-    if signals.pool.shared().is_forked() { Err(FORKED) } else { Ok(signals) }
+impl Handle for pace_signals_t {
+    const NAME: &'static str = "signals";
+
+    fn is_forked(&self) -> bool {
+        self.pool.shared().is_forked()
+    }
 }

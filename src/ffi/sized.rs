@@ -30,6 +30,52 @@ pub(crate) unsafe trait Sized: core::marker::Sized {
     const RESERVED: &'static [usize] = &[];
 }
 
+/// A struct that C hands over to be read: what the header asks for is NULL, or as many readable bytes as its first field
+/// says, until the call ends. Nothing here makes a value of this type, but C.
+#[repr(transparent)]
+pub struct In<T>(*const T);
+
+impl<T: Sized> In<T> {
+    pub(crate) fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Result<T> {
+        // SAFETY: C's.
+        unsafe { read(self.0, name) }
+    }
+}
+
+/// The same, of a struct that is written to. One that is filled has as many bytes as the caller says.
+#[repr(transparent)]
+pub struct InOut<T>(*mut T);
+
+impl<T: Sized> InOut<T> {
+    pub(crate) fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Result<T> {
+        // SAFETY: C's.
+        unsafe { read(self.0, name) }
+    }
+
+    /// Refuses NULL.
+    pub(crate) fn check(&self, name: &str) -> Result {
+        check(self.0, name)
+    }
+
+    pub(crate) fn init(self, size: usize, value: T, name: &str) -> Result {
+        // SAFETY: C's.
+        unsafe { init(self.0, size, value, name) }
+    }
+
+    pub(crate) fn room(self, name: &str) -> Result<Room<T>> {
+        // SAFETY: C's.
+        unsafe { Room::new(self.0, name) }
+    }
+}
+
 /// Reads a caller's struct.
 ///
 /// # Safety

@@ -1,9 +1,9 @@
 //! Statistics, and the counters that must balance.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{Failure, call};
-use super::pool::{open, pace_pool_t};
-use super::sized::{Room, Sized};
+use super::boundary::{Failure, call, usable};
+use super::pool::pace_pool_t;
+use super::sized::{InOut, Sized};
 use super::status::*;
 use super::values::PACE_NONE;
 use crate::{SetStats, ThreadRole, ThreadStats};
@@ -131,15 +131,13 @@ pub struct pace_audit_t {
 ///
 /// Threads: any. In handlers: yes, it never waits; allocates.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_pool_stats(
-    pool: *mut pace_pool_t,
-    stats: *mut pace_pool_stats_t,
+pub extern "C" fn pace_pool_stats(
+    pool: Option<&pace_pool_t>,
+    stats: InOut<pace_pool_stats_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
-        // SAFETY: as the header demands.
-        let room = unsafe { Room::new(stats, "stats") }?;
+        let pool = usable(pool)?;
+        let room = stats.room("stats")?;
         let stats = pool.pool.stats();
         room.fill(pace_pool_stats_t {
             struct_size: 0,
@@ -162,16 +160,14 @@ pub unsafe extern "C" fn pace_pool_stats(
 ///
 /// Threads: any. In handlers: yes, it never waits; allocates.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_pool_thread_stats(
-    pool: *mut pace_pool_t,
+pub extern "C" fn pace_pool_thread_stats(
+    pool: Option<&pace_pool_t>,
     thread: u32,
-    stats: *mut pace_thread_stats_t,
+    stats: InOut<pace_thread_stats_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
-        // SAFETY: as the header demands.
-        let room = unsafe { Room::new(stats, "stats") }?;
+        let pool = usable(pool)?;
+        let room = stats.room("stats")?;
         let threads = pool.pool.stats().threads;
         let row = threads.get(thread as usize);
         room.fill(thread_row(row.ok_or_else(|| no_row("thread", thread, threads.len()))?));
@@ -185,16 +181,14 @@ pub unsafe extern "C" fn pace_pool_thread_stats(
 ///
 /// Threads: any. In handlers: yes, it never waits; allocates.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_pool_set_stats(
-    pool: *mut pace_pool_t,
+pub extern "C" fn pace_pool_set_stats(
+    pool: Option<&pace_pool_t>,
     set: u32,
-    stats: *mut pace_set_stats_t,
+    stats: InOut<pace_set_stats_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
-        // SAFETY: as the header demands.
-        let room = unsafe { Room::new(stats, "stats") }?;
+        let pool = usable(pool)?;
+        let room = stats.room("stats")?;
         let sets = pool.pool.stats().sets;
         let row = sets.get(set as usize);
         room.fill(set_row(row.ok_or_else(|| no_row("set", set, sets.len()))?));
@@ -208,15 +202,13 @@ pub unsafe extern "C" fn pace_pool_set_stats(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_pool_audit(
-    pool: *mut pace_pool_t,
-    audit: *mut pace_audit_t,
+pub extern "C" fn pace_pool_audit(
+    pool: Option<&pace_pool_t>,
+    audit: InOut<pace_audit_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
-        // SAFETY: as the header demands.
-        let room = unsafe { Room::new(audit, "audit") }?;
+        let pool = usable(pool)?;
+        let room = audit.room("audit")?;
         let audit = pool.pool.audit();
         room.fill(pace_audit_t {
             struct_size: 0,

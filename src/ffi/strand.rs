@@ -1,14 +1,15 @@
 //! Strands: serial execution without locks.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{Out, Result, call};
+use super::boundary::{Result, call, out, usable};
 use super::callback::{pace_drop_fn, pace_strand_t, pace_task_fn, pace_task_t};
-use super::pool::{open, pace_pool_t};
+use super::pool::pace_pool_t;
 use super::status::*;
 use super::task::{all_work, ignore, pace_work_t, refuse, submit};
 use super::work::Work;
 use crate::Strand;
 use core::ffi::c_void;
+use core::mem::MaybeUninit;
 
 /// Makes a strand: its tasks run one at a time, in the order in which they were posted, on whatever
 /// thread of the pool is free.
@@ -17,15 +18,13 @@ use core::ffi::c_void;
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_strand_new(
-    pool: *mut pace_pool_t,
-    strand: *mut pace_strand_t,
+pub extern "C" fn pace_strand_new(
+    pool: Option<&pace_pool_t>,
+    strand: Option<&mut MaybeUninit<pace_strand_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
-        // SAFETY: as the header demands.
-        let strand = unsafe { Out::new(strand, "strand") }?;
+        let pool = usable(pool)?;
+        let strand = out(strand, "strand")?;
         let place = pool.strands.reserve()?;
         strand.set(pace_strand_t { id: place.fill(pool.pool.strand()?) });
         Ok(())
@@ -40,15 +39,14 @@ pub unsafe extern "C" fn pace_strand_new(
 /// Threads: any. In handlers: yes, it never waits there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_strand_post(
-    pool: *mut pace_pool_t,
+    pool: Option<&pace_pool_t>,
     strand: pace_strand_t,
     run: pace_task_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let strand = find(unsafe { open(pool) }?, strand)?;
+        let strand = find(usable(pool)?, strand)?;
         let work = Work::new(run, user_data, drop)?;
         strand.post(move || ignore(work.run())).or_else(refuse)
     })
@@ -61,15 +59,14 @@ pub unsafe extern "C" fn pace_strand_post(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_strand_try_post(
-    pool: *mut pace_pool_t,
+    pool: Option<&pace_pool_t>,
     strand: pace_strand_t,
     run: pace_task_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let strand = find(unsafe { open(pool) }?, strand)?;
+        let strand = find(usable(pool)?, strand)?;
         let work = Work::new(run, user_data, drop)?;
         strand.try_post(move || ignore(work.run())).or_else(refuse)
     })
@@ -85,17 +82,15 @@ pub unsafe extern "C" fn pace_strand_try_post(
 /// Threads: any. In handlers: yes, it never waits there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_strand_post_batch(
-    pool: *mut pace_pool_t,
+    pool: Option<&pace_pool_t>,
     strand: pace_strand_t,
     work: *const pace_work_t,
     count: usize,
-    accepted: *mut usize,
+    accepted: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let strand = find(unsafe { open(pool) }?, strand)?;
-        // SAFETY: as the header demands.
-        let accepted = unsafe { Out::new(accepted, "accepted") }?;
+        let strand = find(usable(pool)?, strand)?;
+        let accepted = out(accepted, "accepted")?;
         // SAFETY: as the header demands.
         let work = unsafe { all_work(work, count) }?;
         let mut taken = 0;
@@ -113,19 +108,17 @@ pub unsafe extern "C" fn pace_strand_post_batch(
 /// Threads: any. In handlers: yes, it never waits there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_strand_submit(
-    pool: *mut pace_pool_t,
+    pool: Option<&pace_pool_t>,
     strand: pace_strand_t,
     run: pace_task_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
-    task: *mut pace_task_t,
+    task: Option<&mut MaybeUninit<pace_task_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
+        let pool = usable(pool)?;
         let strand = find(pool, strand)?;
-        // SAFETY: as the header demands.
-        let task = unsafe { Out::new(task, "task") }?;
+        let task = out(task, "task")?;
         submit(pool, run, user_data, drop, task, |work| strand.submit(move || work.run()))
     })
 }
@@ -137,19 +130,17 @@ pub unsafe extern "C" fn pace_strand_submit(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_strand_try_submit(
-    pool: *mut pace_pool_t,
+    pool: Option<&pace_pool_t>,
     strand: pace_strand_t,
     run: pace_task_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
-    task: *mut pace_task_t,
+    task: Option<&mut MaybeUninit<pace_task_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
+        let pool = usable(pool)?;
         let strand = find(pool, strand)?;
-        // SAFETY: as the header demands.
-        let task = unsafe { Out::new(task, "task") }?;
+        let task = out(task, "task")?;
         submit(pool, run, user_data, drop, task, |work| strand.try_submit(move || work.run()))
     })
 }
@@ -160,13 +151,12 @@ pub unsafe extern "C" fn pace_strand_try_submit(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_strand_close(
-    pool: *mut pace_pool_t,
+pub extern "C" fn pace_strand_close(
+    pool: Option<&pace_pool_t>,
     strand: pace_strand_t,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
+        let pool = usable(pool)?;
         drop(pool.strands.take(strand.id)?);
         Ok(())
     })

@@ -9,14 +9,14 @@
 //! | `Unwanted` | unsubscribed; if it was `Coming` (by its own handler), it is as soon as it is made |
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, Failure, Out, Result, call, callback, nanos};
+use super::boundary::{self, Failure, Result, call, callback, nanos, optional_out, usable};
 use super::callback::pace_drop_fn;
-use super::hub::{open, pace_hub_t};
+use super::hub::pace_hub_t;
 use super::message::{self, pace_message_fn, pace_subscription_t};
 use super::message_filter::{open as open_filter, pace_message_filter_t};
 use super::owner::pair;
 use super::retry::{NO_RETRY, pace_retry_t};
-use super::sized::{self, Room};
+use super::sized::{self, InOut};
 use super::status::*;
 use super::supervisor::{
     Care, PACE_ON_EXHAUSTED_DEAD_LETTER, Times, pace_restart_fn, pace_supervisor_t,
@@ -28,7 +28,7 @@ use crate::hub::{
     Unsubscribe, Unsubscribed,
 };
 use core::ffi::{c_char, c_void};
-use core::mem::{offset_of, replace};
+use core::mem::{MaybeUninit, offset_of, replace};
 use core::ptr;
 use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -269,12 +269,11 @@ unsafe impl sized::Sized for pace_subscription_stats_t {
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_subscription_options_init(
-    options: *mut pace_subscription_options_t,
+pub extern "C" fn pace_subscription_options_init(
+    options: InOut<pace_subscription_options_t>,
     size: usize,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| unsafe { sized::init(options, size, DEFAULTS, "options") })
+    call(|| options.init(size, DEFAULTS, "options"))
 }
 
 /// Subscribes to a key ("orders.eu.created") or a pattern: `*` stands for one token, a final `>` for one
@@ -288,24 +287,22 @@ pub unsafe extern "C" fn pace_subscription_options_init(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_hub_subscribe(
-    hub: *mut pace_hub_t,
+    hub: Option<&pace_hub_t>,
     pattern: *const c_char,
     options: *const pace_subscription_options_t,
     handler: pace_message_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
-    subscription: *mut pace_subscription_t,
+    subscription: Option<&mut MaybeUninit<pace_subscription_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hub = unsafe { open(hub) }?;
+        let hub = usable(hub)?;
         // SAFETY: as the header demands.
         let options = unsafe { read(options) }?;
         // SAFETY: as the header demands.
         let pattern = unsafe { pattern_of(pattern) }?;
         let handler = callback(handler, "handler")?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(subscription, "subscription") }?;
+        let to = optional_out(subscription);
         // SAFETY: as the header demands.
         let mut builder = unsafe { configure(hub.hub.subscription(pattern), &options) }?;
         if options.unique {
@@ -347,17 +344,15 @@ pub unsafe extern "C" fn pace_hub_subscribe(
 ///
 /// Threads: any. In handlers: yes, it never waits there. It waits outside with PACE_UNSUBSCRIBE_SYNC.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_hub_unsubscribe(
-    hub: *mut pace_hub_t,
+pub extern "C" fn pace_hub_unsubscribe(
+    hub: Option<&pace_hub_t>,
     subscription: pace_subscription_t,
     how: u32,
-    ended: *mut bool,
+    ended: Option<&mut MaybeUninit<bool>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hub = unsafe { open(hub) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(ended, "ended") }?;
+        let hub = usable(hub)?;
+        let to = optional_out(ended);
         let how = way(how)?;
         let entry = hub.subscriptions.take(subscription.id)?;
         to.set(entry.unsubscribe(how)? == Unsubscribed::Now);
@@ -374,17 +369,15 @@ pub unsafe extern "C" fn pace_hub_unsubscribe(
 ///
 /// Threads: any but the pool's. In handlers: no. It waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_subscription_drain(
-    hub: *mut pace_hub_t,
+pub extern "C" fn pace_subscription_drain(
+    hub: Option<&pace_hub_t>,
     subscription: pace_subscription_t,
     within_ns: u64,
-    discarded: *mut u64,
+    discarded: Option<&mut MaybeUninit<u64>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hub = unsafe { open(hub) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(discarded, "discarded") }?;
+        let hub = usable(hub)?;
+        let to = optional_out(discarded);
         let entry = hub.subscriptions.with(subscription.id, Named::clone)?;
         let left = entry.drain(nanos(within_ns))?;
         // Somebody else may have unsubscribed it meanwhile.
@@ -402,16 +395,14 @@ pub unsafe extern "C" fn pace_subscription_drain(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_hub_resume(
-    hub: *mut pace_hub_t,
+pub extern "C" fn pace_hub_resume(
+    hub: Option<&pace_hub_t>,
     subscription: pace_subscription_t,
-    resumed: *mut bool,
+    resumed: Option<&mut MaybeUninit<bool>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hub = unsafe { open(hub) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(resumed, "resumed") }?;
+        let hub = usable(hub)?;
+        let to = optional_out(resumed);
         let entry = hub.subscriptions.with(subscription.id, Named::clone)?;
         to.set(entry.resume());
         Ok(())
@@ -424,16 +415,14 @@ pub unsafe extern "C" fn pace_hub_resume(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_subscription_stats(
-    hub: *mut pace_hub_t,
+pub extern "C" fn pace_subscription_stats(
+    hub: Option<&pace_hub_t>,
     subscription: pace_subscription_t,
-    stats: *mut pace_subscription_stats_t,
+    stats: InOut<pace_subscription_stats_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hub = unsafe { open(hub) }?;
-        // SAFETY: as the header demands.
-        let room = unsafe { Room::new(stats, "stats") }?;
+        let hub = usable(hub)?;
+        let room = stats.room("stats")?;
         let entry = hub.subscriptions.with(subscription.id, Named::clone)?;
         room.fill(entry.counts());
         Ok(())

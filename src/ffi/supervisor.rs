@@ -1,7 +1,7 @@
 //! Supervision: what becomes of handlers that fail, and of their messages.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, Failure, Out, Result, call, call_void, nanos};
+use super::boundary::{Failure, Handle, Result, call, call_void, consumed, nanos, out, usable};
 use super::message::{NOTHING, lend};
 use super::owner::Owner;
 use super::retry::{pace_retry_t, retry_of};
@@ -9,6 +9,7 @@ use super::status::*;
 use super::values::{PACE_FOREVER, PACE_UNLIMITED32, pace_text_t};
 use crate::hub::{Intensity, OnFailure, Restart, RestartStrategy, Supervisor};
 use core::ffi::c_void;
+use core::mem::MaybeUninit;
 use std::sync::Arc;
 
 /// A message that its handler has failed at for good is kept among the hub's dead letters.
@@ -48,7 +49,7 @@ pub unsafe extern "C" fn pace_supervisor_new(
     within_ns: u64,
     suspension_ns: u64,
     longest_suspension_ns: u64,
-    supervisor: *mut *mut pace_supervisor_t,
+    supervisor: Option<&mut MaybeUninit<*mut pace_supervisor_t>>,
 ) -> pace_status_t {
     call(|| {
         let strategy = match strategy {
@@ -56,8 +57,7 @@ pub unsafe extern "C" fn pace_supervisor_new(
             PACE_RESTART_ONE_FOR_ALL => RestartStrategy::OneForAll,
             other => return Err(Failure::invalid("strategy", other, "PACE_RESTART_")),
         };
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(supervisor, "supervisor") }?;
+        let to = out(supervisor, "supervisor")?;
         let times = Times { restarts, within_ns, suspension_ns, longest_suspension_ns };
         let supervisor = Supervisor::new(strategy, times.intensity())?;
         to.set(Box::into_raw(Box::new(pace_supervisor_t { supervisor })));
@@ -71,15 +71,13 @@ pub unsafe extern "C" fn pace_supervisor_new(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_supervisor_is_suspended(
-    supervisor: *const pace_supervisor_t,
-    suspended: *mut bool,
+pub extern "C" fn pace_supervisor_is_suspended(
+    supervisor: Option<&pace_supervisor_t>,
+    suspended: Option<&mut MaybeUninit<bool>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let supervisor = unsafe { open(supervisor) }?;
-        // SAFETY: as the header demands.
-        unsafe { Out::new(suspended, "suspended") }?.set(supervisor.is_suspended());
+        let supervisor = usable(supervisor)?;
+        out(suspended, "suspended")?.set(supervisor.supervisor.is_suspended());
         Ok(())
     })
 }
@@ -88,21 +86,16 @@ pub unsafe extern "C" fn pace_supervisor_is_suspended(
 ///
 /// Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_supervisor_free(supervisor: *mut pace_supervisor_t) {
-    call_void(|| {
-        if boundary::check(supervisor, "supervisor").is_ok() {
-            // SAFETY: as the header demands, it came from here and is used by nobody else.
-            drop(unsafe { Box::from_raw(supervisor) });
-        }
-    });
+pub extern "C" fn pace_supervisor_free(supervisor: Option<Box<pace_supervisor_t>>) {
+    call_void(|| drop(consumed(supervisor)));
 }
 
-/// # Safety
-///
-/// As the header demands of a supervisor.
-pub(super) unsafe fn open<'a>(supervisor: *const pace_supervisor_t) -> Result<&'a Supervisor> {
-    // SAFETY: as the caller promises.
-    Ok(&unsafe { boundary::borrow(supervisor, "supervisor") }?.supervisor)
+impl Handle for pace_supervisor_t {
+    const NAME: &'static str = "supervisor";
+
+    fn is_forked(&self) -> bool {
+        false
+    }
 }
 
 /// What the options of subscriptions and of replays say about failures.
@@ -176,11 +169,8 @@ impl<'a> Care<'a> {
     ///
     /// As the header demands of a supervisor, which may be NULL.
     pub(super) unsafe fn supervisor(&self) -> Result<Option<&'a Supervisor>> {
-        if self.supervisor.is_null() {
-            return Ok(None);
-        }
         // SAFETY: as the caller promises.
-        unsafe { open(self.supervisor) }.map(Some)
+        Ok(unsafe { self.supervisor.as_ref() }.map(|found| &found.supervisor))
     }
 }
 

@@ -1,15 +1,17 @@
 //! Tasks: singly, with inline argument bytes, in batches, and with a result to wait for.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, Failure, Out, Result, TIMED_OUT, call, callback, nanos};
+use super::boundary::{
+    self, Failure, Out, Result, TIMED_OUT, call, callback, nanos, optional_out, out, usable,
+};
 use super::callback::{pace_bytes_fn, pace_drop_fn, pace_task_fn, pace_task_t};
-use super::pool::{open, pace_pool_t};
+use super::pool::pace_pool_t;
 use super::status::*;
 use super::values::PACE_FOREVER;
 use super::work::{Work, judge, lane as priority};
 use crate::{Rejected, Task};
 use core::ffi::c_void;
-use core::mem::forget;
+use core::mem::{MaybeUninit, forget};
 use core::time::Duration;
 
 /// Before all others. No lane starves: while all four have tasks, of 64 picks 32 are of CRITICAL, 18 of HIGH, 10 of NORMAL
@@ -46,15 +48,14 @@ pub struct pace_work_t {
 /// Threads: any. In handlers: yes, it never waits there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_pool_post(
-    pool: *mut pace_pool_t,
+    pool: Option<&pace_pool_t>,
     lane: u32,
     run: pace_task_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
+        let pool = usable(pool)?;
         let lane = pool.pool.lane(priority(lane)?);
         let work = Work::new(run, user_data, drop)?;
         lane.post(move || ignore(work.run())).or_else(refuse)
@@ -68,15 +69,14 @@ pub unsafe extern "C" fn pace_pool_post(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_pool_try_post(
-    pool: *mut pace_pool_t,
+    pool: Option<&pace_pool_t>,
     lane: u32,
     run: pace_task_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
+        let pool = usable(pool)?;
         let lane = pool.pool.lane(priority(lane)?);
         let work = Work::new(run, user_data, drop)?;
         lane.try_post(move || ignore(work.run())).or_else(refuse)
@@ -91,15 +91,14 @@ pub unsafe extern "C" fn pace_pool_try_post(
 /// Threads: any. In handlers: yes, it never waits there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_pool_post_bytes(
-    pool: *mut pace_pool_t,
+    pool: Option<&pace_pool_t>,
     lane: u32,
     run: pace_bytes_fn,
     bytes: *const c_void,
     size: usize,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
+        let pool = usable(pool)?;
         let lane = pool.pool.lane(priority(lane)?);
         let run = callback(run, "run")?;
         if size > PACE_INLINE_BYTES {
@@ -132,18 +131,16 @@ pub unsafe extern "C" fn pace_pool_post_bytes(
 /// Threads: any. In handlers: yes, it never waits there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_pool_post_batch(
-    pool: *mut pace_pool_t,
+    pool: Option<&pace_pool_t>,
     lane: u32,
     work: *const pace_work_t,
     count: usize,
-    accepted: *mut usize,
+    accepted: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
+        let pool = usable(pool)?;
         let lane = pool.pool.lane(priority(lane)?);
-        // SAFETY: as the header demands.
-        let accepted = unsafe { Out::new(accepted, "accepted") }?;
+        let accepted = out(accepted, "accepted")?;
         // SAFETY: as the header demands.
         let work = unsafe { all_work(work, count) }?;
         let mut rest = work.iter();
@@ -175,19 +172,17 @@ pub unsafe extern "C" fn pace_pool_post_batch(
 /// Threads: any. In handlers: yes, it never waits there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_pool_submit(
-    pool: *mut pace_pool_t,
+    pool: Option<&pace_pool_t>,
     lane: u32,
     run: pace_task_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
-    task: *mut pace_task_t,
+    task: Option<&mut MaybeUninit<pace_task_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
+        let pool = usable(pool)?;
         let lane = pool.pool.lane(priority(lane)?);
-        // SAFETY: as the header demands.
-        let task = unsafe { Out::new(task, "task") }?;
+        let task = out(task, "task")?;
         submit(pool, run, user_data, drop, task, |work| lane.submit(move || work.run()))
     })
 }
@@ -199,19 +194,17 @@ pub unsafe extern "C" fn pace_pool_submit(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_pool_try_submit(
-    pool: *mut pace_pool_t,
+    pool: Option<&pace_pool_t>,
     lane: u32,
     run: pace_task_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
-    task: *mut pace_task_t,
+    task: Option<&mut MaybeUninit<pace_task_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
+        let pool = usable(pool)?;
         let lane = pool.pool.lane(priority(lane)?);
-        // SAFETY: as the header demands.
-        let task = unsafe { Out::new(task, "task") }?;
+        let task = out(task, "task")?;
         submit(pool, run, user_data, drop, task, |work| lane.try_submit(move || work.run()))
     })
 }
@@ -226,17 +219,15 @@ pub unsafe extern "C" fn pace_pool_try_submit(
 ///
 /// Threads: any. In handlers: yes; it hands leadership on before it waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_task_wait(
-    pool: *mut pace_pool_t,
+pub extern "C" fn pace_task_wait(
+    pool: Option<&pace_pool_t>,
     task: pace_task_t,
     timeout_ns: u64,
-    outcome: *mut i32,
+    outcome: Option<&mut MaybeUninit<i32>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
-        // SAFETY: as the header demands.
-        let outcome = unsafe { Out::optional(outcome, "outcome") }?;
+        let pool = usable(pool)?;
+        let outcome = optional_out(outcome);
         let hold = pool.tasks.hold(task.id)?;
         let timeout = (timeout_ns != PACE_FOREVER).then(|| nanos(timeout_ns));
         let is_over = hold.value().is_done()
@@ -255,16 +246,14 @@ pub unsafe extern "C" fn pace_task_wait(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_task_is_done(
-    pool: *mut pace_pool_t,
+pub extern "C" fn pace_task_is_done(
+    pool: Option<&pace_pool_t>,
     task: pace_task_t,
-    done: *mut bool,
+    done: Option<&mut MaybeUninit<bool>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
-        // SAFETY: as the header demands.
-        let done = unsafe { Out::new(done, "done") }?;
+        let pool = usable(pool)?;
+        let done = out(done, "done")?;
         done.set(pool.tasks.with(task.id, Task::is_done)?);
         Ok(())
     })
@@ -278,16 +267,14 @@ pub unsafe extern "C" fn pace_task_is_done(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_task_cancel(
-    pool: *mut pace_pool_t,
+pub extern "C" fn pace_task_cancel(
+    pool: Option<&pace_pool_t>,
     task: pace_task_t,
-    cancelled: *mut bool,
+    cancelled: Option<&mut MaybeUninit<bool>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
-        // SAFETY: as the header demands.
-        let cancelled = unsafe { Out::new(cancelled, "cancelled") }?;
+        let pool = usable(pool)?;
+        let cancelled = out(cancelled, "cancelled")?;
         cancelled.set(pool.tasks.with(task.id, Task::cancel)?);
         Ok(())
     })
@@ -299,13 +286,9 @@ pub unsafe extern "C" fn pace_task_cancel(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_task_detach(
-    pool: *mut pace_pool_t,
-    task: pace_task_t,
-) -> pace_status_t {
+pub extern "C" fn pace_task_detach(pool: Option<&pace_pool_t>, task: pace_task_t) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
+        let pool = usable(pool)?;
         drop(pool.tasks.take(task.id)?);
         Ok(())
     })

@@ -1,14 +1,15 @@
 //! Descriptors that tell of the ends of tasks.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, FORKED, Out, Result, call, call_void};
+use super::boundary::{Handle, call, call_void, consumed, out, usable};
 use super::callback::pace_task_t;
 use super::status::*;
 use super::work_task::key;
-use super::workers::{open as open_workers, pace_workers_t};
+use super::workers::pace_workers_t;
 use crate::Error;
 use crate::sys::fork::ForkGuard;
 use crate::task::TaskFd;
+use core::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 
 /// A descriptor for a loop of one's own, which becomes readable when a task ends that it was given to. One
@@ -24,10 +25,11 @@ pub struct pace_task_fd_t {
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_task_fd_new(task_fd: *mut *mut pace_task_fd_t) -> pace_status_t {
+pub unsafe extern "C" fn pace_task_fd_new(
+    task_fd: Option<&mut MaybeUninit<*mut pace_task_fd_t>>,
+) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(task_fd, "task_fd") }?;
+        let to = out(task_fd, "task_fd")?;
         let fork = ForkGuard::new().map_err(|e| Error::os("map a page that tells of a fork", e))?;
         let fd = TaskFd::new()?;
         to.set(Box::into_raw(Box::new(pace_task_fd_t { fd, fork })));
@@ -40,15 +42,13 @@ pub unsafe extern "C" fn pace_task_fd_new(task_fd: *mut *mut pace_task_fd_t) -> 
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_task_fd_pollable(
-    task_fd: *const pace_task_fd_t,
-    fd: *mut i32,
+pub extern "C" fn pace_task_fd_pollable(
+    task_fd: Option<&pace_task_fd_t>,
+    fd: Option<&mut MaybeUninit<i32>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let task_fd = unsafe { open(task_fd) }?;
-        // SAFETY: as the header demands.
-        unsafe { Out::new(fd, "fd") }?.set(task_fd.fd.as_raw_fd());
+        let task_fd = usable(task_fd)?;
+        out(fd, "fd")?.set(task_fd.fd.as_raw_fd());
         Ok(())
     })
 }
@@ -57,15 +57,13 @@ pub unsafe extern "C" fn pace_task_fd_pollable(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_task_fd_take(
-    task_fd: *const pace_task_fd_t,
-    ended: *mut u64,
+pub extern "C" fn pace_task_fd_take(
+    task_fd: Option<&pace_task_fd_t>,
+    ended: Option<&mut MaybeUninit<u64>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let task_fd = unsafe { open(task_fd) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(ended, "ended") }?;
+        let task_fd = usable(task_fd)?;
+        let to = out(ended, "ended")?;
         to.set(task_fd.fd.take());
         Ok(())
     })
@@ -78,16 +76,14 @@ pub unsafe extern "C" fn pace_task_fd_take(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_workers_tell(
-    workers: *mut pace_workers_t,
+pub extern "C" fn pace_workers_tell(
+    workers: Option<&pace_workers_t>,
     task: pace_task_t,
-    task_fd: *const pace_task_fd_t,
+    task_fd: Option<&pace_task_fd_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let workers = unsafe { open_workers(workers) }?;
-        // SAFETY: as the header demands.
-        let task_fd = unsafe { open(task_fd) }?;
+        let workers = usable(workers)?;
+        let task_fd = usable(task_fd)?;
         let hold = workers.tasks.hold(key(task))?;
         hold.value().tell(&task_fd.fd);
         Ok(())
@@ -98,21 +94,14 @@ pub unsafe extern "C" fn pace_workers_tell(
 ///
 /// Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_task_fd_free(task_fd: *mut pace_task_fd_t) {
-    call_void(|| {
-        // SAFETY: as the header demands, it came from `pace_task_fd_new` and is used by nobody else.
-        if unsafe { open(task_fd) }.is_ok() {
-            // SAFETY: as above.
-            drop(unsafe { Box::from_raw(task_fd) });
-        }
-    });
+pub extern "C" fn pace_task_fd_free(task_fd: Option<Box<pace_task_fd_t>>) {
+    call_void(|| drop(consumed(task_fd)));
 }
 
-/// # Safety
-///
-/// It is NULL, or came from `pace_task_fd_new` and has not been freed.
-unsafe fn open<'a>(task_fd: *const pace_task_fd_t) -> Result<&'a pace_task_fd_t> {
-    // SAFETY: as the caller promises.
-    let task_fd = unsafe { boundary::borrow(task_fd, "task_fd") }?;
-    if task_fd.fork.is_child() { Err(FORKED) } else { Ok(task_fd) }
+impl Handle for pace_task_fd_t {
+    const NAME: &'static str = "task_fd";
+
+    fn is_forked(&self) -> bool {
+        self.fork.is_child()
+    }
 }

@@ -1,19 +1,21 @@
 //! Task types: the names of tasks, with the settings that all tasks of a name share.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, nanos};
+use super::boundary::{
+    self, FORKED, Failure, Handle, Result, Text, call, call_void, consumed, nanos, out, usable,
+};
 use super::callback::{pace_drop_fn, pace_task_fn};
 use super::owner::{Registration, pair};
 use super::retry::{NO_RETRY, PACE_RETRY_CUSTOM, pace_retry_t, retry_of};
-use super::sized;
+use super::sized::{self, In, InOut};
 use super::status::*;
 use super::task::{PACE_LANE_NORMAL, ignore, refuse};
 use super::values::{PACE_FOREVER, PACE_UNLIMITED32};
 use super::work::{Work, lane as priority};
-use super::workers::{open as open_workers, pace_workers_t};
+use super::workers::pace_workers_t;
 use crate::task::{Backoff, OverloadPolicy, Rate, RetryBudget, TaskType};
-use core::ffi::{c_char, c_void};
-use core::mem::offset_of;
+use core::ffi::c_void;
+use core::mem::{MaybeUninit, offset_of};
 use core::ptr;
 use core::time::Duration;
 
@@ -116,12 +118,11 @@ pub struct pace_task_type_config_t {
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_task_type_config_init(
-    config: *mut pace_task_type_config_t,
+pub extern "C" fn pace_task_type_config_init(
+    config: InOut<pace_task_type_config_t>,
     size: usize,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| unsafe { sized::init(config, size, DEFAULTS, "config") })
+    call(|| config.init(size, DEFAULTS, "config"))
 }
 
 /// A task type of this name. Task types are for names that are few ("resize", not "resize image 17"): what is known
@@ -134,23 +135,18 @@ pub unsafe extern "C" fn pace_task_type_config_init(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_task_type_new(
-    workers: *mut pace_workers_t,
-    name: *const c_char,
-    config: *const pace_task_type_config_t,
-    task_type: *mut *mut pace_task_type_t,
+    workers: Option<&pace_workers_t>,
+    name: Text,
+    config: In<pace_task_type_config_t>,
+    task_type: Option<&mut MaybeUninit<*mut pace_task_type_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let workers = unsafe { open_workers(workers) }?;
-        boundary::check(name, "name")?;
-        // SAFETY: not NULL, and as the header demands.
-        let name = unsafe { boundary::text(name, "name") }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(task_type, "task_type") }?;
+        let workers = usable(workers)?;
+        let name = name.get("name")?;
+        let to = out(task_type, "task_type")?;
         let config = match config.is_null() {
             true => DEFAULTS,
-            // SAFETY: not NULL, and as the header demands.
-            false => unsafe { sized::read(config, "config") }?,
+            false => config.read("config")?,
         };
         let (registration, delay) = custom(&config)?;
         let made = make(workers, name, &config, delay);
@@ -182,14 +178,13 @@ pub unsafe extern "C" fn pace_task_type_new(
 /// Threads: any. In handlers: yes, it never waits there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_task_type_post(
-    task_type: *const pace_task_type_t,
+    task_type: Option<&pace_task_type_t>,
     run: pace_task_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let task_type = unsafe { open(task_type) }?;
+        let task_type = usable(task_type)?;
         let work = Work::new(run, user_data, drop)?;
         task_type.task_type.post(move || ignore(work.run())).or_else(refuse)
     })
@@ -199,14 +194,16 @@ pub unsafe extern "C" fn pace_task_type_post(
 ///
 /// Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_task_type_free(task_type: *mut pace_task_type_t) {
-    call_void(|| {
-        // SAFETY: as the header demands, it came from `pace_task_type_new` and is used by nobody else.
-        if unsafe { open(task_type) }.is_ok() {
-            // SAFETY: as above.
-            drop(unsafe { Box::from_raw(task_type) });
-        }
-    });
+pub extern "C" fn pace_task_type_free(task_type: Option<Box<pace_task_type_t>>) {
+    call_void(|| drop(consumed(task_type)));
+}
+
+impl Handle for pace_task_type_t {
+    const NAME: &'static str = "task_type";
+
+    fn is_forked(&self) -> bool {
+        self.pool.shared().is_forked()
+    }
 }
 
 /// The task type behind an argument, in the process that made it.

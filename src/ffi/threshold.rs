@@ -1,20 +1,23 @@
 //! Thresholds: whether figures rise above limits or fall below them, and who is told.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, nanos};
+use super::boundary::{
+    self, Failure, Handle, Result, call, call_void, consumed, nanos, out, usable,
+};
 use super::callback::pace_drop_fn;
-use super::hub::{open as open_hub, pace_hub_t};
+use super::hub::pace_hub_t;
 use super::message::lend;
 use super::metric::{labels_of, pace_label_t, text};
 use super::notice::{PACE_SEVERITY_WARNING, number_of, severity_of};
 use super::owner::pair;
-use super::sized::{self, Room};
+use super::sized::{self, InOut};
 use super::status::*;
 use super::values::pace_text_t;
-use super::workers::{open as open_workers, pace_workers_t};
+use super::workers::pace_workers_t;
 use crate::hub::{Threshold, Watch};
 use crate::pool::Shared;
 use core::ffi::{c_char, c_void};
+use core::mem::MaybeUninit;
 use core::ptr;
 use std::sync::Arc;
 
@@ -129,12 +132,11 @@ pub struct pace_watch_t {
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_threshold_init(
-    threshold: *mut pace_threshold_t,
+pub extern "C" fn pace_threshold_init(
+    threshold: InOut<pace_threshold_t>,
     size: usize,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| unsafe { sized::init(threshold, size, DEFAULTS, "threshold") })
+    call(|| threshold.init(size, DEFAULTS, "threshold"))
 }
 
 /// Watches figures from now on, until the watch is freed: looks at them each `every_ns` (1 ms to 1 day), and
@@ -149,30 +151,27 @@ pub unsafe extern "C" fn pace_threshold_init(
 /// Threads: any. In handlers: yes, it never waits; allocates.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_hub_watch(
-    hub: *mut pace_hub_t,
-    workers: *mut pace_workers_t,
+    hub: Option<&pace_hub_t>,
+    workers: Option<&pace_workers_t>,
     every_ns: u64,
     thresholds: *const pace_threshold_t,
     count: usize,
     on_crossing: pace_crossing_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
-    watch: *mut *mut pace_watch_t,
+    watch: Option<&mut MaybeUninit<*mut pace_watch_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let hub = unsafe { open_hub(hub) }?;
-        let registry = match workers.is_null() {
+        let hub = usable(hub)?;
+        let registry = match workers.is_none() {
             true => &hub.figures,
             false => {
                 let none =
                     || Failure::invalid("metrics", "false", "true in the worker pool's settings");
-                // SAFETY: as the header demands.
-                unsafe { open_workers(workers) }?.registry.as_ref().ok_or_else(none)?
+                usable(workers)?.registry.as_ref().ok_or_else(none)?
             }
         };
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(watch, "watch") }?;
+        let to = out(watch, "watch")?;
         let mut builder = hub.hub.watch(registry, nanos(every_ns));
         // SAFETY: as the header demands.
         for threshold in unsafe { read_all(thresholds, count) }? {
@@ -215,15 +214,13 @@ pub unsafe extern "C" fn pace_hub_watch(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_watch_stats(
-    watch: *const pace_watch_t,
-    stats: *mut pace_watch_stats_t,
+pub extern "C" fn pace_watch_stats(
+    watch: Option<&pace_watch_t>,
+    stats: InOut<pace_watch_stats_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let watch = &unsafe { open(watch) }?.watch;
-        // SAFETY: as the header demands.
-        unsafe { Room::new(stats, "stats") }?.fill(pace_watch_stats_t {
+        let watch = &usable(watch)?.watch;
+        stats.room("stats")?.fill(pace_watch_stats_t {
             struct_size: 0,
             crossed: watch.crossed().len() as u32,
             looks: watch.looks(),
@@ -238,14 +235,8 @@ pub unsafe extern "C" fn pace_watch_stats(
 /// Threads: any, as long as no other uses the watch any more. In handlers, and on threads of the pool: yes, it never
 /// waits there.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_watch_free(watch: *mut pace_watch_t) {
-    call_void(|| {
-        // SAFETY: as the header demands.
-        if unsafe { open(watch) }.is_ok() {
-            // SAFETY: as the header demands, it came from here and is used by nobody else.
-            drop(unsafe { Box::from_raw(watch) });
-        }
-    });
+pub extern "C" fn pace_watch_free(watch: Option<Box<pace_watch_t>>) {
+    call_void(|| drop(consumed(watch)));
 }
 
 /// The most thresholds of a watch.
@@ -291,11 +282,10 @@ unsafe fn threshold_of(threshold: *const pace_threshold_t) -> Result<Threshold> 
     })
 }
 
-/// # Safety
-///
-/// As the header demands of a watch.
-unsafe fn open<'a>(watch: *const pace_watch_t) -> Result<&'a pace_watch_t> {
-    // SAFETY: as the caller promises.
-    let watch = unsafe { boundary::borrow(watch, "watch") }?;
-    if watch.shared.is_forked() { Err(FORKED) } else { Ok(watch) }
+impl Handle for pace_watch_t {
+    const NAME: &'static str = "watch";
+
+    fn is_forked(&self) -> bool {
+        self.shared.is_forked()
+    }
 }

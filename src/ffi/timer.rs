@@ -1,17 +1,17 @@
 //! One-shot timers.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{Out, Result, call, nanos};
+use super::boundary::{Result, call, nanos, optional_out, out, usable};
 use super::callback::{pace_drop_fn, pace_task_fn, pace_timer_t};
 use super::handle::key;
-use super::pool::{open, pace_pool_t};
+use super::pool::pace_pool_t;
 use super::status::*;
 use super::task::ignore;
 use super::work::Work;
 use crate::Timer;
 use crate::pool::AskedFor;
 use core::ffi::c_void;
-use core::mem::forget;
+use core::mem::{MaybeUninit, forget};
 
 /// Runs a task once, `delay_ns` from now (up to 100 years): never early. Allocates nothing. `timer`
 /// may be NULL: a timer ends by itself, and nothing need be kept.
@@ -21,18 +21,16 @@ use core::mem::forget;
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_pool_after(
-    pool: *mut pace_pool_t,
+    pool: Option<&pace_pool_t>,
     delay_ns: u64,
     run: pace_task_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
-    timer: *mut pace_timer_t,
+    timer: Option<&mut MaybeUninit<pace_timer_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open(pool) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(timer, "timer") }?;
+        let pool = usable(pool)?;
+        let to = optional_out(timer);
         let work = Work::new(run, user_data, drop)?;
         let work = AskedFor(move || ignore(work.run()));
         match Timer::after(pool.pool.shared(), nanos(delay_ns), work, |_| ()) {
@@ -54,13 +52,12 @@ pub unsafe extern "C" fn pace_pool_after(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_timer_cancel(
-    pool: *mut pace_pool_t,
+pub extern "C" fn pace_timer_cancel(
+    pool: Option<&pace_pool_t>,
     timer: pace_timer_t,
-    cancelled: *mut bool,
+    cancelled: Option<&mut MaybeUninit<bool>>,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| unsafe { ask(pool, timer, cancelled, "cancelled", Timer::cancel) })
+    call(|| ask(pool, timer, cancelled, "cancelled", Timer::cancel))
 }
 
 /// Puts a timer off until `delay_ns` from now, which must not be earlier than it was due (then nothing
@@ -69,28 +66,26 @@ pub unsafe extern "C" fn pace_timer_cancel(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_timer_postpone(
-    pool: *mut pace_pool_t,
+pub extern "C" fn pace_timer_postpone(
+    pool: Option<&pace_pool_t>,
     timer: pace_timer_t,
     delay_ns: u64,
-    postponed: *mut bool,
+    postponed: Option<&mut MaybeUninit<bool>>,
 ) -> pace_status_t {
     let postpone = |timer: &Timer| timer.postpone(nanos(delay_ns));
-    // SAFETY: as the header demands.
-    call(|| unsafe { ask(pool, timer, postponed, "postponed", postpone) })
+    call(|| ask(pool, timer, postponed, "postponed", postpone))
 }
 
 /// Whether a timer has neither begun nor been cancelled.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_timer_is_pending(
-    pool: *mut pace_pool_t,
+pub extern "C" fn pace_timer_is_pending(
+    pool: Option<&pace_pool_t>,
     timer: pace_timer_t,
-    pending: *mut bool,
+    pending: Option<&mut MaybeUninit<bool>>,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| unsafe { ask(pool, timer, pending, "pending", Timer::is_pending) })
+    call(|| ask(pool, timer, pending, "pending", Timer::is_pending))
 }
 
 pub(super) fn name(timer: &Timer) -> pace_timer_t {
@@ -98,21 +93,15 @@ pub(super) fn name(timer: &Timer) -> pace_timer_t {
 }
 
 /// Asks a timer, if it is still there; that it is not is the usual end of it, and no failure.
-///
-/// # Safety
-///
-/// As the header demands of the arguments.
-unsafe fn ask(
-    pool: *mut pace_pool_t,
+fn ask(
+    pool: Option<&pace_pool_t>,
     timer: pace_timer_t,
-    answer: *mut bool,
+    answer: Option<&mut MaybeUninit<bool>>,
     what: &str,
     question: impl FnOnce(&Timer) -> bool,
 ) -> Result {
-    // SAFETY: as the caller promises.
-    let pool = unsafe { open(pool) }?;
-    // SAFETY: as the caller promises.
-    let answer = unsafe { Out::new(answer, what) }?;
+    let pool = usable(pool)?;
+    let answer = out(answer, what)?;
     let timer = key(timer.id).and_then(|key| pool.pool.timer_by_key(key));
     answer.set(timer.is_some_and(|timer| question(&timer)));
     Ok(())

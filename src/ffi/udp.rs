@@ -2,19 +2,20 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{
-    self, FORKED, Failure, Out, Result, call, call_void, callback, errno, nanos,
+    self, Failure, Handle, Result, Text, call, call_void, callback, consumed, errno, nanos,
+    optional_out, out, usable,
 };
 use super::callback::pace_drop_fn;
 use super::conn::{number_of_reason, put_address};
 use super::owner::{Owner, Registration, pair};
-use super::pool::{open as open_pool, pace_pool_t};
-use super::sized::{self, Room};
+use super::pool::pace_pool_t;
+use super::sized::{self, In, InOut};
 use super::status::*;
 use crate::net::{Address, DatagramHandler, Datagrams, Reason, UdpBuilder, UdpSocket};
 use crate::pool::Shared;
 use crate::{Error, Pool};
 use core::ffi::{c_char, c_void};
-use core::mem::offset_of;
+use core::mem::{MaybeUninit, offset_of};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use core::ptr;
 use std::io::ErrorKind;
@@ -174,8 +175,8 @@ pub struct pace_udp_stats_t {
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_udp_hooks_init(
-    hooks: *mut pace_udp_hooks_t,
+pub extern "C" fn pace_udp_hooks_init(
+    hooks: InOut<pace_udp_hooks_t>,
     size: usize,
 ) -> pace_status_t {
     let none = pace_udp_hooks_t {
@@ -187,8 +188,7 @@ pub unsafe extern "C" fn pace_udp_hooks_init(
         user_data: ptr::null_mut(),
         drop: None,
     };
-    // SAFETY: as the header demands.
-    call(|| unsafe { sized::init(hooks, size, none, "hooks") })
+    call(|| hooks.init(size, none, "hooks"))
 }
 
 /// Fills options with the defaults: pace_udp_options_init(&options, sizeof options).
@@ -197,8 +197,8 @@ pub unsafe extern "C" fn pace_udp_hooks_init(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_udp_options_init(
-    options: *mut pace_udp_options_t,
+pub extern "C" fn pace_udp_options_init(
+    options: InOut<pace_udp_options_t>,
     size: usize,
 ) -> pace_status_t {
     let defaults = pace_udp_options_t {
@@ -216,8 +216,7 @@ pub unsafe extern "C" fn pace_udp_options_init(
         broadcast: false,
         multicast_loop: true,
     };
-    // SAFETY: as the header demands.
-    call(|| unsafe { sized::init(options, size, defaults, "options") })
+    call(|| options.init(size, defaults, "options"))
 }
 
 /// Reads an address with a port, "127.0.0.1:80", "[::1]:80" or "*:80".
@@ -226,12 +225,13 @@ pub unsafe extern "C" fn pace_udp_options_init(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_ip_read(text: *const c_char, ip: *mut pace_ip_t) -> pace_status_t {
+pub extern "C" fn pace_ip_read(
+    text: Text,
+    ip: Option<&mut MaybeUninit<pace_ip_t>>,
+) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(ip, "ip") }?;
-        // SAFETY: as the header demands.
-        to.set(as_data(unsafe { read_address(text, "text") }?));
+        let to = out(ip, "ip")?;
+        to.set(as_data(read_address(text, "text")?));
         Ok(())
     })
 }
@@ -266,18 +266,15 @@ pub unsafe extern "C" fn pace_ip_text(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_udp_new(
-    pool: *mut pace_pool_t,
-    options: *const pace_udp_options_t,
+    pool: Option<&pace_pool_t>,
+    options: In<pace_udp_options_t>,
     hooks: *const pace_udp_hooks_t,
-    udp: *mut *mut pace_udp_t,
+    udp: Option<&mut MaybeUninit<*mut pace_udp_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = &unsafe { open_pool(pool) }?.pool;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(udp, "udp") }?;
-        // SAFETY: as the header demands.
-        let options = unsafe { sized::read(options, "options") }?;
+        let pool = &usable(pool)?.pool;
+        let to = out(udp, "udp")?;
+        let options = options.read("options")?;
         // SAFETY: as the header demands.
         let builder = unsafe { builder(pool, &options) }?;
         // SAFETY: as the header demands.
@@ -305,12 +302,12 @@ pub unsafe extern "C" fn pace_udp_new(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_udp_address(
-    udp: *mut pace_udp_t,
+    udp: Option<&pace_udp_t>,
     text: *mut c_char,
     size: usize,
 ) -> pace_status_t {
     // SAFETY: as the header demands.
-    call(|| unsafe { put_address(&Address::Tcp(open(udp)?.socket.address()), text, size) })
+    call(|| unsafe { put_address(&Address::Tcp(usable(udp)?.socket.address()), text, size) })
 }
 
 /// Sends a datagram to the peer that the socket is connected to, without waiting and without a queue.
@@ -322,13 +319,12 @@ pub unsafe extern "C" fn pace_udp_address(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_udp_send(
-    udp: *mut pace_udp_t,
+    udp: Option<&pace_udp_t>,
     bytes: *const c_void,
     size: usize,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let udp = unsafe { open(udp) }?;
+        let udp = usable(udp)?;
         // SAFETY: as the header demands.
         Ok(udp.socket.send(unsafe { boundary::bytes(bytes, size, 1, "bytes") }?)?)
     })
@@ -341,14 +337,13 @@ pub unsafe extern "C" fn pace_udp_send(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_udp_send_to(
-    udp: *mut pace_udp_t,
+    udp: Option<&pace_udp_t>,
     bytes: *const c_void,
     size: usize,
     to: *const pace_ip_t,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let udp = unsafe { open(udp) }?;
+        let udp = usable(udp)?;
         // SAFETY: as the header demands.
         let to = address_of(unsafe { boundary::borrow(to, "to") }?)?;
         // SAFETY: as the header demands.
@@ -364,16 +359,14 @@ pub unsafe extern "C" fn pace_udp_send_to(
 /// Threads: any. In handlers: yes, it never waits; allocates.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_udp_send_batch(
-    udp: *mut pace_udp_t,
+    udp: Option<&pace_udp_t>,
     datagrams: *const pace_datagram_t,
     count: usize,
-    sent: *mut usize,
+    sent: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let udp = unsafe { open(udp) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(sent, "sent") }?;
+        let udp = usable(udp)?;
+        let to = out(sent, "sent")?;
         // SAFETY: as the header demands.
         let all = unsafe { all_datagrams(datagrams, count) }?;
         to.set(udp.socket.send_batch(&all)?);
@@ -389,13 +382,12 @@ pub unsafe extern "C" fn pace_udp_send_batch(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_udp_join_multicast(
-    udp: *mut pace_udp_t,
-    group: *const c_char,
+pub extern "C" fn pace_udp_join_multicast(
+    udp: Option<&pace_udp_t>,
+    group: Text,
     interface: u32,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| Ok(unsafe { open(udp)?.socket.join_multicast(read_group(group)?, interface) }?))
+    call(|| Ok(usable(udp)?.socket.join_multicast(read_group(group)?, interface)?))
 }
 
 /// The opposite of pace_udp_join_multicast().
@@ -404,13 +396,12 @@ pub unsafe extern "C" fn pace_udp_join_multicast(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_udp_leave_multicast(
-    udp: *mut pace_udp_t,
-    group: *const c_char,
+pub extern "C" fn pace_udp_leave_multicast(
+    udp: Option<&pace_udp_t>,
+    group: Text,
     interface: u32,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| Ok(unsafe { open(udp)?.socket.leave_multicast(read_group(group)?, interface) }?))
+    call(|| Ok(usable(udp)?.socket.leave_multicast(read_group(group)?, interface)?))
 }
 
 /// Closes: from here on nothing is sent, and what has arrived is dropped. The hook `close` follows on a
@@ -420,24 +411,21 @@ pub unsafe extern "C" fn pace_udp_leave_multicast(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_udp_close(udp: *mut pace_udp_t) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| Ok(unsafe { open(udp) }?.socket.close()?))
+pub extern "C" fn pace_udp_close(udp: Option<&pace_udp_t>) -> pace_status_t {
+    call(|| Ok(usable(udp)?.socket.close()?))
 }
 
 /// Whether it is not closed.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_udp_is_open(
-    udp: *mut pace_udp_t,
-    is_open: *mut bool,
+pub extern "C" fn pace_udp_is_open(
+    udp: Option<&pace_udp_t>,
+    is_open: Option<&mut MaybeUninit<bool>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let udp = unsafe { open(udp) }?;
-        // SAFETY: as the header demands.
-        unsafe { Out::new(is_open, "is_open") }?.set(udp.socket.is_open());
+        let udp = usable(udp)?;
+        out(is_open, "is_open")?.set(udp.socket.is_open());
         Ok(())
     })
 }
@@ -448,9 +436,8 @@ pub unsafe extern "C" fn pace_udp_is_open(
 ///
 /// Threads: any but the pool's. In handlers: no.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_udp_wait(udp: *mut pace_udp_t) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| Ok(unsafe { open(udp) }?.socket.wait()?))
+pub extern "C" fn pace_udp_wait(udp: Option<&pace_udp_t>) -> pace_status_t {
+    call(|| Ok(usable(udp)?.socket.wait()?))
 }
 
 /// Handles what has arrived, and closes. What is not handled after `time_ns` is dropped. *drained says
@@ -461,16 +448,14 @@ pub unsafe extern "C" fn pace_udp_wait(udp: *mut pace_udp_t) -> pace_status_t {
 ///
 /// Threads: any. In handlers: yes, as a request.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_udp_drain(
-    udp: *mut pace_udp_t,
+pub extern "C" fn pace_udp_drain(
+    udp: Option<&pace_udp_t>,
     time_ns: u64,
-    drained: *mut bool,
+    drained: Option<&mut MaybeUninit<bool>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let udp = unsafe { open(udp) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(drained, "drained") }?;
+        let udp = usable(udp)?;
+        let to = optional_out(drained);
         to.set(udp.socket.drain(nanos(time_ns)).drained);
         Ok(())
     })
@@ -482,15 +467,13 @@ pub unsafe extern "C" fn pace_udp_drain(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_udp_stats(
-    udp: *mut pace_udp_t,
-    stats: *mut pace_udp_stats_t,
+pub extern "C" fn pace_udp_stats(
+    udp: Option<&pace_udp_t>,
+    stats: InOut<pace_udp_stats_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let udp = unsafe { open(udp) }?;
-        // SAFETY: as the header demands.
-        let room = unsafe { Room::new(stats, "stats") }?;
+        let udp = usable(udp)?;
+        let room = stats.room("stats")?;
         let stats = udp.socket.stats();
         room.fill(pace_udp_stats_t {
             struct_size: 0,
@@ -515,14 +498,8 @@ pub unsafe extern "C" fn pace_udp_stats(
 /// Threads: any, as long as no other uses the socket any more. In handlers, and on threads of the pool: yes, it never
 /// waits there.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_udp_free(udp: *mut pace_udp_t) {
-    call_void(|| {
-        // SAFETY: as the header demands, it came from `pace_udp_new` and is used by nobody else.
-        if unsafe { open(udp) }.is_ok() {
-            // SAFETY: as above.
-            drop(unsafe { Box::from_raw(udp) });
-        }
-    });
+pub extern "C" fn pace_udp_free(udp: Option<Box<pace_udp_t>>) {
+    call_void(|| drop(consumed(udp)));
 }
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
@@ -553,15 +530,12 @@ unsafe impl sized::Sized for pace_udp_stats_t {
     const NAME: &'static str = "pace_udp_stats_t";
 }
 
-/// The socket behind an argument, in the process that made it.
-///
-/// # Safety
-///
-/// It is NULL, or came from `pace_udp_new` and has not been freed, or is lent to a hook that runs.
-unsafe fn open<'a>(udp: *const pace_udp_t) -> Result<&'a pace_udp_t> {
-    // SAFETY: as the caller promises.
-    let udp = unsafe { boundary::borrow(udp, "udp") }?;
-    if udp.is_forked() { Err(FORKED) } else { Ok(udp) }
+impl Handle for pace_udp_t {
+    const NAME: &'static str = "udp";
+
+    fn is_forked(&self) -> bool {
+        self.shared.is_forked()
+    }
 }
 
 impl pace_udp_t {
@@ -637,25 +611,15 @@ fn address_of(ip: &pace_ip_t) -> Result<SocketAddr> {
     }
 }
 
-/// # Safety
-///
-/// `text` is NULL or ends with NUL.
-unsafe fn read_address(text: *const c_char, name: &str) -> Result<SocketAddr> {
+fn read_address(text: Text, name: &str) -> Result<SocketAddr> {
     use crate::net::ToAddress;
-    boundary::check(text, name)?;
-    // SAFETY: not NULL, and as the caller promises.
-    let address = unsafe { boundary::text(text, name) }?.to_address()?;
+    let address = text.get(name)?.to_address()?;
     let allowed = "an IP address with a port, or *:port";
     address.tcp().ok_or_else(|| Failure::invalid(name, &address, allowed))
 }
 
-/// # Safety
-///
-/// `text` is NULL or ends with NUL.
-unsafe fn read_group(text: *const c_char) -> Result<IpAddr> {
-    boundary::check(text, "group")?;
-    // SAFETY: not NULL, and as the caller promises.
-    let text = unsafe { boundary::text(text, "group") }?;
+fn read_group(text: Text) -> Result<IpAddr> {
+    let text = text.get("group")?;
     text.parse().map_err(|_| Failure::invalid("group", text, "an IP address"))
 }
 

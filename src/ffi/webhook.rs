@@ -2,14 +2,17 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 #![cfg_attr(not(feature = "webhook"), allow(dead_code, reason = "there is no webhook then"))]
 
-use super::boundary::{self, Failure, Out, Result, call, call_void};
-use super::hub::{open as open_hub, pace_hub_t};
+use super::boundary::{
+    self, Failure, Handle, Result, Text, call, call_void, consumed, optional_out, out, usable,
+};
+use super::hub::pace_hub_t;
 use super::retry::{NO_RETRY, pace_retry_t};
-use super::sized::{self, Room};
+use super::sized::{self, In, InOut};
 use super::status::*;
 use super::subscription::Named;
 use super::values::pace_field_t;
 use core::ffi::{c_char, c_void};
+use core::mem::MaybeUninit;
 use core::ptr;
 
 /// Posts JSON to a URL, from a thread of its own.
@@ -93,12 +96,11 @@ unsafe impl sized::Sized for pace_webhook_stats_t {
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_webhook_options_init(
-    options: *mut pace_webhook_options_t,
+pub extern "C" fn pace_webhook_options_init(
+    options: InOut<pace_webhook_options_t>,
     size: usize,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| unsafe { sized::init(options, size, DEFAULTS, "options") })
+    call(|| options.init(size, DEFAULTS, "options"))
 }
 
 /// Makes a webhook that posts to this URL, http:// or https://, and the one thread that does it. Bodies go out
@@ -111,21 +113,17 @@ pub unsafe extern "C" fn pace_webhook_options_init(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_webhook_new(
-    url: *const c_char,
-    options: *const pace_webhook_options_t,
-    webhook: *mut *mut pace_webhook_t,
+    url: Text,
+    options: In<pace_webhook_options_t>,
+    webhook: Option<&mut MaybeUninit<*mut pace_webhook_t>>,
 ) -> pace_status_t {
     call(|| {
-        boundary::check(url, "url")?;
-        // SAFETY: not NULL, and as the header demands.
-        let url = unsafe { boundary::text(url, "url") }?;
+        let url = url.get("url")?;
         let options = match options.is_null() {
             true => DEFAULTS,
-            // SAFETY: as the header demands.
-            false => unsafe { sized::read(options, "options") }?,
+            false => options.read("options")?,
         };
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(webhook, "webhook") }?;
+        let to = out(webhook, "webhook")?;
         // SAFETY: as the header demands.
         to.set(Box::into_raw(Box::new(unsafe { make(url, &options) }?)));
         Ok(())
@@ -176,13 +174,12 @@ unsafe fn make(_: &str, _: &pace_webhook_options_t) -> Result<pace_webhook_t> {
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_webhook_post(
-    webhook: *const pace_webhook_t,
+    webhook: Option<&pace_webhook_t>,
     json: *const c_void,
     size: usize,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let webhook = unsafe { open(webhook) }?;
+        let webhook = usable(webhook)?;
         // SAFETY: as the header demands.
         let bytes = unsafe { boundary::bytes(json, size, 1, "json") }?;
         webhook.post(bytes)
@@ -196,22 +193,17 @@ pub unsafe extern "C" fn pace_webhook_post(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_webhook_forward(
-    webhook: *const pace_webhook_t,
-    hub: *mut pace_hub_t,
-    pattern: *const c_char,
-    subscription: *mut super::message::pace_subscription_t,
+pub extern "C" fn pace_webhook_forward(
+    webhook: Option<&pace_webhook_t>,
+    hub: Option<&pace_hub_t>,
+    pattern: Text,
+    subscription: Option<&mut MaybeUninit<super::message::pace_subscription_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let webhook = unsafe { open(webhook) }?;
-        // SAFETY: as the header demands.
-        let hub = unsafe { open_hub(hub) }?;
-        boundary::check(pattern, "pattern")?;
-        // SAFETY: not NULL, and as the header demands.
-        let pattern = unsafe { boundary::text(pattern, "pattern") }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(subscription, "subscription") }?;
+        let webhook = usable(webhook)?;
+        let hub = usable(hub)?;
+        let pattern = pattern.get("pattern")?;
+        let to = optional_out(subscription);
         let entry = Named::default();
         let name = hub.subscriptions.reserve()?;
         entry.arrived(webhook.forward(hub, pattern)?);
@@ -226,14 +218,11 @@ pub unsafe extern "C" fn pace_webhook_forward(
 ///
 /// Threads: any. In handlers: no. It blocks.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_webhook_flush(
-    webhook: *const pace_webhook_t,
+pub extern "C" fn pace_webhook_flush(
+    webhook: Option<&pace_webhook_t>,
     timeout_ns: u64,
 ) -> pace_status_t {
-    call(|| {
-        // SAFETY: as the header demands.
-        unsafe { open(webhook) }?.flush(timeout_ns)
-    })
+    call(|| usable(webhook)?.flush(timeout_ns))
 }
 
 /// What a webhook has done so far.
@@ -242,15 +231,13 @@ pub unsafe extern "C" fn pace_webhook_flush(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_webhook_stats(
-    webhook: *const pace_webhook_t,
-    stats: *mut pace_webhook_stats_t,
+pub extern "C" fn pace_webhook_stats(
+    webhook: Option<&pace_webhook_t>,
+    stats: InOut<pace_webhook_stats_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let webhook = unsafe { open(webhook) }?;
-        // SAFETY: as the header demands.
-        unsafe { Room::new(stats, "stats") }?.fill(webhook.stats());
+        let webhook = usable(webhook)?;
+        stats.room("stats")?.fill(webhook.stats());
         Ok(())
     })
 }
@@ -264,16 +251,14 @@ pub unsafe extern "C" fn pace_webhook_stats(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_webhook_last_error(
-    webhook: *const pace_webhook_t,
+    webhook: Option<&pace_webhook_t>,
     text: *mut c_char,
     size: usize,
-    needed: *mut usize,
+    needed: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let webhook = unsafe { open(webhook) }?;
-        // SAFETY: as the header demands.
-        let needed = unsafe { Out::new(needed, "needed") }?;
+        let webhook = usable(webhook)?;
+        let needed = out(needed, "needed")?;
         if size > 0 {
             boundary::check(text, "text")?;
         }
@@ -287,27 +272,20 @@ pub unsafe extern "C" fn pace_webhook_last_error(
 ///
 /// Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_webhook_free(webhook: *mut pace_webhook_t) {
-    call_void(|| {
-        // SAFETY: as the header demands.
-        if unsafe { open(webhook) }.is_ok() {
-            // SAFETY: as the header demands, it came from here and is used by nobody else.
-            drop(unsafe { Box::from_raw(webhook) });
-        }
-    });
+pub extern "C" fn pace_webhook_free(webhook: Option<Box<pace_webhook_t>>) {
+    call_void(|| drop(consumed(webhook)));
 }
 
-/// # Safety
-///
-/// As the header demands of a webhook.
-unsafe fn open<'a>(webhook: *const pace_webhook_t) -> Result<&'a pace_webhook_t> {
-    // SAFETY: as the caller promises.
-    let webhook = unsafe { boundary::borrow(webhook, "webhook") }?;
-    #[cfg(feature = "webhook")]
-    if webhook.webhook.is_forked() {
-        return Err(boundary::FORKED);
+impl Handle for pace_webhook_t {
+    const NAME: &'static str = "webhook";
+
+    fn is_forked(&self) -> bool {
+        #[cfg(feature = "webhook")]
+        if self.webhook.is_forked() {
+            return true;
+        }
+        false
     }
-    Ok(webhook)
 }
 
 #[cfg(feature = "webhook")]

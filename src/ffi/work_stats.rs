@@ -1,14 +1,15 @@
 //! Worker pools: statistics, counters, health, and figures as text.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, Failure, Out, Result, call};
-use super::sized::{self, Room};
+use super::boundary::{self, Failure, Out, Result, Text, call, out, usable};
+use super::sized::{self, InOut};
 use super::status::*;
-use super::task_type::{open as open_task_type, pace_task_type_t};
-use super::workers::{open, pace_workers_t};
+use super::task_type::pace_task_type_t;
+use super::workers::pace_workers_t;
 use crate::metrics::{Registry, TextFormat};
 use crate::task::Health;
 use core::ffi::{CStr, c_char};
+use core::mem::MaybeUninit;
 
 /// All ordinary threads of the pool return from their tasks in time.
 pub const PACE_HEALTH_READY: u32 = 0;
@@ -122,15 +123,13 @@ pub struct pace_health_t {
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_task_type_stats(
-    task_type: *const pace_task_type_t,
-    stats: *mut pace_task_type_stats_t,
+pub extern "C" fn pace_task_type_stats(
+    task_type: Option<&pace_task_type_t>,
+    stats: InOut<pace_task_type_stats_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let task_type = unsafe { open_task_type(task_type) }?;
-        // SAFETY: as the header demands.
-        let room = unsafe { Room::new(stats, "stats") }?;
+        let task_type = usable(task_type)?;
+        let room = stats.room("stats")?;
         let stats = task_type.task_type.stats();
         room.fill(pace_task_type_stats_t {
             struct_size: 0,
@@ -158,15 +157,13 @@ pub unsafe extern "C" fn pace_task_type_stats(
 ///
 /// Threads: any. In handlers: yes, it never waits; allocates.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_workers_audit(
-    workers: *mut pace_workers_t,
-    audit: *mut pace_workers_audit_t,
+pub extern "C" fn pace_workers_audit(
+    workers: Option<&pace_workers_t>,
+    audit: InOut<pace_workers_audit_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let workers = unsafe { open(workers) }?;
-        // SAFETY: as the header demands.
-        let room = unsafe { Room::new(audit, "audit") }?;
+        let workers = usable(workers)?;
+        let room = audit.room("audit")?;
         let audit = workers.workers.audit();
         room.fill(pace_workers_audit_t {
             struct_size: 0,
@@ -192,15 +189,13 @@ pub unsafe extern "C" fn pace_workers_audit(
 ///
 /// Threads: any. In handlers: yes, it never waits; allocates.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_workers_health(
-    workers: *mut pace_workers_t,
-    health: *mut pace_health_t,
+pub extern "C" fn pace_workers_health(
+    workers: Option<&pace_workers_t>,
+    health: InOut<pace_health_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let workers = unsafe { open(workers) }?;
-        // SAFETY: as the header demands.
-        let room = unsafe { Room::new(health, "health") }?;
+        let workers = usable(workers)?;
+        let room = health.room("health")?;
         let health = workers.workers.health();
         room.fill(pace_health_t {
             struct_size: 0,
@@ -232,17 +227,15 @@ pub unsafe extern "C" fn pace_workers_health(
 /// Threads: any. In handlers: it may read files of /proc; allocates.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_workers_metrics(
-    workers: *mut pace_workers_t,
+    workers: Option<&pace_workers_t>,
     format: u32,
     text: *mut c_char,
     size: usize,
-    needed: *mut usize,
+    needed: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let workers = unsafe { open(workers) }?;
-        // SAFETY: as the header demands.
-        let needed = unsafe { Out::new(needed, "needed") }?;
+        let workers = usable(workers)?;
+        let needed = out(needed, "needed")?;
         let none = || Failure::invalid("metrics", "false", "true in the worker pool's settings");
         let made = text_in(format, workers.registry.as_ref().ok_or_else(none)?)?;
         // SAFETY: as the header demands.
@@ -261,20 +254,17 @@ pub unsafe extern "C" fn pace_workers_metrics(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_metrics_format(
-    accept: *const c_char,
-    format: *mut u32,
-    media_type: *mut *const c_char,
+    accept: Text,
+    format: Option<&mut MaybeUninit<u32>>,
+    media_type: Option<&mut MaybeUninit<*const c_char>>,
 ) -> pace_status_t {
     call(|| {
         let accept = match accept.is_null() {
             true => None,
-            // SAFETY: not NULL, and as the header demands.
-            false => Some(unsafe { boundary::text(accept, "accept") }?),
+            false => Some(accept.get("accept")?),
         };
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(format, "format") }?;
-        // SAFETY: as the header demands.
-        let name = unsafe { Out::new(media_type, "media_type") }?;
+        let to = out(format, "format")?;
+        let name = out(media_type, "media_type")?;
         let (format, media_type) = match TextFormat::negotiate(accept) {
             TextFormat::Prometheus => (PACE_METRICS_PROMETHEUS, PROMETHEUS),
             TextFormat::OpenMetrics => (PACE_METRICS_OPENMETRICS, OPENMETRICS),

@@ -4,22 +4,24 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::attempt::{Work, pace_attempt_fn, pace_attempt_work_t};
-use super::boundary::{self, Failure, Out, Result, TIMED_OUT, call, nanos};
+use super::boundary::{
+    self, Failure, Out, Result, TIMED_OUT, call, nanos, optional_out, out, usable,
+};
 use super::callback::{pace_drop_fn, pace_task_t};
 use super::owner::pair;
 use super::retry::{pace_retry_t, retry_of};
-use super::sized::{self, Room};
+use super::sized::{self, InOut};
 use super::status::*;
 use super::task_status::number_of;
-use super::task_type::{PACE_OVERLOAD_DEFAULT, full_of, open as open_task_type, pace_task_type_t};
+use super::task_type::{PACE_OVERLOAD_DEFAULT, full_of, pace_task_type_t};
 use super::values::{PACE_DEFAULT, PACE_FOREVER, PACE_NONE};
 use super::work::lane as priority;
-use super::workers::{open, pace_workers_t};
+use super::workers::pace_workers_t;
 use crate::Rejected;
 use crate::task::{Known, OverloadPolicy, TaskBuilder, TaskHandle, TaskReport};
 use core::cell::RefCell;
 use core::ffi::{c_char, c_void};
-use core::mem::{forget, offset_of};
+use core::mem::{MaybeUninit, forget, offset_of};
 use core::ptr;
 use core::time::Duration;
 use std::ffi::CString;
@@ -102,12 +104,11 @@ pub type pace_task_ended_fn = Option<unsafe extern "C" fn(user_data: *mut c_void
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_task_options_init(
-    options: *mut pace_task_options_t,
+pub extern "C" fn pace_task_options_init(
+    options: InOut<pace_task_options_t>,
     size: usize,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| unsafe { sized::init(options, size, DEFAULTS, "options") })
+    call(|| options.init(size, DEFAULTS, "options"))
 }
 
 /// Submits a task of a task type. `options` may be NULL. `task` may be NULL: then the task has no id, and
@@ -121,26 +122,24 @@ pub unsafe extern "C" fn pace_task_options_init(
 /// Threads: any. In handlers: yes, it never waits there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_workers_submit(
-    workers: *mut pace_workers_t,
-    task_type: *const pace_task_type_t,
+    workers: Option<&pace_workers_t>,
+    task_type: Option<&pace_task_type_t>,
     run: pace_attempt_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
     options: *const pace_task_options_t,
-    task: *mut pace_task_t,
+    task: Option<&mut MaybeUninit<pace_task_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let workers = unsafe { open(workers) }?;
-        // SAFETY: as the header demands.
-        let task_type = unsafe { open_task_type(task_type) }?;
+        let workers = usable(workers)?;
+        let task_type = usable(task_type)?;
         // SAFETY: as the header demands.
         let options = unsafe { options_of(options) }?;
         let set = Settings::new(options.as_ref())?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(task, "task") }?;
+        let is_wanted = task.is_some();
+        let to = optional_out(task);
         let work = Work::new(run, user_data, drop)?;
-        let submitted = submit(workers, !task.is_null(), || submit_one(task_type, &set, work))?;
+        let submitted = submit(workers, is_wanted, || submit_one(task_type, &set, work))?;
         to.set(submitted);
         Ok(())
     })
@@ -158,19 +157,17 @@ pub unsafe extern "C" fn pace_workers_submit(
 /// Threads: any. In handlers: yes, it never waits there.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_workers_submit_batch(
-    workers: *mut pace_workers_t,
-    task_type: *const pace_task_type_t,
+    workers: Option<&pace_workers_t>,
+    task_type: Option<&pace_task_type_t>,
     work: *const pace_attempt_work_t,
     count: usize,
     options: *const pace_task_options_t,
     tasks: *mut pace_task_t,
-    accepted: *mut usize,
+    accepted: Option<&mut MaybeUninit<usize>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let workers = unsafe { open(workers) }?;
-        // SAFETY: as the header demands.
-        let task_type = unsafe { open_task_type(task_type) }?;
+        let workers = usable(workers)?;
+        let task_type = usable(task_type)?;
         // SAFETY: as the header demands.
         let options = unsafe { options_of(options) }?;
         let set = Settings::new(options.as_ref())?;
@@ -181,8 +178,7 @@ pub unsafe extern "C" fn pace_workers_submit_batch(
         }
         // SAFETY: as the header demands.
         let ids = unsafe { Ids::new(tasks) }?;
-        // SAFETY: as the header demands.
-        let accepted = unsafe { Out::new(accepted, "accepted") }?;
+        let accepted = out(accepted, "accepted")?;
         if !task_type.task_type.overlaps_retries() {
             return submit_many(workers, task_type, &set, work, &ids, accepted);
         }
@@ -204,19 +200,17 @@ pub unsafe extern "C" fn pace_workers_submit_batch(
 ///
 /// Threads: any. In handlers: yes; it hands leadership on before it waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_workers_wait(
-    workers: *mut pace_workers_t,
+pub extern "C" fn pace_workers_wait(
+    workers: Option<&pace_workers_t>,
     task: pace_task_t,
     timeout_ns: u64,
-    report: *mut pace_task_report_t,
+    report: InOut<pace_task_report_t>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let workers = unsafe { open(workers) }?;
+        let workers = usable(workers)?;
         let room = match report.is_null() {
             true => None,
-            // SAFETY: as the header demands.
-            false => Some(unsafe { Room::new(report, "report") }?),
+            false => Some(report.room("report")?),
         };
         let hold = workers.tasks.hold(key(task))?;
         let timeout = (timeout_ns != PACE_FOREVER).then(|| nanos(timeout_ns));
@@ -241,16 +235,14 @@ pub unsafe extern "C" fn pace_workers_wait(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_workers_status(
-    workers: *mut pace_workers_t,
+pub extern "C" fn pace_workers_status(
+    workers: Option<&pace_workers_t>,
     task: pace_task_t,
-    status: *mut u32,
+    status: Option<&mut MaybeUninit<u32>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let workers = unsafe { open(workers) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(status, "status") }?;
+        let workers = usable(workers)?;
+        let to = out(status, "status")?;
         to.set(number_of(workers.tasks.with(key(task), TaskHandle::status)?));
         Ok(())
     })
@@ -263,16 +255,14 @@ pub unsafe extern "C" fn pace_workers_status(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_workers_cancel(
-    workers: *mut pace_workers_t,
+pub extern "C" fn pace_workers_cancel(
+    workers: Option<&pace_workers_t>,
     task: pace_task_t,
-    cancelled: *mut bool,
+    cancelled: Option<&mut MaybeUninit<bool>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let workers = unsafe { open(workers) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(cancelled, "cancelled") }?;
+        let workers = usable(workers)?;
+        let to = out(cancelled, "cancelled")?;
         // Not under the id's lock: who hears of the end may ask for the task.
         let known = workers.tasks.with(key(task), TaskHandle::known)?;
         to.set(known.is_some_and(Known::cancel));
@@ -287,16 +277,14 @@ pub unsafe extern "C" fn pace_workers_cancel(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_workers_drop(
-    workers: *mut pace_workers_t,
+pub extern "C" fn pace_workers_drop(
+    workers: Option<&pace_workers_t>,
     task: pace_task_t,
-    dropped: *mut bool,
+    dropped: Option<&mut MaybeUninit<bool>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let workers = unsafe { open(workers) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(dropped, "dropped") }?;
+        let workers = usable(workers)?;
+        let to = out(dropped, "dropped")?;
         let known = workers.tasks.with(key(task), TaskHandle::known)?;
         to.set(known.is_some_and(Known::reject));
         Ok(())
@@ -312,15 +300,14 @@ pub unsafe extern "C" fn pace_workers_drop(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_workers_on_end(
-    workers: *mut pace_workers_t,
+    workers: Option<&pace_workers_t>,
     task: pace_task_t,
     ended: pace_task_ended_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let workers = unsafe { open(workers) }?;
+        let workers = usable(workers)?;
         let ended = boundary::callback(ended, "ended")?;
         let hold = workers.tasks.hold(key(task))?;
         let (registration, owner) = pair(user_data, drop);
@@ -339,13 +326,12 @@ pub unsafe extern "C" fn pace_workers_on_end(
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_workers_detach(
-    workers: *mut pace_workers_t,
+pub extern "C" fn pace_workers_detach(
+    workers: Option<&pace_workers_t>,
     task: pace_task_t,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let workers = unsafe { open(workers) }?;
+        let workers = usable(workers)?;
         drop(workers.tasks.take(key(task))?);
         Ok(())
     })

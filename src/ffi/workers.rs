@@ -1,15 +1,18 @@
 //! Worker pools: tasks with names, priorities, retries and limits, on a pool's threads.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, callback, nanos};
+use super::boundary::{
+    self, FORKED, Failure, Handle, Result, Text, call, call_void, callback, consumed, nanos, out,
+    usable,
+};
 use super::callback::pace_drop_fn;
 use super::log::{log_of, pace_log_t};
 use super::middleware::{self, pace_middleware_t};
 use super::owner::{Registration, pair};
-use super::pool::{open as open_pool, pace_pool_t};
+use super::pool::pace_pool_t;
 use super::registry::Registry;
 use super::settings::layers;
-use super::sized::{self, Room};
+use super::sized::{self, In, InOut};
 use super::status::*;
 use super::task_type::{
     PACE_OVERLOAD_DEFAULT, PACE_OVERLOAD_DROP_OLDEST, PACE_OVERLOAD_REJECT, PACE_OVERLOAD_RUN_HERE,
@@ -19,7 +22,7 @@ use super::values::{PACE_FOREVER, PACE_NONE};
 use crate::metrics::Registry as MetricsRegistry;
 use crate::task::{OverloadPolicy, Phases, Scaling, TaskHandle, WorkerPool, WorkerPoolBuilder};
 use core::ffi::{c_char, c_void};
-use core::mem::offset_of;
+use core::mem::{MaybeUninit, offset_of};
 use core::ptr;
 use std::ffi::CString;
 
@@ -141,12 +144,11 @@ pub type pace_clean_up_fn = Option<unsafe extern "C" fn(user_data: *mut c_void)>
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_workers_config_init(
-    config: *mut pace_workers_config_t,
+pub extern "C" fn pace_workers_config_init(
+    config: InOut<pace_workers_config_t>,
     size: usize,
 ) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| unsafe { sized::init(config, size, DEFAULTS, "config") })
+    call(|| config.init(size, DEFAULTS, "config"))
 }
 
 /// Changes a configuration to what the section `workers` of a file of settings says: JSON if its name ends
@@ -159,13 +161,12 @@ pub unsafe extern "C" fn pace_workers_config_init(
 /// Threads: any. In handlers: yes; it reads a file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_workers_config_load(
-    config: *mut pace_workers_config_t,
+    config: InOut<pace_workers_config_t>,
     path: *const c_char,
     environment: bool,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let mut changed = unsafe { sized::read(config, "config") }?;
+        let mut changed = config.read("config")?;
         // SAFETY: as the header demands.
         let workers = unsafe { layers(path, environment) }?.workers;
         if let Some(threads) = workers.min_active {
@@ -182,8 +183,7 @@ pub unsafe extern "C" fn pace_workers_config_load(
         changed.max_droppable = workers.max_droppable.map_or(changed.max_droppable, |n| n as u32);
         changed.max_waiting = workers.max_waiting.map_or(changed.max_waiting, |n| n as u32);
         let size = changed.struct_size as usize;
-        // SAFETY: as the header demands.
-        unsafe { sized::init(config, size, changed, "config") }
+        config.init(size, changed, "config")
     })
 }
 
@@ -194,19 +194,16 @@ pub unsafe extern "C" fn pace_workers_config_load(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_workers_new(
-    pool: *mut pace_pool_t,
-    config: *const pace_workers_config_t,
-    workers: *mut *mut pace_workers_t,
+    pool: Option<&pace_pool_t>,
+    config: In<pace_workers_config_t>,
+    workers: Option<&mut MaybeUninit<*mut pace_workers_t>>,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open_pool(pool) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(workers, "workers") }?;
+        let pool = usable(pool)?;
+        let to = out(workers, "workers")?;
         let config = match config.is_null() {
             true => DEFAULTS,
-            // SAFETY: not NULL, and as the header demands.
-            false => unsafe { sized::read(config, "config") }?,
+            false => config.read("config")?,
         };
         let mut builder = WorkerPool::builder(&pool.pool)
             .max_waiting(config.max_waiting as usize)
@@ -296,18 +293,15 @@ unsafe fn with_middleware(
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_workers_on_shutdown(
-    workers: *mut pace_workers_t,
-    name: *const c_char,
+    workers: Option<&pace_workers_t>,
+    name: Text,
     run: pace_clean_up_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let workers = unsafe { open(workers) }?;
-        boundary::check(name, "name")?;
-        // SAFETY: not NULL, and as the header demands.
-        let name = unsafe { boundary::text(name, "name") }?;
+        let workers = usable(workers)?;
+        let name = name.get("name")?;
         let run = callback(run, "run")?;
         let (registration, owner) = pair(user_data, drop);
         workers.workers.on_shutdown(name, move || {
@@ -333,21 +327,19 @@ pub unsafe extern "C" fn pace_workers_on_shutdown(
 /// Threads: any. In handlers: yes, as a request.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_workers_shutdown(
-    workers: *mut pace_workers_t,
+    workers: Option<&pace_workers_t>,
     drain_for_ns: u64,
     stop_for_ns: u64,
     clean_up_for_ns: u64,
-    report: *mut pace_workers_report_t,
+    report: InOut<pace_workers_report_t>,
     each: pace_ended_fn,
     user_data: *mut c_void,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let workers = unsafe { open(workers) }?;
+        let workers = usable(workers)?;
         let room = match report.is_null() {
             true => None,
-            // SAFETY: as the header demands.
-            false => Some(unsafe { Room::new(report, "report") }?),
+            false => Some(report.room("report")?),
         };
         let (drain, stop, clean_up) =
             (nanos(drain_for_ns), nanos(stop_for_ns), nanos(clean_up_for_ns));
@@ -394,14 +386,16 @@ pub unsafe extern "C" fn pace_workers_shutdown(
 ///
 /// Threads: any, as long as no other uses the worker pool any more. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_workers_free(workers: *mut pace_workers_t) {
-    call_void(|| {
-        // SAFETY: as the header demands, it came from `pace_workers_new` and is used by nobody else.
-        if unsafe { open(workers) }.is_ok() {
-            // SAFETY: as above.
-            drop(unsafe { Box::from_raw(workers) });
-        }
-    });
+pub extern "C" fn pace_workers_free(workers: Option<Box<pace_workers_t>>) {
+    call_void(|| drop(consumed(workers)));
+}
+
+impl Handle for pace_workers_t {
+    const NAME: &'static str = "workers";
+
+    fn is_forked(&self) -> bool {
+        self.workers.pool().shared().is_forked()
+    }
 }
 
 /// The worker pool behind an argument, in the process that made it.

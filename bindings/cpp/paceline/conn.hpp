@@ -203,7 +203,7 @@ private:
 
     pace_server_t *server() const noexcept { return server_ ? server_->server : nullptr; }
 
-    Result<void> call(pace_status_t (*f)(pace_server_t *, pace_conn_id_t)) const {
+    Result<void> call(pace_status_t (*f)(const pace_server_t *, pace_conn_id_t)) const {
         return server_ ? detail::outcome(f(server(), id_)) : detail::gone("connection");
     }
 
@@ -453,7 +453,7 @@ private:
 
     Conn(pace_conn_t *raw, const detail::ServerState &state) noexcept : raw_(raw), state_(state) {}
 
-    bool ask(pace_status_t (*question)(pace_conn_t *, bool *)) const noexcept {
+    bool ask(pace_status_t (*question)(const pace_conn_t *, bool *)) const noexcept {
         bool answer = false;
         (void)question(raw_, &answer);
         return answer;

@@ -405,7 +405,7 @@ private:
         std::swap(place_, other.place_);
     }
 
-    Result<bool> ask(pace_status_t (*question)(pace_pool_t *, pace_task_t, bool *)) const {
+    Result<bool> ask(pace_status_t (*question)(const pace_pool_t *, pace_task_t, bool *)) const {
         if (!valid()) {
             return detail::gone("task");
         }
