@@ -85,7 +85,8 @@ static void the_pools_own(uint32_t threads) {
     for (size_t seen = 0; seen < 8;) {
         size_t some = take(cq, entries, MOST);
         for (size_t i = 0; i < some; i++, seen++)
-            CHECK(entries[i].kind == PACE_CQ_TASK && entries[i].tag == 20 + seen && entries[i].token == 0);
+            CHECK(entries[i].kind == PACE_CQ_TASK && entries[i].tag == 20 + seen &&
+                  entries[i].token == 0);
         OK(pace_cq_done(cq, entries, some));
     }
 
@@ -502,7 +503,8 @@ static void messages(uint32_t threads) {
         for (size_t i = 0; i < got; i++, seen++) {
             int size = snprintf(text, sizeof text, "m%d", seen);
             CHECK(entries[i].kind == PACE_CQ_MESSAGE && entries[i].tag == 11 && entries[i].token != 0);
-            CHECK(entries[i].size == (size_t)size && memcmp(entries[i].bytes, text, entries[i].size) == 0);
+            CHECK(entries[i].size == (size_t)size &&
+                  memcmp(entries[i].bytes, text, entries[i].size) == 0);
             CHECK(entries[i].detail.message.attempt == 1 && entries[i].detail.message.key.size == 3);
         }
         /* In any order; what is out stays where it is until its own turn. */
@@ -539,12 +541,14 @@ static void messages(uint32_t threads) {
     OK(pace_hub_reply(hub, &entries[0].detail.message, "!", 1, &receipt));
     OK(pace_cq_done(cq, entries, 1));
     entries[0] = one(cq, PACE_CQ_REPLY, 21);
-    CHECK(entries[0].status == PACE_OK && entries[0].size == 1 && *(const char *)entries[0].bytes == '!');
+    CHECK(entries[0].status == PACE_OK && entries[0].size == 1 &&
+          *(const char *)entries[0].bytes == '!');
     OK(pace_cq_done(cq, entries, 1));
     OK(pace_cq_request(cq, question, NULL, "?", 1, MILLI, 22, NULL));
     for (int i = 0; i < 2; i++) {
         CHECK(take(cq, entries, 1) == 1);
-        if (entries[0].kind == PACE_CQ_REPLY) CHECK(entries[0].status == PACE_ETIMEDOUT && entries[0].tag == 22);
+        if (entries[0].kind == PACE_CQ_REPLY)
+            CHECK(entries[0].status == PACE_ETIMEDOUT && entries[0].tag == 22);
         OK(pace_cq_done(cq, entries, 1));
     }
     OK(pace_cq_request(cq, question, NULL, "?", 1, PACE_FOREVER, 23, &asked));
