@@ -73,7 +73,8 @@ pub(crate) struct Outbox<T, S = VecDeque<T>> {
     state: Mutex<State<S>>,
     arrived: Condvar,
     bell: OnceLock<EventFd>,
-    /// The completion queue that brings what is here: raised as the descriptor is, and never lowered.
+    /// The completion queue that brings what is here: raised when the descriptor is or soon afterwards, and never
+    /// lowered.
     listener: OnceLock<Arc<dyn Line>>,
     item: PhantomData<fn(T) -> T>,
 }
@@ -143,12 +144,16 @@ impl<T, S: Store<T>> Outbox<T, S> {
         let first = state.items.is_empty();
         state.items.push(make(given));
         if first {
-            self.raise();
+            self.ring();
         }
         let calls = state.call();
         drop(state);
         if calls {
             self.arrived.notify_one();
+        }
+        if first {
+            // Not under the lock, which who is called wants at once.
+            self.tell_listener();
         }
         Ok(())
     }
@@ -281,9 +286,17 @@ impl<T, S: Store<T>> Outbox<T, S> {
     }
 
     fn raise(&self) {
+        self.ring();
+        self.tell_listener();
+    }
+
+    fn ring(&self) {
         if let Some(bell) = self.bell.get() {
             bell.signal();
         }
+    }
+
+    fn tell_listener(&self) {
         if let Some(listener) = self.listener.get() {
             listener.raise();
         }
