@@ -239,8 +239,14 @@ typedef struct pace_cq_t pace_cq_t;
 typedef struct pace_cq_config_t {
     /** The size of the struct, set by pace_cq_config_init(). */
     uint32_t struct_size;
+    /**
+     * In a pool without threads: threads that wait sleep beside the queue, as they do in a pool with threads, and others
+     * do the pool's work (pace_pool_join(), or another queue). They are none of its max_joined, a drain does not wait for
+     * them, and pace_cq_fd() is the queue's own. Default: false.
+     */
+    bool beside;
     /** Not used: zero for now. */
-    uint32_t reserved;
+    uint8_t reserved[3];
     /**
      * Nanoseconds, at least 1 ms: an entry that is neither completed nor renewed (pace_cq_renew) for so long is taken
      * from whoever has it. 0 (default): never.
@@ -279,7 +285,7 @@ pace_status_t pace_cq_config_init(pace_cq_config_t *config, size_t size);
  *
  * In a pool with threads of its own these do the work, and hosts sleep in pace_cq_wait() until there is something. In
  * one without, the threads that wait are the pool's threads meanwhile: they lead, follow, and run whatever has a
- * handler.
+ * handler; unless the queue is `beside`. If `pool` is NULL the queue is `beside`, and for a log alone (pace_cq_log).
  *
  * PACE_EINVAL for a lease below 1 ms; PACE_EVERSION; PACE_ESHUTDOWN.
  *
@@ -291,8 +297,8 @@ pace_status_t pace_cq_new(pace_pool_t *pool,
 
 /**
  * *fd is readable while pace_cq_wait() would not sleep, for a loop of the host's own. It belongs to the queue: never
- * read or close it. In a pool without threads it is the pool's (pace_pool_pollable): call pace_cq_wait() with a time of
- * 0 when it is readable.
+ * read or close it. In a pool without threads it is the pool's (pace_pool_pollable), unless the queue is `beside`: call
+ * pace_cq_wait() with a time of 0 when it is readable.
  *
  * PACE_EOS if there are no descriptors left; PACE_EINVAL for a pool without threads whose source has none.
  *
@@ -356,7 +362,8 @@ pace_status_t pace_cq_stats(pace_cq_t *cq, pace_cq_stats_t *stats);
 
 /**
  * Closes the queue: nothing is brought any more, and every thread that waits gets PACE_ESHUTDOWN. What is out can be
- * completed still. Sources that are attached stay as they are, and what they have nobody takes.
+ * completed still. Sources that are attached stay as they are; what they have, and what comes, nobody takes: a request
+ * gets a 500, and a connection goes on as if its events were completed with nothing to say.
  *
  * Threads: any. In handlers: yes, it never waits.
  */

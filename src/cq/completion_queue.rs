@@ -44,7 +44,7 @@ impl CompletionQueue {
     /// # Errors
     /// [`Error::ShutDown`](crate::Error::ShutDown), [`Error::Forked`](crate::Error::Forked).
     pub fn new(pool: &Pool) -> Result<Self> {
-        Ok(Self { core: Core::new(pool.shared())?, pool: pool.clone() })
+        Ok(Self { core: Core::new(pool.shared(), false)?, pool: pool.clone() })
     }
 
     /// Appends up to `most` entries (messages that come together are one) to `entries`, and waits for the first for up

@@ -81,11 +81,10 @@ impl Attachment {
         self.lock().clone()
     }
 
-    /// False: it was over before.
-    pub(super) fn end(&self) -> bool {
+    /// Its source; None: it was over before.
+    pub(super) fn end(&self) -> Option<Arc<dyn Source>> {
         // Not under the lock: a source may run code of the user's when it goes.
-        let source = self.lock().take();
-        source.is_some()
+        self.lock().take()
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Arc<dyn Source>>> {
@@ -138,7 +137,7 @@ impl List {
                     }
                 }
                 Brought::Over => {
-                    if attachment.end() {
+                    if attachment.end().is_some() {
                         if source.tells_end() {
                             found += 1;
                             out.push(Entry::new(attachment.tag, EntryKind::Ended));

@@ -1,7 +1,7 @@
 //! How hosts wait for sources that have something, in a pool with threads and in one without.
 //!
-//! In a pool with threads the list is where hosts sleep (`list`). In one without, the hosts are its members while they
-//! wait: who lists passes a barrier and looks who is parked; who parks passes one and looks at `listed`.
+//! In a pool with threads, and in a queue beside one without, the list is where hosts sleep (`list`). Otherwise the hosts
+//! are the pool's members while they wait: who lists passes a barrier and looks who is parked; who parks passes one and looks at `listed`.
 
 use super::entry::{Entry, EntryKind};
 use super::list::{Attachment, Found, List, Lists};
@@ -18,6 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// A completion queue.
 pub(crate) struct Core {
     pub(crate) shared: Arc<Shared>,
+    /// The threads that wait are the pool's threads meanwhile; otherwise they sleep beside the list.
+    takes_part: bool,
     list: List,
     /// What the pool itself has for this host.
     pub(crate) events: Arc<HostOutbox>,
@@ -27,10 +29,12 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(shared: &Arc<Shared>) -> Result<Arc<Self>> {
+    /// `beside`: threads that wait never take part in the pool.
+    pub(crate) fn new(shared: &Arc<Shared>, beside: bool) -> Result<Arc<Self>> {
         shared.check_open()?;
         let core = Arc::new(Self {
             shared: Arc::clone(shared),
+            takes_part: shared.ready.members.threads == 0 && !beside,
             list: List::new(),
             events: shared.hosts.outbox(),
             notes: Arc::new(Outbox::new()),
@@ -41,7 +45,9 @@ impl Core {
         core.events.listen(attachment);
         let attachment = core.attach(0, Arc::new(Notes(Arc::clone(&core.notes))));
         core.notes.listen(attachment);
-        shared.hosts.others.fetch_add(1, AcqRel);
+        if core.takes_part {
+            shared.hosts.others.fetch_add(1, AcqRel);
+        }
         Ok(core)
     }
 
@@ -86,7 +92,7 @@ impl Core {
         if listen(Arc::clone(&attachment)) {
             return Ok(());
         }
-        if attachment.end() {
+        if attachment.end().is_some() {
             self.list.ready.left();
         }
         let allowed =
@@ -95,7 +101,7 @@ impl Core {
     }
 
     /// Appends up to `most` entries, at least 1, to `out`, and waits for the first for up to `time`; says how many.
-    /// In a pool without threads the caller takes part meanwhile.
+    /// In a pool without threads the caller takes part meanwhile, unless it sleeps beside the queue.
     pub(crate) fn wait(&self, out: &mut Vec<Entry>, most: usize, time: Duration) -> Result<usize> {
         if self.shared.is_forked() {
             return Err(Error::Forked);
@@ -107,7 +113,9 @@ impl Core {
         if !time.is_zero() && (inside || self.shared.may_not_wait()) {
             return Err(Error::WouldDeadlock);
         }
-        self.events.served_here();
+        if self.takes_part || self.shared.ready.members.threads > 0 {
+            self.events.served_here();
+        }
         let deadline = Deadline::after(Some(time));
         let mut attachments = Vec::new();
         let mut wait = Duration::ZERO;
@@ -115,8 +123,7 @@ impl Core {
             match self.list.look(self, &mut attachments, out, most, wait) {
                 Found::Entries(count) => {
                     self.shared.note_pulled();
-                    if self.list.listed.load(Relaxed) > 0 && self.shared.ready.members.threads == 0
-                    {
+                    if self.list.listed.load(Relaxed) > 0 {
                         self.shared.hosts.call(&self.shared.ready, false);
                     }
                     self.shared.stop_if_drained();
@@ -126,7 +133,7 @@ impl Core {
                 Found::Nothing => {}
             }
             let left = deadline.left().unwrap_or(Duration::MAX);
-            if self.shared.ready.members.threads == 0 && !self.shared.end.is_stopping() && !inside {
+            if self.takes_part && !self.shared.end.is_stopping() && !inside {
                 take_part(&self.shared, left, |mut worker| {
                     worker.pull(&self.list.listed, most, left.is_zero());
                 })?;
@@ -175,10 +182,12 @@ impl Core {
         self.events.end_service();
         drop(self.notes.close());
         for attachment in self.all_attachments() {
-            attachment.end();
+            if let Some(source) = attachment.end() {
+                source.close();
+            }
         }
         self.shared.ready.handles.changed.announce();
-        if self.shared.ready.members.threads == 0 {
+        if self.takes_part {
             // Those who wait are members, and leave for what they find listed: from now on always something.
             self.list.listed.fetch_add(1, AcqRel);
             // Against *announce parking, then look at `listed`*.
@@ -188,12 +197,12 @@ impl Core {
         }
     }
 
-    /// Readable while a wait would not sleep. In a pool without threads that is the pool's own descriptor.
+    /// Readable while a wait would not sleep. Where threads that wait take part that is the pool's own descriptor.
     pub(crate) fn descriptor(&self) -> Result<BorrowedFd<'_>> {
         if self.shared.is_forked() {
             return Err(Error::Forked);
         }
-        if self.shared.ready.members.threads == 0 {
+        if self.takes_part {
             return pollable(&self.shared);
         }
         self.list.ready.pollable()
@@ -229,6 +238,10 @@ impl Drop for Promise {
 
 impl Lists for Core {
     fn list(&self, attachment: Arc<Attachment>) {
+        if !self.takes_part {
+            drop(self.list.ready.put(attachment));
+            return;
+        }
         self.list.listed.fetch_add(1, AcqRel);
         self.shared.hosts.listed.fetch_add(1, AcqRel);
         match self.list.ready.put(attachment) {
@@ -238,6 +251,9 @@ impl Lists for Core {
     }
 
     fn unlist(&self, count: usize) {
+        if !self.takes_part {
+            return;
+        }
         self.list.listed.fetch_sub(count, AcqRel);
         self.shared.hosts.listed.fetch_sub(count, AcqRel);
     }
@@ -245,7 +261,9 @@ impl Lists for Core {
 
 impl Drop for Core {
     fn drop(&mut self) {
-        self.shared.hosts.others.fetch_sub(1, AcqRel);
+        if self.takes_part {
+            self.shared.hosts.others.fetch_sub(1, AcqRel);
+        }
         // In a child made by fork all of it is the parent's.
         if !self.shared.is_forked() {
             self.close();

@@ -23,6 +23,9 @@ pub(crate) trait Source: Send + Sync {
 
     /// Nothing new begins. It is asked once more after this.
     fn pool_has_stopped(&self) {}
+
+    /// Nobody takes anything any more. What waits, and what comes, would wait for ever.
+    fn close(&self) {}
 }
 
 /// What a source has given.
@@ -101,6 +104,10 @@ impl Source for Conns {
             out.push(Entry::new(tag, EntryKind::Conn(event)));
         })
     }
+
+    fn close(&self) {
+        drop(self.0.outbox.close());
+    }
 }
 
 /// What comes to a datagram socket.
@@ -113,6 +120,10 @@ impl Source for Datagrams {
             host.has_taken(&event);
             out.push(Entry::new(tag, EntryKind::Datagram(event)));
         })
+    }
+
+    fn close(&self) {
+        drop(self.0.outbox.close());
     }
 }
 

@@ -16,7 +16,7 @@ use crate::cq::{Attachment, Brought, Core, Entry, EntryKind, Internal, Source, T
 use crate::pool::Timer;
 use crate::queue::Line;
 use crate::sys::clock;
-use crate::{Handle, Pool};
+use crate::{Handle, Pool, SourceKind};
 use core::cell::Cell;
 use core::mem::offset_of;
 use std::collections::VecDeque;
@@ -47,8 +47,12 @@ pub struct pace_cq_t {
 pub struct pace_cq_config_t {
     /// The size of the struct, set by pace_cq_config_init().
     pub struct_size: u32,
+    /// In a pool without threads: threads that wait sleep beside the queue, as they do in a pool with threads, and others
+    /// do the pool's work (pace_pool_join(), or another queue). They are none of its max_joined, a drain does not wait for
+    /// them, and pace_cq_fd() is the queue's own. Default: false.
+    pub beside: bool,
     /// Not used: zero for now.
-    pub reserved: u32,
+    pub reserved: [u8; 3],
     /// Nanoseconds, at least 1 ms: an entry that is neither completed nor renewed (pace_cq_renew) for so long is taken
     /// from whoever has it. 0 (default): never.
     pub lease_ns: u64,
@@ -76,7 +80,7 @@ pub struct pace_cq_stats_t {
 unsafe impl sized::Sized for pace_cq_config_t {
     const FIRST: usize = 16;
     const NAME: &'static str = "pace_cq_config_t";
-    const RESERVED: &'static [usize] = &[4, 5, 6, 7];
+    const RESERVED: &'static [usize] = &[5, 6, 7];
 }
 
 // SAFETY: as above.
@@ -93,7 +97,8 @@ const _: () = assert!(
 
 const DEFAULTS: pace_cq_config_t = pace_cq_config_t {
     struct_size: size_of::<pace_cq_config_t>() as u32,
-    reserved: 0,
+    beside: false,
+    reserved: [0; 3],
     lease_ns: 0,
 };
 
@@ -116,7 +121,7 @@ pub unsafe extern "C" fn pace_cq_config_init(
 ///
 /// In a pool with threads of its own these do the work, and hosts sleep in pace_cq_wait() until there is something. In
 /// one without, the threads that wait are the pool's threads meanwhile: they lead, follow, and run whatever has a
-/// handler.
+/// handler; unless the queue is `beside`. If `pool` is NULL the queue is `beside`, and for a log alone (pace_cq_log).
 ///
 /// PACE_EINVAL for a lease below 1 ms; PACE_EVERSION; PACE_ESHUTDOWN.
 ///
@@ -128,8 +133,11 @@ pub unsafe extern "C" fn pace_cq_new(
     cq: *mut *mut pace_cq_t,
 ) -> pace_status_t {
     call(|| {
-        // SAFETY: as the header demands.
-        let pool = unsafe { open_pool(pool) }?.pool.clone();
+        let pool = match pool.is_null() {
+            true => None,
+            // SAFETY: as the header demands.
+            false => Some(unsafe { open_pool(pool) }?.pool.clone()),
+        };
         // SAFETY: as the header demands.
         let to = unsafe { Give::new(cq, "cq") }?;
         let config = match config.is_null() {
@@ -144,7 +152,9 @@ pub unsafe extern "C" fn pace_cq_new(
                 "0, or at least 1000000 (1 ms)",
             ));
         }
-        let core = Core::new(pool.shared())?;
+        let beside = config.beside || pool.is_none();
+        let pool = pool.map_or_else(pool_of_nobody, Ok)?;
+        let core = Core::new(pool.shared(), beside)?;
         let (table, again) = (Table::new(), VecDeque::new());
         let leased = Mutex::new(Leased { table, again, watched: false });
         let state = Arc::new(State { leased, lease: config.lease_ns, attachment: OnceLock::new() });
@@ -156,8 +166,8 @@ pub unsafe extern "C" fn pace_cq_new(
 }
 
 /// *fd is readable while pace_cq_wait() would not sleep, for a loop of the host's own. It belongs to the queue: never
-/// read or close it. In a pool without threads it is the pool's (pace_pool_pollable): call pace_cq_wait() with a time of
-/// 0 when it is readable.
+/// read or close it. In a pool without threads it is the pool's (pace_pool_pollable), unless the queue is `beside`: call
+/// pace_cq_wait() with a time of 0 when it is readable.
 ///
 /// PACE_EOS if there are no descriptors left; PACE_EINVAL for a pool without threads whose source has none.
 ///
@@ -296,7 +306,8 @@ pub unsafe extern "C" fn pace_cq_stats(
 }
 
 /// Closes the queue: nothing is brought any more, and every thread that waits gets PACE_ESHUTDOWN. What is out can be
-/// completed still. Sources that are attached stay as they are, and what they have nobody takes.
+/// completed still. Sources that are attached stay as they are; what they have, and what comes, nobody takes: a request
+/// gets a 500, and a connection goes on as if its events were completed with nothing to say.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
@@ -441,6 +452,14 @@ thread_local! {
 }
 
 pub(super) const NOT_OUT: Failure = Failure::plain(PACE_ESTALE, c"no entry of this token is out");
+
+/// A pool without threads, descriptors and logs, for a queue that stands on none of the host's.
+fn pool_of_nobody() -> crate::Result<Pool> {
+    let mut least = Pool::builder().threads(0).max_joined(1).source(SourceKind::Ring);
+    least = least.lane_capacity(2).strand_capacity(2).max_handles(1);
+    least.is_silent = true;
+    least.build()
+}
 
 /// The handle lives on; C names it.
 fn let_go<S>(handle: Handle<S>) -> pace_handle_t {

@@ -403,6 +403,10 @@ impl Source for Records {
     fn bring(&self, tag: u64, out: &mut Vec<Entry>, most: usize) -> Brought {
         bring_of(&self.0, most, |record| out.push(Entry::new(tag, internal(Told::Record(record)))))
     }
+
+    fn close(&self) {
+        drop(self.0.close());
+    }
 }
 
 /// Tells what became of a request once, and at the latest that no reply will come.
@@ -447,6 +451,10 @@ impl Source for Requested {
             };
             out.push(Entry::new(tag, internal(Told::Http(pulled))));
         })
+    }
+
+    fn close(&self) {
+        self.0.close();
     }
 }
 

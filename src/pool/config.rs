@@ -87,6 +87,8 @@ pub struct Builder {
     pub(crate) on_stop: Option<Hook>,
     pub(crate) on_slow: Option<(Duration, SlowHook)>,
     pub(crate) log: Option<crate::log::Log>,
+    /// It never logs, whatever log is installed.
+    pub(crate) is_silent: bool,
 }
 
 impl Default for Builder {
@@ -112,6 +114,7 @@ impl Default for Builder {
             on_stop: None,
             on_slow: None,
             log: None,
+            is_silent: false,
         }
     }
 }
@@ -266,7 +269,10 @@ impl Builder {
 
     /// What writes to the log.
     pub(crate) fn logger(&self) -> Logger {
-        Logger::new(self.log.as_ref(), &self.name)
+        match self.is_silent {
+            true => Logger::default(),
+            false => Logger::new(self.log.as_ref(), &self.name),
+        }
     }
 
     /// Checks everything that does not depend on the machine.

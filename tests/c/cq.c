@@ -651,6 +651,35 @@ static void records_and_signals(void) {
     pace_log_free(deaf);
 }
 
+/* A log stands on no pool. */
+static void records_without_a_pool(void) {
+    pace_log_config_t config;
+    pace_log_t *log;
+    pace_cq_t *cq;
+    pace_cq_entry_t entry;
+    OK(pace_log_config_init(&config, sizeof config));
+    config.pull_capacity = 100;
+    OK(pace_log_new(&config, &log));
+    OK(pace_cq_new(NULL, NULL, &cq));
+    OK(pace_cq_log(cq, log, 3));
+    nothing(cq);
+    pace_pool_config_t options;
+    pace_pool_t *pool;
+    OK(pace_pool_config_init(&options, sizeof options));
+    options.threads = 0;
+    options.log = log;
+    OK(pace_pool_new(&options, &pool));
+    pace_pool_free(pool);
+    entry = one(cq, PACE_CQ_RECORD, 3);
+    CHECK(strcmp(entry.detail.record.event, "pool.started") == 0);
+    OK(pace_cq_done(cq, &entry, 1));
+    OK(pace_log_close(log, PACE_FOREVER));
+    do CHECK(take(cq, &entry, 1) == 1);
+    while (entry.kind != PACE_CQ_ENDED && (OK(pace_cq_done(cq, &entry, 1)), true));
+    end(cq, 0);
+    pace_log_free(log);
+}
+
 static void *wait_for_the_end(void *data) {
     pace_cq_entry_t entries[8];
     pace_cq_t *cq = (pace_cq_t *)data;
@@ -713,8 +742,48 @@ static void beside_a_descriptor(uint32_t threads) {
     finish(pool);
 }
 
+/* In a pool without threads: others do its work, and those who wait sleep beside the queue, as many as there are. */
+static void beside_the_pool(void) {
+    pace_pool_t *pool = pool_of(0);
+    pace_cq_config_t config;
+    pace_cq_t *cq;
+    pace_cq_entry_t entry;
+    size_t got;
+    int fd = -1;
+    OK(pace_cq_config_init(&config, sizeof config));
+    CHECK(!config.beside);
+    config.beside = true;
+    OK(pace_cq_new(pool, &config, &cq));
+    OK(pace_cq_fd(cq, &fd));
+    struct pollfd wait = {fd, POLLIN, 0};
+    OK(pace_cq_after(cq, MILLI, 5, NULL));
+    SAYS(PACE_ETIMEDOUT, pace_cq_wait(cq, &entry, 1, 5 * MILLI, &got));
+    CHECK(poll(&wait, 1, 0) == 0);
+    while (poll(&wait, 1, 0) == 0) OK(pace_pool_join(pool, MILLI, NULL));
+    one(cq, PACE_CQ_TIMER, 5);
+    nothing(cq);
+    CHECK(poll(&wait, 1, 0) == 0);
+    pthread_t waiters[20];
+    for (int i = 0; i < 20; i++) CHECK(pthread_create(&waiters[i], NULL, wait_for_the_end, cq) == 0);
+    uint64_t tags[8] = {0};
+    OK(pace_cq_post(cq, tags, 8, NULL));
+    do check_nap();
+    while (poll(&wait, 1, 0) == 1);
+    size_t seen = 0;
+    pace_cq_close(cq);
+    for (int i = 0; i < 20; i++) {
+        void *all;
+        CHECK(pthread_join(waiters[i], &all) == 0);
+        seen += (size_t)all;
+    }
+    CHECK(seen == 8);
+    pace_cq_free(cq);
+    finish(pool);
+}
+
 int main(void) {
     check_begin();
+    beside_the_pool();
     for (uint32_t threads = 0; threads <= 2; threads += 2) {
         the_pools_own(threads);
         connections(threads);
@@ -727,5 +796,6 @@ int main(void) {
     attempts();
     leases();
     records_and_signals();
+    records_without_a_pool();
     return 0;
 }

@@ -608,8 +608,8 @@ AT(pace_cq_entry_t, tag, 16); AT(pace_cq_entry_t, bytes, 24); AT(pace_cq_entry_t
 AT(pace_cq_entry_t, status, 40); AT(pace_cq_entry_t, reserved, 44); AT(pace_cq_entry_t, detail, 48);
 
 SIZE(pace_cq_config_t, 16);
-AT(pace_cq_config_t, struct_size, 0); AT(pace_cq_config_t, reserved, 4);
-AT(pace_cq_config_t, lease_ns, 8);
+AT(pace_cq_config_t, struct_size, 0); AT(pace_cq_config_t, beside, 4);
+AT(pace_cq_config_t, reserved, 5); AT(pace_cq_config_t, lease_ns, 8);
 
 SIZE(pace_cq_stats_t, 40);
 AT(pace_cq_stats_t, struct_size, 0); AT(pace_cq_stats_t, reserved, 4);

@@ -1707,7 +1707,8 @@ class CqConfig(c.Structure):
 
     _fields_ = [
         ("struct_size", c.c_uint32),
-        ("reserved", c.c_uint32),
+        ("beside", c.c_bool),
+        ("reserved", c.c_uint8 * 3),
         ("lease_ns", c.c_uint64),
     ]
 
