@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline import _layout as layout
-from paceline import _pool, _server, _sources
+from paceline import _http, _pool, _server, _sources, _udp, _worker_pool
 from support import Case
 
 HEADER = Path(__file__).resolve().parents[3] / "include" / "paceline.h"
@@ -111,6 +111,47 @@ class Layout(Case):
         library.take.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int32]
         for number in (1, 0xFEDC_BA98_7654_3210):
             self.assertEqual(library.take(None, number, 7), number)
+
+
+class Rows(Case):
+    """What is packed and unpacked without ctypes."""
+
+    def test_entries_of_a_completion_queue(self) -> None:
+        entry = layout.CqEntry(kind=1, token=2, tag=3, bytes=4, size=5, status=-1, reserved=9)
+        detail = entry.detail
+        front = (1, 2, 3, 4, 5)
+        detail.conn = layout.CqConn(conn=6, event=7, detail=8, number=9)
+        self.assertEqual(_server._ENTRY.unpack(entry), (*front, 6, 7, 8, 9))
+        detail.request = layout.CqRequest(conn=6, request=7)
+        self.assertEqual(_http._ENTRY.unpack(entry), (*front, 6, 7))
+        peer = layout.Ip.from_buffer_copy(bytes(range(24)))
+        detail.datagram = layout.CqDatagram(length=6, peer=peer, os_error=-7)
+        self.assertEqual(_udp._ENTRY.unpack(entry), (*front, 6, bytes(range(24)), -7))
+        detail.attempt = layout.CqAttempt(id=6, number=7, status=8)
+        self.assertEqual(_worker_pool._ENTRY.unpack(entry), (1, 2, 3, 6, 7, 8))
+
+    def test_completions(self) -> None:
+        size = ctypes.sizeof(layout.CqCompletion)
+
+        def read(row: bytes) -> dict[str, Any]:
+            self.assertEqual(len(row), size)
+            completion = layout.CqCompletion.from_buffer_copy(row)
+            names = [name for name, _ in layout.CqCompletion._fields_ if name != "message"]
+            values = {name: getattr(completion, name) for name in names}
+            return {name: value for name, value in values.items() if value}
+
+        of_conn = _server._COMPLETION.pack(1, 2, 3, 4, 5, 6, -7)
+        names = ("token", "flags", "bytes", "size", "length", "status", "result")
+        self.assertEqual(read(of_conn), dict(zip(names, (1, 2, 3, 4, 5, 6, -7))))
+        of_request = _http._ANSWER.pack(1, 2, 3, 4, 5, 6, 7, -8)
+        names = ("token", "flags", "answer", "bytes", "size", "headers", "headers_size", "result")
+        self.assertEqual(read(of_request), dict(zip(names, (1, 2, 3, 4, 5, 6, 7, -8))))
+        message = ctypes.create_string_buffer(b"why")
+        of_attempt = _worker_pool._END.pack(1, 2, 3, ctypes.addressof(message), 5, 6, -7)
+        names = ("token", "flags", "after_ns", "error", "status", "result")
+        self.assertEqual(read(of_attempt), dict(zip(names, (1, 2, 3, 5, 6, -7))))
+        completion = layout.CqCompletion.from_buffer_copy(of_attempt)
+        self.assertEqual(completion.message, b"why")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ class Attempt:
     """The attempt that runs: what ``current_attempt`` gives. For the thread that runs it, until it
     ends."""
 
-    __slots__ = ("number", "id", "name", "_native", "_attempt", "_began", "_timeout", "_deadline")
+    __slots__ = ("number", "id", "name", "_queue", "_token", "_began", "_timeout", "_deadline")
 
     def __init__(self, hand: Hand, job: tuple[Any, ...]) -> None:
         task, calls = job[0], job[4]
@@ -31,8 +31,8 @@ class Attempt:
         self.id: int = hand.id
         #: The name under which it was registered.
         self.name: str = calls.name
-        self._native = hand.core.native
-        self._attempt: int = hand.attempt
+        self._queue = hand.core.queue
+        self._token: int = hand.attempt
         self._began: float = hand.began
         self._timeout: Optional[float] = calls.timeout
         self._deadline: Optional[float] = None
@@ -43,9 +43,8 @@ class Attempt:
     def cancelled(self) -> bool:
         """Whether it should give up: its task was cancelled, its time is over, or the pool stops."""
         answer = ctypes.c_bool()
-        status = quick.pace_workers_is_cancelled(
-            self._native.pointer, self._attempt, ctypes.byref(answer)
-        )
+        reference = ctypes.byref(answer)
+        status = quick.pace_cq_is_cancelled(self._queue.pointer, self._token, reference)
         if status == layout.ESTALE:
             return True
         check(status)
@@ -53,7 +52,7 @@ class Attempt:
 
     def heartbeat(self) -> None:
         """It still makes progress: the time of this attempt and its lease begin anew."""
-        status = quick.pace_workers_heartbeat(self._native.pointer, self._attempt)
+        status = quick.pace_cq_renew(self._queue.pointer, self._token)
         if status != layout.ESTALE:
             check(status)
             self._began = time.monotonic()

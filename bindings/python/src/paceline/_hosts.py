@@ -1,10 +1,10 @@
-"""The host threads behind a Server or an Http: they pull events in batches and run their handlers.
+"""The host threads behind a Server or an Http: they take entries in batches and run their handlers.
 
 Connections are served by the threads of the pool, which read, write and keep time without the
-interpreter's lock. What happens lies in a native outbox until a host thread takes a batch of it, runs
-the handlers, and gives all answers back in one call.
+interpreter's lock. What happens lies in a native completion queue until a host thread takes a batch of it, runs
+the handlers, and completes all of it in one call.
 
-    pool:   read, keep time ──► outbox ──► host thread: pull a batch, handle, answer ──► written
+    pool:   read, keep time ──► queue ──► host thread: take a batch, handle, complete ──► written
                                               (two native calls, without the interpreter's lock)
 
 What a handler raises is told once, and its connection, request or message is dealt with as one whose handler
@@ -45,42 +45,82 @@ BATCH, BATCH_OF_SEVERAL = 64, 8
 ANSWERS = 16
 
 
-class Outbox:
-    """Where a host's threads take events from: three functions of the library."""
+class CompletionQueue:
+    """Where a host's threads take entries from. Its one source is attached to it."""
 
-    def __init__(self, native: Native, pull: str, pollable: str) -> None:
-        self.native = native
-        # Without declared types ctypes takes arguments that are its own objects as they are.
-        self.pull = lib[pull]
-        self._pollable = quick[pollable]
+    def __init__(self, pool: Pool) -> None:
+        pool._runner.check_open()
+        config = layout.CqConfig()
+        check(quick.pace_cq_config_init(ctypes.byref(config), ctypes.sizeof(config)))
+        # The threads of the pool do its work.
+        config.beside = True
+        #: Of all functions whose names begin with pace_cq_.
+        self.pointer = ctypes.c_void_p()
+        inside = pool._runner.native.pointer
+        check(lib.pace_cq_new(inside, ctypes.byref(config), ctypes.byref(self.pointer)))
+        self.native = Native(self.pointer, lib.pace_cq_free)
 
     def fileno(self) -> int:
-        """Readable while a pull would not wait."""
+        """Readable while a wait would not sleep."""
         fd = ctypes.c_int32()
-        check(self._pollable(self.native.pointer, ctypes.byref(fd)))
+        check(quick.pace_cq_fd(self.pointer, ctypes.byref(fd)))
         return fd.value
+
+    def close(self) -> None:
+        """Ends all waits, at once and for ever."""
+        lib.pace_cq_close(self.pointer)
+
+
+class Source(Native):
+    """What is attached to a completion queue, which is given back after it."""
+
+    def __init__(
+        self,
+        pointer: ctypes.c_void_p,
+        free: Callable[[ctypes.c_void_p], object],
+        queue: CompletionQueue,
+    ) -> None:
+        super().__init__(pointer, free)
+        self._queue = queue
+
+
+def entries_of(detail: str, lent: str = "QQ") -> struct.Struct:
+    """The layout of ``pace_cq_entry_t``: kind, token, tag, bytes and size unless ``lent`` passes over them, and what
+    ``detail`` takes of its member of this name."""
+    front = f"=I4xQQ{lent}8x{detail}"
+    return struct.Struct(f"{front}{ctypes.sizeof(layout.CqEntry) - struct.calcsize(front)}x")
 
 
 class Puller:
-    """One thread's buffer for events."""
+    """One thread's buffer for entries."""
 
-    def __init__(self, outbox: Outbox, row: struct.Struct, batch: int) -> None:
-        self._call = outbox.pull
+    def __init__(
+        self, queue: CompletionQueue, row: struct.Struct, batch: int, is_done: bool = False
+    ) -> None:
+        # Without declared types ctypes takes arguments that are its own objects as they are.
+        self._call = lib["pace_cq_wait"]
+        self._done = quick["pace_cq_done"] if is_done else None
         self._row = row
         self._buffer = ctypes.create_string_buffer(row.size * batch)
         self._view = memoryview(self._buffer).cast("B")
-        #: Those that were pulled and not taken out. ``iter(events.popleft, None)`` gives each without a call, after
+        #: Those that were taken and not handled. ``iter(entries.popleft, None)`` gives each without a call, after
         #: which a handler of a signal could raise and lose it; it ends with IndexError.
-        self.events: deque[Any] = deque()
+        self.entries: deque[Any] = deque()
         self._count = ctypes.c_size_t()
-        self._before = (outbox.native.pointer, self._buffer, ctypes.c_size_t(batch))
+        #: How many are to be completed with nothing to say before the next are taken.
+        self._out = ctypes.c_size_t()
+        self._queue = queue
+        self._before = (queue.pointer, self._buffer, ctypes.c_size_t(batch))
         self._after = ctypes.byref(self._count)
 
     def pull(self, timeout: ctypes.c_uint64) -> int:
-        """How many events lie in ``events``; 0: none came; −1: it is over."""
-        events, count = self.events, self._count
+        """How many lie in ``entries``; 0: none came; −1: it is over."""
+        entries, count = self.entries, self._count
         # Else a handler of a signal has raised before all was handled.
-        if not events and not count.value:
+        if not entries and not count.value:
+            if self._done is not None and self._out.value:
+                self._done(self._queue.pointer, self._buffer, self._out)
+                self._out.value = 0
             status = self._call(*self._before, timeout, self._after)
             if status == layout.ETIMEDOUT:
                 return 0
@@ -89,10 +129,11 @@ class Puller:
             if status != layout.OK:
                 raise error(status)
         rows = self._row.iter_unpack(self._view[: count.value * self._row.size])
+        self._out.value = count.value
         # No call: nothing comes in between.
-        events += rows
+        entries += rows
         count.value = 0
-        return len(events)
+        return len(entries)
 
 
 FOREVER = ctypes.c_uint64(layout.FOREVER)
@@ -174,7 +215,7 @@ class Hosts:
         raise NotImplementedError
 
     def close_native(self) -> None:
-        """Ends pulls at once, and cuts connections off."""
+        """Ends waits at once, and cuts connections off."""
         raise NotImplementedError
 
     # --- threads ---------------------------------------------------------------------------------
@@ -245,7 +286,7 @@ class Hosts:
             except BaseException as raised:
                 self.leaving = raised
             if count is None:
-                # A handler of a signal has raised: what was pulled is handled before that is let out.
+                # A handler of a signal has raised: what was taken is handled before that is let out.
                 count = int(self.mine.run(NOT_AT_ALL))
         finally:
             serve_here(outer)

@@ -27,7 +27,16 @@ from ._arguments import BytesLike, function, items, plain, text, whole, wrong
 from ._arguments import data as data_of
 from ._contain import LEAVING, report
 from ._errors import Full, InvalidError, ShutDownError, StaleError
-from ._hosts import ANSWERS, NOT_AT_ALL, Hosts, Native, Outbox, Puller, base_of
+from ._hosts import (
+    ANSWERS,
+    NOT_AT_ALL,
+    CompletionQueue,
+    Hosts,
+    Puller,
+    Source,
+    base_of,
+    entries_of,
+)
 from ._library import check, error, lib, quick
 from ._listen import Listeners, Places, listeners, seconds
 from ._pool import Pool
@@ -108,7 +117,7 @@ class Response:
         wants most: text ("404 Not Found"), JSON (``{"title":"Not Found","status":404}``, as RFC 9457 has it) or
         HTML."""
         response = cls(b"", status, headers)
-        response._flags = layout.ANSWER_ERROR
+        response._flags = layout.CQ_ERROR_PAGE
         return response
 
     def header(self, name: str, value: str) -> Response:
@@ -236,7 +245,7 @@ class Request:
 
     def __init__(self, core: Core, number: int, conn: int, block: bytes, hand: Hand, route: int) -> None:
         self._core = core
-        #: 0: answered. Its name it keeps.
+        #: The token of its entry; 0: answered. Its name it keeps.
         self._number = self._name = number
         self._conn = conn
         self._block = block
@@ -407,7 +416,7 @@ class Request:
         elif not isinstance(body, (bytes, bytearray, memoryview)):
             return self._stream(response, _Stream(body, self._conn, response.length))
         head, number = response._head(), self._take()
-        flags = response._flags | (layout.ANSWER_CLOSE if response.close else 0)
+        flags = response._flags | (layout.CQ_CLOSE if response.close else 0)
         answer = number, head, bytes(body), response.status, flags
         if self._hand is not None and self._host == get_ident():
             self._hand.answers.append(answer)
@@ -507,14 +516,14 @@ class _Seen:
         return _seen(self._handler(request))
 
 
-#: The block of PACE_REQUEST_EVENT_ENDED: time, lost, status, lengths of method, target and peer.
+#: The block of PACE_CQ_REQUEST_ENDED: time, lost, status, lengths of method, target and peer.
 _END = struct.Struct("=QQIIII")
-#: ``pace_request_event_t``: request, conn, kind, route, bytes, size.
-_EVENT = struct.Struct("=QQIIQQ")
-#: ``pace_answer_t``: request, length, headers, their size, bytes, size, status, flags, wrote, outcome.
-_ANSWER = struct.Struct("=QQQQQQIIIi")
+#: Of ``pace_cq_request_t``: conn, request.
+_ENTRY = entries_of("QQ")
+#: Of ``pace_cq_completion_t``: token, flags, answer, bytes, size, headers, their size, result.
+_ANSWER = struct.Struct("=QIIQQQQ32xi4x")
 
-#: Request, headers, body, status, flags.
+#: Token, headers, body, status, flags.
 Answer = tuple[int, bytes, bytes, int, int]
 
 
@@ -648,38 +657,33 @@ class Core(Hosts):
         self.started = False
         self._places = listeners(places, settings)
         self._options = options
-        pool._runner.check_open()
-        http, requests = ctypes.c_void_p(), ctypes.c_void_p()
-        inside = pool._runner.native.pointer
-        check(lib.pace_requests_new(inside, ctypes.byref(requests)))
-        self.requests = Native(requests, lib.pace_requests_free)
-        check(lib.pace_http_new(inside, ctypes.byref(http)))
-        self.http = Native(http, lib.pace_http_free)
-        self.outbox = Outbox(self.requests, "pace_requests_pull", "pace_requests_pollable")
-        self._answer = lib["pace_requests_answer"]
+        self.queue = queue = CompletionQueue(pool)
+        http = ctypes.c_void_p()
+        check(lib.pace_http_new(pool._runner.native.pointer, ctypes.byref(http)))
+        self.http = Source(http, lib.pace_http_free, queue)
+        self._complete = lib["pace_cq_complete"]
         self.count_in()
 
     def route(
         self, method: str, pattern: str, handler: Callable[[Request], Any], streaming: bool
     ) -> None:
         function("handler", handler)
-        http, requests, number = self.http.pointer, self.requests.pointer, len(self.handlers)
+        queue, http, number = self.queue.pointer, self.http.pointer, len(self.handlers)
         arguments = text("method", method), text("pattern", pattern)
-        add = lib.pace_http_route_pulled_streaming if streaming else lib.pace_http_route_pulled
-        check(add(http, *arguments, requests, number))
+        check(lib.pace_cq_route(queue, http, *arguments, streaming, number))
         self.handlers.append(handler)
         self.patterns.append(pattern)
 
     def fallback(self, handler: Callable[[Request], Any]) -> None:
         function("handler", handler)
         number = len(self.handlers)
-        check(lib.pace_http_fallback_pulled(self.http.pointer, self.requests.pointer, number))
+        check(lib.pace_cq_fallback(self.queue.pointer, self.http.pointer, number))
         self.handlers.append(handler)
         self.patterns.append(None)
 
     def end_hook(self, hook: Callable[[RequestEnd], object]) -> None:
         plain("hook", hook)
-        check(lib.pace_http_on_end_pulled(self.http.pointer, self.requests.pointer))
+        check(lib.pace_cq_http_ends(self.queue.pointer, self.http.pointer, 0))
         self.on_end = hook
 
     def around(self, middleware: Callable[..., Any]) -> None:
@@ -728,30 +732,29 @@ class Core(Hosts):
                 number, _ = next(iter(self.bodies.items()))
             except (RuntimeError, StopIteration):
                 continue
-            self.feed(number, layout.REQUEST_EVENT_BROKEN, b"")
+            self.feed(number, layout.CQ_BODY_BROKEN, b"")
 
     def close_native(self) -> None:
         if self.started:
             lib.pace_server_cut_off(self.server)
-        lib.pace_requests_close(self.requests.pointer)
-        for number in list(self.streams):
-            self.end(number)
+        self.end_queue()
         if self.upgraded is not None:
             self.upgraded.close()
+
+    def end_queue(self) -> None:
+        """Nothing more is brought: all threads end, and bodies that go on."""
+        self.queue.close()
+        for number in list(self.streams):
+            self.end(number)
 
     # --- connections that speak another protocol -------------------------------------------------
 
     def upgrade(self, number: int, protocol: str, handler: Factory, lines: bytes) -> Conn:
         upgraded = self._upgraded()
         name, wanted = ctypes.c_uint64(), _wanted(handler)
-        requests, native = self.requests.pointer, upgraded.native.pointer
-        encoded = text("protocol", protocol)
+        arguments = text("protocol", protocol), lines, len(lines), upgraded.own, wanted
         with upgraded.lock:
-            check(
-                lib.pace_requests_upgrade(
-                    requests, number, encoded, lines, len(lines), native, wanted, ctypes.byref(name)
-                )
-            )
+            check(lib.pace_cq_upgrade(self.queue.pointer, number, *arguments, ctypes.byref(name)))
             conn = upgraded.conns[name.value] = Conn(upgraded, name.value, handler)
         return conn
 
@@ -764,7 +767,7 @@ class Core(Hosts):
                 upgraded = Upgraded(self)
                 upgraded.start()
                 if self.poll is not None:
-                    self.poll.register(upgraded.outbox.fileno(), select.EPOLLIN)
+                    self.poll.register(upgraded.queue.fileno(), select.EPOLLIN)
                 self.upgraded = upgraded
             return self.upgraded
 
@@ -778,12 +781,12 @@ class Core(Hosts):
         """Readable while ``turn`` would find something."""
         with self.lock:
             if self.most:
-                return self.outbox.fileno()
+                return self.queue.fileno()
             if self.poll is None:
                 self.poll = select.epoll()
-                self.poll.register(self.outbox.fileno(), select.EPOLLIN)
+                self.poll.register(self.queue.fileno(), select.EPOLLIN)
                 if self.upgraded is not None:
-                    self.poll.register(self.upgraded.outbox.fileno(), select.EPOLLIN)
+                    self.poll.register(self.upgraded.queue.fileno(), select.EPOLLIN)
             return self.poll.fileno()
 
     def is_inside(self) -> bool:
@@ -799,7 +802,7 @@ class Core(Hosts):
 
     def read(self, number: int) -> None:
         """Asks for the next part of a body."""
-        check(quick.pace_requests_read(self.requests.pointer, number))
+        check(quick.pace_cq_read(self.queue.pointer, number))
 
     def feed(self, number: int, kind: int, data: bytes) -> None:
         """What has come of a body."""
@@ -809,16 +812,16 @@ class Core(Hosts):
             return
         body, conn = found
         try:
-            if kind == layout.REQUEST_EVENT_PART:
+            if kind == layout.CQ_BODY:
                 if body.data(data) is not False and number in self.bodies:
                     self.read(number)
             else:
                 self.bodies.pop(number, None)
-                body.end(kind == layout.REQUEST_EVENT_END)
+                body.end(kind == layout.CQ_BODY_END)
         except StaleError as raised:
             # Answered by another thread, or else the hook has met the end of something of its own.
             self.bodies.pop(number, None)
-            if quick.pace_requests_fail(self.requests.pointer, number) != layout.ESTALE:
+            if self.complete_one(number, layout.CQ_FAIL) != layout.ESTALE:
                 self.contain(raised, "the body of a request has failed")
         except BaseException as raised:
             self.contain(raised, "the body of a request has failed")
@@ -872,21 +875,27 @@ class Core(Hosts):
         for number, head, body, status, flags in answers:
             headers, size = len(head), len(body)
             bodies = place + headers
-            fields = number, 0, place, headers, bodies, size, status, flags, 0, 0
+            fields = number, flags, status, bodies, size, place, headers, 0
             _ANSWER.pack_into(buffer.view, offset, *fields)
             place, offset = bodies + size, offset + _ANSWER.size
         count = ctypes.c_size_t(len(answers))
-        return int(self._answer(self.requests.pointer, buffer.native, count))
+        return int(self._complete(self.queue.pointer, buffer.native, count))
+
+    def complete_one(self, number: int, flags: int) -> int:
+        """Completes a request without an answer."""
+        row = layout.CqCompletion()
+        row.token, row.flags = number, flags
+        return int(quick.pace_cq_complete(self.queue.pointer, ctypes.byref(row), 1))
 
     def drop(self, number: int) -> None:
         """Nobody answers."""
-        quick.pace_requests_drop(self.requests.pointer, number)
+        self.complete_one(number, 0)
 
     def fail(self, number: int, conn: int) -> None:
         """What was to answer has raised: a 500, if nothing was sent, and the end of the connection."""
         self.bodies.pop(number, None)
         self.end(number)
-        if quick.pace_requests_fail(self.requests.pointer, number) == layout.ESTALE:
+        if self.complete_one(number, layout.CQ_FAIL) == layout.ESTALE:
             # It was answered to the end. What has ended is none of anybody's business.
             quick.pace_http_fail(self.http.pointer, conn)
 
@@ -902,8 +911,8 @@ class Core(Hosts):
         hand: Optional[Hand],
     ) -> None:
         """Sends the head, and as much of the body as the peer takes; or no body."""
-        length = layout.LENGTH_UNKNOWN if response.length is None else response.length
-        flags = layout.ANSWER_MORE | (layout.ANSWER_CLOSE if response.close else 0)
+        length = layout.CQ_UNKNOWN if response.length is None else response.length
+        flags = layout.CQ_MORE | (layout.CQ_CLOSE if response.close else 0)
         with stream.lock:
             # The peer may be heard of before this returns.
             self.streams[number] = stream
@@ -967,7 +976,7 @@ class Core(Hosts):
             if piece is None:
                 self._piece(number, b"", b"", 0, 0, 0)
                 return False
-            status, wrote = self._piece(number, piece, b"", 0, layout.ANSWER_MORE, 0)
+            status, wrote = self._piece(number, piece, b"", 0, layout.CQ_MORE, 0)
             if status == layout.EFULL:
                 raise Full(f"a piece of {len(piece)} bytes is more than an output may have")
             if status != layout.OK:
@@ -982,12 +991,12 @@ class Core(Hosts):
     def _piece(
         self, number: int, piece: bytes, head: bytes, status: int, flags: int, length: int
     ) -> tuple[int, int]:
-        answer = layout.Answer()
-        answer.request, answer.length, answer.status, answer.flags = number, length, status, flags
+        answer = layout.CqCompletion()
+        answer.token, answer.length, answer.answer, answer.flags = number, length, status, flags
         answer.headers, answer.headers_size = base_of(head), len(head)
         answer.bytes, answer.size = base_of(piece), len(piece)
-        told = lib.pace_requests_answer(self.requests.pointer, ctypes.byref(answer), 1)
-        return told, answer.wrote
+        told = lib.pace_cq_complete(self.queue.pointer, ctypes.byref(answer), 1)
+        return told, answer.status
 
 
 class Hand:
@@ -995,7 +1004,7 @@ class Hand:
 
     def __init__(self, core: Core) -> None:
         self.core = core
-        self.puller = Puller(core.outbox, _EVENT, core.batch)
+        self.puller = Puller(core.queue, _ENTRY, core.batch)
         #: What goes out with the next call.
         self.answers: list[Answer] = []
         #: Bodies that go on when others had their turn.
@@ -1003,7 +1012,7 @@ class Hand:
         self._buffer = _Buffer(ANSWERS)
 
     def run(self, timeout: ctypes.c_uint64) -> int:
-        """Pulls a batch and handles it."""
+        """Takes a batch and handles it."""
         count = self.puller.pull(NOT_AT_ALL if self.unfinished else timeout)
         core, answers = self.core, self.answers
         if count < 0:
@@ -1011,14 +1020,14 @@ class Hand:
             return count
         unfinished, self.unfinished = self.unfinished, []
         try:
-            for event in iter(self.puller.events.popleft, None):
+            for entry in iter(self.puller.entries.popleft, None):
                 try:
-                    self.handle(*event)
+                    self.handle(*entry)
                 except BaseException as raised:
                     # What follows is of others.
                     core.contain(raised, "a request could not be handled")
-                    core.fail(event[0], event[1])
-                if len(answers) == ANSWERS:
+                    core.fail(entry[6] or entry[1], entry[5])
+                if len(answers) >= ANSWERS:
                     self.send()
         except IndexError:
             # There are no more.
@@ -1029,15 +1038,13 @@ class Hand:
             core.go_on(number, self)
         return count
 
-    def handle(self, number: int, conn: int, kind: int, route: int, place: int, size: int) -> None:
+    def handle(
+        self, kind: int, number: int, route: int, place: int, size: int, conn: int, whose: int
+    ) -> None:
         """Calls the handler of a request, or what goes on with one."""
         core = self.core
-        if kind == layout.REQUEST_EVENT_WRITABLE:
-            return core.go_on(number, self)
-        if kind == layout.REQUEST_EVENT_ENDED:
-            return core.tell_end(ctypes.string_at(place, size))
-        if kind != layout.REQUEST_EVENT_REQUEST:
-            return core.feed(number, kind, ctypes.string_at(place, size) if size else b"")
+        if kind != layout.CQ_REQUEST:
+            return self.go_on(kind, number, place, size, whose)
         request = Request(core, number, conn, ctypes.string_at(place, size), self, route)
         try:
             result = core.handlers[route](request)
@@ -1054,6 +1061,23 @@ class Hand:
             request._fail()
         # One that nobody keeps and nobody has answered ends with this.
         request._hand = None
+
+    def go_on(self, kind: int, token: int, place: int, size: int, whose: int) -> None:
+        """With a body, or with what is no request."""
+        core = self.core
+        block = ctypes.string_at(place, size) if size else b""
+        if token:
+            # What it lends is copied.
+            self.answers.append((token, b"", b"", 0, 0))
+        if kind == layout.CQ_BODY_WRITABLE:
+            core.go_on(whose, self)
+        elif kind == layout.CQ_REQUEST_ENDED:
+            core.tell_end(block)
+        elif kind == layout.CQ_ENDED:
+            # It comes to one thread, which has the others end.
+            core.end_queue()
+        else:
+            core.feed(whose, kind, block)
 
     def give(self, request: Request, result: Any) -> None:
         """Answers with what a handler has returned. A peer that is gone is none of its business."""
@@ -1080,10 +1104,10 @@ class Hand:
         """At what has become of them. A peer that is gone is none of anybody's business."""
         view = self._buffer.view[: count * _ANSWER.size]
         for answer in _ANSWER.iter_unpack(view):
-            outcome = answer[-1]
-            if outcome not in (layout.OK, layout.ESTALE):
-                status, size = answer[6], answer[5]
-                why = "no room" if outcome == layout.EFULL else "its status or a header cannot be"
+            result = answer[-1]
+            if result not in (layout.OK, layout.ESTALE):
+                status, size = answer[2], answer[4]
+                why = "no room" if result == layout.EFULL else "its status or a header cannot be"
                 told = f"an answer of {status} with {size} bytes became a 500: {why}"
                 report("%s", told)
 

@@ -20,7 +20,16 @@ from ._arguments import BytesLike, function, items, number, patience, text, whol
 from ._arguments import data as data_of
 from ._contain import report
 from ._errors import ForkedError, StaleError
-from ._hosts import ANSWERS, Hosts, Native, Outbox, Puller, addresses, base_of
+from ._hosts import (
+    ANSWERS,
+    CompletionQueue,
+    Hosts,
+    Puller,
+    Source,
+    addresses,
+    base_of,
+    entries_of,
+)
 from ._library import check, lib, quick
 from ._listen import Listeners, Places, listeners, outgoing, seconds
 from ._pool import Pool
@@ -28,8 +37,6 @@ from ._pool import Pool
 
 #: So much is gathered before it is sent.
 GATHER = 1 << 16
-
-_ALL = layout.CONSUMED_ALL
 
 
 class WriteStatus(IntEnum):
@@ -197,7 +204,7 @@ class Conn:
     """A connection. All methods may be called by any thread. What a hook writes to its own connection
     is gathered, and sent soon after it has returned."""
 
-    __slots__ = ("id", "handler", "_core", "_factory", "_host", "_event", "_pieces", "_size", "_flags")
+    __slots__ = ("id", "handler", "_core", "_factory", "_host", "_token", "_pieces", "_size", "_flags")
 
     def __init__(self, core: Core, number: int, factory: Factory) -> None:
         #: Its name; no other connection of the server has had it.
@@ -206,9 +213,9 @@ class Conn:
         self.handler: Any = None
         self._core = core
         self._factory = factory
-        # Inside a hook: its thread, its event, what it has written, and how it has ended the connection.
+        # Inside a hook: its thread, its entry's token, what it has written, and how it has ended the connection.
         self._host = 0
-        self._event = 0
+        self._token = 0
         self._pieces: list[bytes] = []
         self._size = 0
         self._flags = 0
@@ -277,8 +284,7 @@ class Conn:
             # The busy message comes behind it.
             self.flush()
         pointer = ctypes.c_void_p()
-        native = self._core.native.pointer
-        status = lib.pace_pulled_admit(native, self._event, ctypes.byref(pointer))
+        status = lib.pace_cq_admit(self._core.queue.pointer, self._token, ctypes.byref(pointer))
         if status == layout.EFULL:
             return None
         check(status)
@@ -286,16 +292,16 @@ class Conn:
 
     def shutdown_write(self) -> None:
         """After what is queued, tells the peer that no more is sent. Reading goes on."""
-        self._end(layout.COMPLETE_FINISH, lib.pace_server_conn_shutdown_write)
+        self._end(layout.CQ_FINISH, lib.pace_server_conn_shutdown_write)
 
     def close(self) -> None:
         """Closes after what is queued has been sent. Nothing more is read. Once it has ended,
         nothing."""
-        self._end(layout.COMPLETE_CLOSE, lib.pace_server_conn_close)
+        self._end(layout.CQ_CLOSE, lib.pace_server_conn_close)
 
     def abort(self) -> None:
         """Closes at once. What is queued is lost; a TCP peer sees a reset."""
-        self._end(layout.COMPLETE_ABORT, lib.pace_server_conn_abort)
+        self._end(layout.CQ_ABORT, lib.pace_server_conn_abort)
 
     def _end(self, flag: int, call: Callable[[ctypes.c_void_p, int], int]) -> None:
         if self._host == get_ident():
@@ -362,12 +368,12 @@ class _Nobody(ConnHandler):
 
 _NOBODY = _Nobody()
 
-#: ``pace_conn_event_t``: event, conn, kind, detail, token, bytes, size.
-_EVENT = struct.Struct("=QQIIQQQ")
-#: ``pace_completion_t``: event, consumed, bytes, size, flags, wrote, outcome, reserved.
-_COMPLETION = struct.Struct("=QQQQIIiI")
+#: Of ``pace_cq_conn_t``: conn, event, detail, number.
+_ENTRY = entries_of("QIIQ")
+#: Of ``pace_cq_completion_t``: token, flags, bytes, size, length, status, result.
+_COMPLETION = struct.Struct("=QI4xQQ16xQ16x4xIi4x")
 
-#: Event, how many bytes are consumed, what is written, and flags.
+#: Token, flags, what is written, and how many of the last bytes are not consumed.
 Completed = tuple[int, int, bytes, int]
 
 
@@ -397,28 +403,26 @@ class Core(Hosts):
         options.outgoing = ctypes.addressof(others)
         if connect_timeout is not None:
             options.connect_timeout_ns = seconds("connect_timeout", connect_timeout)
-        pool._runner.check_open()
-        pointer = ctypes.c_void_p()
-        inside = pool._runner.native.pointer
-        wanted = _wanted(factory)
-        check(lib.pace_pulled_new(inside, ctypes.byref(options), wanted, ctypes.byref(pointer)))
-        self.native = Native(pointer, lib.pace_pulled_free)
-        self.outbox = Outbox(self.native, "pace_pulled_pull", "pace_pulled_pollable")
-        check(quick.pace_pulled_server(pointer, ctypes.byref(self.server)))
-        self.native.inside.append(self.server)
+        self.queue = queue = CompletionQueue(pool)
+        # Of connections that are upgraded the server is another one.
+        self.own = self.server
+        wanted, reference = _wanted(factory), ctypes.byref(self.own)
+        check(lib.pace_cq_server(queue.pointer, ctypes.byref(options), wanted, 0, reference))
+        self.native = Source(self.own, lib.pace_server_free, queue)
         self.count_in()
 
     def hand(self) -> Hand:
         return Hand(self)
 
     def close_native(self) -> None:
-        lib.pace_pulled_close(self.native.pointer)
+        lib.pace_server_cut_off(self.own)
+        self.queue.close()
 
     def conn(self, number: int) -> Conn:
-        """The connection that an event is about."""
+        """The connection that an entry is about."""
         conn = self.conns.get(number)
         if conn is None:
-            # One that is made here is entered under the lock, before its first event can be.
+            # One that is made here is entered under the lock, before its first entry can be.
             with self.lock:
                 conn = self.conns.get(number)
                 if conn is None:
@@ -426,11 +430,10 @@ class Core(Hosts):
         return conn
 
     def connect(self, address: str, factory: Factory) -> Conn:
-        number = ctypes.c_uint64()
-        native, wanted = self.native.pointer, _wanted(factory)
+        number, wanted = ctypes.c_uint64(), _wanted(factory)
         with self.lock:
             reference = ctypes.byref(number)
-            check(lib.pace_pulled_connect(native, text("address", address), wanted, reference))
+            check(lib.pace_cq_connect(self.own, text("address", address), wanted, reference))
             conn = self.conns[number.value] = Conn(self, number.value, factory)
         return conn
 
@@ -440,28 +443,33 @@ class Hand:
 
     def __init__(self, core: Core) -> None:
         self.core = core
-        self.puller = Puller(core.outbox, _EVENT, core.batch)
+        self.puller = Puller(core.queue, _ENTRY, core.batch)
         self._completions = ctypes.create_string_buffer(_COMPLETION.size * ANSWERS)
         self._view = memoryview(self._completions).cast("B")
-        self._complete = lib["pace_pulled_complete"]
+        self._complete = lib["pace_cq_complete"]
         #: What goes out with the next call.
         self._done: list[Completed] = []
 
     def run(self, timeout: ctypes.c_uint64) -> int:
-        """Pulls a batch and handles it."""
+        """Takes a batch and handles it."""
         count = self.puller.pull(timeout)
         done = self._done
         if count <= 0 and not done:
             return count
         ident = get_ident()
         try:
-            for event in iter(self.puller.events.popleft, None):
+            for entry in iter(self.puller.entries.popleft, None):
+                if entry[0] == layout.CQ_ENDED:
+                    # It comes to one thread, which has the others end.
+                    self.core.queue.close()
+                    count -= 1
+                    continue
                 try:
-                    done.append(self.handle(event, ident))
+                    done.append(self.handle(entry, ident))
                 except BaseException as raised:
                     # What follows is of others.
-                    self.core.contain(raised, "an event of a connection could not be handled")
-                    done.append((event[0], _ALL, b"", layout.COMPLETE_FAIL))
+                    self.core.contain(raised, "an entry of a connection could not be handled")
+                    done.append((entry[1], layout.CQ_FAIL, b"", 0))
                 if len(done) >= ANSWERS:
                     self.complete(done)
         except IndexError:
@@ -471,27 +479,27 @@ class Hand:
             self.complete(done)
         return count
 
-    def handle(self, event: tuple[Any, ...], ident: int) -> Completed:
-        """Calls the hook for an event."""
-        number, name, kind, detail, token, place, size = event
+    def handle(self, entry: tuple[Any, ...], ident: int) -> Completed:
+        """Calls the hook for an entry."""
+        _, token, _, place, size, name, event, detail, number = entry
         conn = self.core.conn(name)
-        conn._host, conn._event = ident, number
-        consumed, flags = _ALL, 0
+        conn._host, conn._token = ident, token
+        left = flags = 0
         try:
             handler = conn.handler
             if handler is None:
                 # If it cannot be made, that is told once.
                 conn.handler = _NOBODY
                 handler = conn.handler = conn._factory(conn)
-            if kind == layout.CONN_EVENT_DATA:
+            if event == layout.CONN_EVENT_DATA:
                 taken = handler.data(conn, ctypes.string_at(place, size))
                 if taken is not None:
-                    consumed = _checked(taken, size)
+                    left = size - _checked(taken, size)
             else:
-                flags = self.tell(conn, handler, kind, detail, token)
+                flags = self.tell(conn, handler, event, detail, number)
         except BaseException as raised:
             self.core.contain(raised, "a hook of %s has failed, with %s", conn, _peer_of(conn))
-            flags = layout.COMPLETE_FAIL
+            flags = layout.CQ_FAIL
         conn._host = 0
         written = b""
         if conn._pieces:
@@ -501,63 +509,64 @@ class Hand:
             flags |= conn._flags
             # What ends the connection is the last that is written; only a finish goes on.
             conn._flags = 0
-        return number, consumed, written, flags
+        return token, flags, written, left
 
-    def tell(self, conn: Conn, handler: Any, kind: int, detail: int, token: int) -> int:
-        """All hooks but ``data``. Says what flags the answer has."""
-        if kind == layout.CONN_EVENT_OPENED:
+    def tell(self, conn: Conn, handler: Any, event: int, detail: int, number: int) -> int:
+        """All hooks but ``data``. Says what flags the completion has."""
+        if event == layout.CONN_EVENT_OPENED:
             refusal = handler.open(conn)
             if refusal is not None:
                 conn._pieces.append(data_of("refusal", refusal))
-                return layout.COMPLETE_REFUSE
-        elif kind == layout.CONN_EVENT_FINISHED:
+                return layout.CQ_REFUSE
+        elif event == layout.CONN_EVENT_FINISHED:
             handler.finished(conn)
-        elif kind == layout.CONN_EVENT_WRITABLE:
+        elif event == layout.CONN_EVENT_WRITABLE:
             handler.writable(conn)
-        elif kind == layout.CONN_EVENT_WRITTEN:
-            handler.written(conn, token)
-        elif kind == layout.CONN_EVENT_TIMED_OUT:
-            return layout.COMPLETE_KEEP if handler.timeout(conn, Timeout(detail)) else 0
-        elif kind == layout.CONN_EVENT_DRAINING:
+        elif event == layout.CONN_EVENT_WRITTEN:
+            handler.written(conn, number)
+        elif event == layout.CONN_EVENT_TIMED_OUT:
+            return layout.CQ_KEEP if handler.timeout(conn, Timeout(detail)) else 0
+        elif event == layout.CONN_EVENT_DRAINING:
             handler.draining(conn)
         else:
             self.core.conns.pop(conn.id, None)
             reason = Reason(detail)
-            token = Timeout(token) if reason is Reason.TIMED_OUT else token
+            number = Timeout(number) if reason is Reason.TIMED_OUT else number
             try:
                 if reason is Reason.FAILED and hasattr(handler, "error"):
-                    handler.error(conn, token)
+                    handler.error(conn, number)
             finally:
-                handler.close(conn, reason, token)
+                handler.close(conn, reason, number)
         return 0
 
     def complete(self, done: list[Completed]) -> None:
-        """Sends all answers, and has what comes next come."""
+        """Completes all of it, and has what comes next come."""
         data = b"".join([each[2] for each in done])
         place = base_of(data) if data else 0
         offset = 0
-        for event, consumed, written, flags in done:
+        for token, flags, written, left in done:
             size = len(written)
-            fields = (event, consumed, place if size else 0, size, flags, 0, 0, 0)
-            _COMPLETION.pack_into(self._view, offset, *fields)
+            _COMPLETION.pack_into(
+                self._view, offset, token, flags, place if size else 0, size, left, 0, 0
+            )
             place, offset = place + size, offset + _COMPLETION.size
         count = len(done)
-        native = self.core.native.pointer
-        status = self._complete(native, self._completions, ctypes.c_size_t(count))
+        queue = self.core.queue.pointer
+        status = self._complete(queue, self._completions, ctypes.c_size_t(count))
         # Not before: a handler of a signal may raise. What is completed twice is no more.
         done.clear()
         if status != layout.OK:
             self._look(count)
 
     def _look(self, count: int) -> None:
-        """At what has become of the answers. A peer that is gone is none of anybody's business; what
+        """At what has become of the completions. A peer that is gone is none of anybody's business; what
         there was no room for is lost, and so is its connection."""
         view = self._view[: count * _COMPLETION.size]
-        for event, _, _, size, _, _, outcome, _ in list(_COMPLETION.iter_unpack(view)):
-            if outcome == layout.EFULL:
+        for token, _, _, size, _, _, result in list(_COMPLETION.iter_unpack(view)):
+            if result == layout.EFULL:
                 report("an output had no room for %s bytes: its connection is closed", str(size))
-                _COMPLETION.pack_into(view, 0, event, _ALL, 0, 0, layout.COMPLETE_FAIL, 0, 0, 0)
-                self._complete(self.core.native.pointer, self._completions, ctypes.c_size_t(1))
+                _COMPLETION.pack_into(view, 0, token, layout.CQ_FAIL, 0, 0, 0, 0, 0)
+                self._complete(self.core.queue.pointer, self._completions, ctypes.c_size_t(1))
 
 
 def _checked(taken: int, size: int) -> int:
@@ -712,7 +721,7 @@ class Hosted:
     ) -> None:
         try:
             if kind is None and not self._core.closed and self._core.drain(10).drained:
-                # What lies in the outbox is handled before that is closed.
+                # What lies in the queue is handled before that is closed.
                 self._core.join(10)
         finally:
             self.close()
@@ -797,7 +806,7 @@ class Server(Serving):
         core.start()
 
     def fileno(self) -> int:
-        return self._core.outbox.fileno()
+        return self._core.queue.fileno()
 
     def connect(self, address: str, handler: Factory | None = None) -> Conn:
         """Begins to connect; ``handler``, by default the server's, makes what has the hooks. What is

@@ -1,7 +1,7 @@
 """``Udp``: datagrams whose handler is Python's.
 
 Threads of the pool receive batches without the interpreter's lock; what has come lies in a native
-outbox, bounded in bytes, until a host thread takes a batch of it.
+completion queue, bounded in bytes, until a host thread takes a batch of it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ._arguments import (
     wrong,
 )
 from ._arguments import data as data_of
-from ._hosts import Hosts, Native, Outbox, Puller, base_of
+from ._hosts import CompletionQueue, Hosts, Puller, Source, base_of, entries_of
 from ._library import check, lib, nanoseconds, quick
 from ._listen import HasFileno, fd_of
 from ._pool import Pool
@@ -36,8 +36,8 @@ from ._server import Hosted
 
 #: ``pace_ip_t``: version, reserved, port, scope, bytes.
 _IP = struct.Struct("=BBHI16s")
-#: ``pace_udp_event_t``: kind, os_error, bytes, size, length, peer.
-_EVENT = struct.Struct("=IiQQQ24s")
+#: Of ``pace_cq_datagram_t``: length, peer, os_error.
+_ENTRY = entries_of("Q24si")
 #: ``pace_datagram_t``: bytes, size, length, peer.
 _DATAGRAM = struct.Struct("=QQQ24s")
 
@@ -258,15 +258,11 @@ class Core(Hosts):
                 setattr(options, key, whole(key, value, 63 if key.endswith("_buffer") else 32))
             else:
                 raise TypeError(f"Udp has no setting {key!r}")
-        pool._runner.check_open()
-        pointer, inside = ctypes.c_void_p(), pool._runner.native.pointer
-        most = whole("max_waiting", max_waiting, 63)
-        check(lib.pace_udp_pulled_new(inside, ctypes.byref(options), most, ctypes.byref(pointer)))
-        self.native = Native(pointer, lib.pace_udp_pulled_free)
-        self.outbox = Outbox(self.native, "pace_udp_pulled_pull", "pace_udp_pulled_pollable")
+        self.queue = queue = CompletionQueue(pool)
         self.udp = ctypes.c_void_p()
-        check(quick.pace_udp_pulled_udp(pointer, ctypes.byref(self.udp)))
-        self.native.inside.append(self.udp)
+        most, reference = whole("max_waiting", max_waiting, 63), ctypes.byref(self.udp)
+        check(lib.pace_cq_udp(queue.pointer, ctypes.byref(options), most, 0, reference))
+        self.native = Source(self.udp, _free, queue)
         self.count_in()
 
     def hand(self) -> Hand:
@@ -275,6 +271,7 @@ class Core(Hosts):
     def close_native(self) -> None:
         # It may be closed already, as it is when it was drained.
         lib.pace_udp_close(self.udp)
+        self.queue.close()
 
     def _drain(self, seconds: Optional[float], report: layout.DrainReport) -> None:
         drained = ctypes.c_bool()
@@ -284,7 +281,7 @@ class Core(Hosts):
     def drain(self, seconds: Optional[float]) -> layout.DrainReport:
         report = super().drain(seconds)
         if not report.requested:
-            # What the native handler has put into the outbox before it ended.
+            # What the native handler has put into the queue before it ended.
             if self.most == 0:
                 while self.run():
                     pass
@@ -293,16 +290,22 @@ class Core(Hosts):
         return report
 
 
+def _free(udp: ctypes.c_void_p) -> None:
+    # One that is closed is not waited for.
+    lib.pace_udp_close(udp)
+    lib.pace_udp_free(udp)
+
+
 class Hand:
     """One host thread."""
 
     def __init__(self, core: Core) -> None:
         self.core = core
-        self.puller = Puller(core.outbox, _EVENT, core.batch)
+        self.puller = Puller(core.queue, _ENTRY, core.batch, is_done=True)
         self._ref = UdpRef(core)
 
     def run(self, timeout: ctypes.c_uint64) -> int:
-        """Pulls a batch and handles it."""
+        """Takes a batch and handles it."""
         if self.core.closed:
             return -1
         count = self.puller.pull(timeout)
@@ -310,12 +313,20 @@ class Hand:
             return min(count, 0)
         came: list[Datagram] = []
         try:
-            for kind, os_error, place, size, length, raw in iter(self.puller.events.popleft, None):
-                if kind == layout.UDP_EVENT_DATAGRAM:
-                    came.append(Datagram(ctypes.string_at(place, size), Peer._of(raw), length))
+            for kind, _, _, place, size, length, raw, os_error in iter(
+                self.puller.entries.popleft, None
+            ):
+                if kind == layout.CQ_DATAGRAM:
+                    data = ctypes.string_at(place, size) if size else b""
+                    came.append(Datagram(data, Peer._of(raw), length))
+                    continue
+                self.show(came)
+                came = []
+                if kind == layout.CQ_ENDED:
+                    # It comes to one thread, which has the others end.
+                    self.core.queue.close()
+                    count -= 1
                 else:
-                    self.show(came)
-                    came = []
                     self.tell(os_error)
         except IndexError:
             # There are no more.
@@ -378,7 +389,7 @@ class Udp(UdpRef, Hosted):
         core.start()
 
     def fileno(self) -> int:
-        return self._core.outbox.fileno()
+        return self._core.queue.fileno()
 
     def drain(self, seconds: float = 10) -> bool:
         """Has what has arrived handled, and closes; whether that was done within ``seconds``. In a handler

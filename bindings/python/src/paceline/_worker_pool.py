@@ -1,15 +1,15 @@
 """``WorkerPool``: tasks with names, priorities, retries and limits, whose functions are Python's.
 
-Natively a task is a number: when an attempt of it is due, the number lies in an outbox, in the order of
+Natively a task is a number: when an attempt of it is due, the number lies in a completion queue, in the order of
 lanes. Host threads take attempts from there in batches, without the interpreter's lock, run them, and
 complete each when it has ended. What can be had of a task natively (its limits, retries, key, rate,
 delay) never needs the interpreter.
 
-    submit: jobs[token] = what to call ──► native task ──► outbox
-    host:   lead: pull a batch ──► ready;  popleft, run, complete ──► the Task has its end
+    submit: jobs[token] = what to call ──► native task ──► queue
+    host:   lead: take a batch ──► ready;  popleft, run, complete ──► the Task has its end
                                     ▲ the others take from here too
 
-Threads take turns leading: one pulls, the others wait for ``lead``. So what was pulled together is
+Threads take turns leading: one waits at the queue, the others for ``lead``. So what was pulled together is
 shared: whoever gets ``lead`` looks at ``ready`` first, and an attempt waits there only while all threads
 run others. How many are pulled at once follows how long the last ones took, so that what is pulled ahead
 is small: a few milliseconds' worth.
@@ -17,7 +17,7 @@ is small: a few milliseconds' worth.
 Invariants
 1. What is to be called lies in ``jobs`` before the native task exists, and is taken out by who learns of
    the task's end: from the answer to a completion, or from an end that was pulled.
-2. Each event that was pulled is in ``ready``, or with one thread. Each attempt is completed once, also
+2. Each entry that was pulled is in ``ready``, or with one thread. Each attempt is completed once, also
    one whose task has ended meanwhile.
 3. A thread that ends leaves nothing in ``ready``: it ends when a pull says that all is over, and pulls
    only when ``ready`` is empty.
@@ -52,7 +52,16 @@ from ._attempt import Attempt, here
 from ._contain import interrupts, report, shown, told, without_frame
 from ._runner import has_lock
 from ._errors import Error, ForkedError, Full, ShutDownError
-from ._hosts import NOT_AT_ALL, Hosts, Native, Outbox, base_of, hosts_here, serve_here
+from ._hosts import (
+    NOT_AT_ALL,
+    CompletionQueue,
+    Hosts,
+    Source,
+    base_of,
+    entries_of,
+    hosts_here,
+    serve_here,
+)
 from ._library import check, error, lib, nanoseconds, quick
 from ._future import Mark, Raised
 from ._members import current
@@ -66,11 +75,11 @@ from ._task import PermanentFailure, RetryAfter, Task
 if TYPE_CHECKING:
     from ._calls import Calls, Periodic
 
-#: ``pace_task_event_t``: kind, number, status, reserved, token, attempt, id.
-_EVENT = struct.Struct("=IIIIQQQ")
-#: ``pace_attempt_end_t``: attempt, outcome, advice, after_ns, message, status, result.
-_END = struct.Struct("=QiIQQIi")
-_ATTEMPT = struct.Struct("=Q")
+#: Of ``pace_cq_attempt_t``: id, number, status. Nothing is lent.
+_ENTRY = entries_of("QII", lent="16x")
+#: Of ``pace_cq_completion_t``: token, flags, after_ns, message, error, status, result.
+_END = struct.Struct("=QI44xQQiIi4x")
+_TOKEN = struct.Struct("=Q")
 
 #: The most attempts that are pulled at once.
 _BATCH = 64
@@ -92,14 +101,14 @@ class Core(Hosts):
 
     def __init__(self, pool: Pool, name: str, threads: int, config: layout.WorkersConfig) -> None:
         super().__init__(pool, name, threads)
-        pool._runner.check_open()
+        self.queue = queue = CompletionQueue(pool)
         pointer, inside = ctypes.c_void_p(), pool._runner.native.pointer
         check(lib.pace_workers_new(inside, ctypes.byref(config), ctypes.byref(pointer)))
-        self.native = Native(pointer, lib.pace_workers_free)
-        self.outbox = Outbox(self.native, "pace_workers_pull", "pace_workers_pollable")
+        self.native = Source(pointer, lib.pace_workers_free, queue)
+        check(quick.pace_cq_workers(queue.pointer, pointer, 0))
         self.jobs: dict[int, Job] = {}
         self.tokens = itertools.count(1)
-        self.ready: deque[tuple[int, int, int, int, int, int, int]] = deque()
+        self.ready: deque[tuple[int, int, int, int, int, int]] = deque()
         self.lead = threading.RLock()
         self.capacity = 1
         self.pulled_at = 0.0
@@ -229,7 +238,7 @@ class Core(Hosts):
             yield
 
     def tell_room(self) -> None:
-        """Something was taken from the outbox."""
+        """Something was taken from the queue."""
         if self._waiters:
             with self._room:
                 self._room.notify_all()
@@ -387,11 +396,11 @@ class Hand:
         self.core = core
         #: Which of the pool's threads it is.
         self._index = index
-        self._pull = core.outbox.pull
-        self._events = ctypes.create_string_buffer(_EVENT.size * _BATCH)
-        self._view = memoryview(self._events).cast("B")
+        self._wait = lib["pace_cq_wait"]
+        self._entries = ctypes.create_string_buffer(_ENTRY.size * _BATCH)
+        self._view = memoryview(self._entries).cast("B")
         self._count = ctypes.c_size_t()
-        self._complete = quick["pace_workers_complete"]
+        self._complete = quick["pace_cq_complete"]
         self._end = ctypes.create_string_buffer(_END.size)
         #: What runs now.
         self.job: Optional[Job] = None
@@ -406,12 +415,12 @@ class Hand:
 
     def current(self, job: Job) -> Attempt:
         made = self._made
-        if made is None or made._attempt != self.attempt:
+        if made is None or made._token != self.attempt:
             made = self._made = Attempt(self, job)
         return made
 
     def run(self, timeout: ctypes.c_uint64) -> int:
-        """Runs what was pulled, or pulls; says how many events it handled, or −1: all is over."""
+        """Runs what was pulled, or pulls; says how many entries it handled, or −1: all is over."""
         core = self.core
         if self._index >= core.active and core.most:
             core.park(self._index)
@@ -457,13 +466,14 @@ class Hand:
         # Else a handler of a signal has raised before what was pulled was taken.
         if not count.value:
             size = ctypes.c_size_t(core.capacity)
-            status = self._pull(core.native.pointer, self._events, size, timeout, ctypes.byref(count))
+            reference, queue = ctypes.byref(count), core.queue.pointer
+            status = self._wait(queue, self._entries, size, timeout, reference)
         if status == layout.OK:
             core.pulled_at = time.monotonic()
             ready, pulled = core.ready, count.value
-            events = _EVENT.iter_unpack(self._view[: pulled * _EVENT.size])
+            entries = _ENTRY.iter_unpack(self._view[: pulled * _ENTRY.size])
             # Not a call: after one the handler of a signal may raise.
-            ready += events
+            ready += entries
             count.value = 0
             core.tell_room()
             return pulled
@@ -477,15 +487,15 @@ class Hand:
     def _work(self) -> int:
         core = self.core
         jobs, done = core.jobs, 0
-        pointer, complete, end, put = core.native.pointer, self._complete, self._end, _ATTEMPT.pack_into
+        pointer, complete, end, put = core.queue.pointer, self._complete, self._end, _TOKEN.pack_into
         try:
-            # Between the taking of an event and the inner ``try`` no handler of a signal is called.
-            for kind, self.number, status, _, token, attempt, self.id in iter(core.ready.popleft, None):
+            # Between the taking of an entry and the inner ``try`` no handler of a signal is called.
+            for kind, attempt, token, self.id, self.number, status in iter(core.ready.popleft, None):
                 done += 1
                 self.attempt = attempt
                 try:
-                    if kind != layout.TASK_EVENT_ATTEMPT:
-                        self._end_of(token, status)
+                    if kind != layout.CQ_ATTEMPT:
+                        self._end_of(kind, token, status)
                         continue
                     try:
                         self.job = task, function, arguments, keywords, calls = jobs[token]
@@ -514,7 +524,7 @@ class Hand:
                         task._outcome = value
                         if task._lock is not None:
                             task.succeed(value)
-                    # Else its task has ended meanwhile, as is told by an event, or a retry has overtaken it.
+                    # Else its task has ended meanwhile, as is told by an entry, or a retry has overtaken it.
                     del value
                 except BaseException as raised:
                     value = None
@@ -527,10 +537,10 @@ class Hand:
 
     def _recover(self, kind: int, token: int, status: int, raised: BaseException) -> None:
         """After an exception that nothing has caught, as a handler of a signal may raise one anywhere on the main
-        thread: the event is dealt with all the same, and who waits is told."""
+        thread: the entry is dealt with all the same, and who waits is told."""
         jobs, job = self.core.jobs, self.job
-        if kind != layout.TASK_EVENT_ATTEMPT:
-            self._end_of(token, status)
+        if kind != layout.CQ_ATTEMPT:
+            self._end_of(kind, token, status)
         elif job is None:
             # The attempt is completed, and its Task was told.
             return
@@ -567,7 +577,10 @@ class Hand:
         attempt.heartbeat()
         return False
 
-    def _end_of(self, token: int, status: int) -> None:
+    def _end_of(self, kind: int, token: int, status: int) -> None:
+        if kind == layout.CQ_ENDED:
+            # It comes to one thread, which has the others end.
+            self.core.queue.close()
         job = self.core.jobs.pop(token, None)
         if job is not None:
             task, calls = job[0], job[4]
@@ -577,15 +590,15 @@ class Hand:
 
     def _fail(self, token: int, exception: Optional[BaseException], why: str) -> None:
         """Completes an attempt that has failed, or was never begun."""
-        advice, after = layout.ADVICE_ANY, 0
+        advice = after = 0
         job = self.core.jobs.get(token)
         if exception is not None and job is not None:
             why = _told(exception)
             advice, after = self._advice(exception, job[4])
         message = why.replace("\0", " ").encode("utf-8", "replace")
         place = base_of(message)
-        _END.pack_into(self._end, 0, self.attempt, layout.EFAILED, advice, after, place, 0, 0)
-        result = self._complete(self.core.native.pointer, self._end, _ONE)
+        _END.pack_into(self._end, 0, self.attempt, layout.CQ_FAIL | advice, after, place, 0, 0, 0)
+        result = self._complete(self.core.queue.pointer, self._end, _ONE)
         status = _END.unpack_from(self._end)[5]
         # Completed: see ``_recover``.
         self.job, self.stale = None, result == layout.ESTALE
@@ -610,17 +623,17 @@ class Hand:
         # Not isinstance, which asks the exception itself.
         kind = type(exception)
         if issubclass(kind, PermanentFailure):
-            return layout.ADVICE_PERMANENT, 0
+            return layout.CQ_PERMANENT, 0
         try:
             if issubclass(kind, RetryAfter):
-                return layout.ADVICE_AFTER, nanos("seconds", exception.seconds)  # type: ignore[attr-defined]
+                return layout.CQ_AFTER, nanos("seconds", exception.seconds)  # type: ignore[attr-defined]
             if calls.backoff is not None:
-                return layout.ADVICE_AFTER, nanos("delay", calls.backoff(self.number))
+                return layout.CQ_AFTER, nanos("delay", calls.backoff(self.number))
         except BaseException as raised:
             what = "no delay could be had for the next attempt of %s"
             report(what, shown(calls.name), raised=raised)
-            return layout.ADVICE_PERMANENT, 0
-        return layout.ADVICE_ANY, 0
+            return layout.CQ_PERMANENT, 0
+        return 0, 0
 
 
 def _told(exception: BaseException) -> str:

@@ -309,7 +309,7 @@ class WorkerPool:
 
     def fileno(self) -> int:
         """Readable while ``run`` would find something, with ``threads=0``."""
-        return self._core.outbox.fileno()
+        return self._core.queue.fileno()
 
     def run(self) -> int:
         """Runs what is there; says how many attempts and ends. With ``threads=0``. KeyboardInterrupt and
@@ -411,9 +411,8 @@ class WorkerPool:
 
 def _is_stuck(hand: Hand) -> bool:
     answer = ctypes.c_bool()
-    status = quick.pace_workers_is_cancelled(
-        hand.core.native.pointer, hand.attempt, ctypes.byref(answer)
-    )
+    queue, reference = hand.core.queue.pointer, ctypes.byref(answer)
+    status = quick.pace_cq_is_cancelled(queue, hand.attempt, reference)
     if status == layout.ESTALE:
         # It has ended since.
         return False
