@@ -1,7 +1,7 @@
 """The structured log: what happens in pools, and in all that stands on them.
 
 The file is written by a native thread, without the interpreter's lock. For ``logging`` and functions a thread of
-Python's pulls records in batches: no thread of a pool ever calls into the interpreter.
+Python's takes records in batches out of a completion queue: no thread of a pool ever calls into the interpreter.
 """
 
 from __future__ import annotations
@@ -122,10 +122,14 @@ def _record(raw: Any) -> LogRecord:
 
 
 class _Reader:
-    """The thread that pulls. It knows nothing of the Log, so that a lost one is collected."""
+    """The thread that takes records. It knows nothing of the Log, so that a lost one is collected."""
 
     def __init__(self, native: Native, sinks: list[Callable[[LogRecord], object]]) -> None:
         self._native = native
+        queue = ctypes.c_void_p()
+        check(lib.pace_cq_new(None, None, ctypes.byref(queue)))
+        self._queue = Native(queue, lib.pace_cq_free)
+        check(quick.pace_cq_log(queue, native.pointer, 0))
         self._sinks = sinks
         self._told = threading.Condition()
         #: Records that all sinks were told, and whether no more will be.
@@ -139,29 +143,35 @@ class _Reader:
 
     def _run(self) -> None:
         try:
-            self._pull()
+            self._take()
         finally:
             with self._told:
                 self._over = True
                 self._told.notify_all()
 
-    def _pull(self) -> None:
-        buffer = (layout.LogRecord * _BATCH)()
-        count = ctypes.c_size_t()
-        pull, here = lib.pace_log_pull, ctypes.byref(count)
+    def _take(self) -> None:
+        entries = (layout.CqEntry * _BATCH)()
+        queue, got = self._queue.pointer, ctypes.c_size_t()
+        wait, here = lib.pace_cq_wait, ctypes.byref(got)
         while True:
-            status = pull(self._native.pointer, buffer, _BATCH, layout.FOREVER, here)
+            status = wait(queue, entries, _BATCH, layout.FOREVER, here)
             if status != layout.OK:
                 if status not in (layout.ESHUTDOWN, layout.EFORKED):
                     report("the log cannot be read: %s", str(error(status)))
                 return
-            for index in range(count.value):
+            count = got.value
+            for entry in entries[:count]:
+                if entry.kind == layout.CQ_ENDED:
+                    count -= 1
+                    quick.pace_cq_close(queue)
+                    continue
                 try:
-                    self._tell(_record(buffer[index]))
+                    self._tell(_record(entry.detail.record))
                 except BaseException as raised:
                     report("a record of a log is lost", raised=raised)
+            quick.pace_cq_done(queue, entries, got)
             with self._told:
-                self._count += count.value
+                self._count += count
                 self._told.notify_all()
 
     def _tell(self, record: LogRecord) -> None:
