@@ -238,6 +238,18 @@ static void connections(uint32_t threads) {
     SAYS(PACE_EINVAL, pace_cq_connect(plain, address, 0, &conn));
     pace_server_free(plain);
     pace_server_free(server);
+    /* It stops without waiting for an entry that the same thread has. */
+    pace_cq_t *other = queue_of(pool, 0);
+    OK(pace_cq_server(other, &options, 0, 2, &server));
+    OK(pace_server_address(server, 0, address, sizeof address));
+    fd = dial(address);
+    send_all(fd, "?", 1);
+    entry = one(other, PACE_CQ_CONN, 2);
+    OK(pace_server_stop(server));
+    OK(pace_cq_done(other, &entry, 1));
+    pace_server_free(server);
+    close(fd);
+    end(other, 0);
     end(cq, 0);
     finish(pool);
 }

@@ -207,7 +207,7 @@ impl Server {
     /// As when the last clone is dropped.
     #[cfg(feature = "capi")]
     pub(crate) fn stop(&self) {
-        self.life.stop_and_wait();
+        self.life.end();
     }
 
     /// Has this called, once or more, when all has ended: by drain, drop or the end of the pool. It is
@@ -284,14 +284,18 @@ impl Life {
             self.pool.shared().wait_outside(|| self.service.activities(), gone);
         }
     }
-}
 
-impl Drop for Life {
-    fn drop(&mut self) {
+    fn end(&self) {
         match self.left.load(Relaxed) {
             true => _ = self.stop(),
             false => self.stop_and_wait(),
         }
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 
