@@ -65,6 +65,12 @@ const ENUMS: &[Enum] = &[
     of("OnExhausted", "PACE_ON_EXHAUSTED_", Unsigned, "What happens to a message when its handler has failed at the last attempt."),
     of("RestartStrategy", "PACE_RESTART_", Unsigned, "Which handlers of a supervisor a failure restarts."),
     of("Severity", "PACE_SEVERITY_", Unsigned, "How serious an error or a notice of a hub is."),
+    of("ConnEventKind", "PACE_CONN_EVENT_", Unsigned, "What has happened to a connection that is attached to a completion queue."),
+    Enum {
+        values: "READY TICK TIMER TASK CONN REQUEST BODY BODY_END BODY_BROKEN BODY_WRITABLE REQUEST_ENDED DATAGRAM \
+            DATAGRAM_ERROR ATTEMPT TASK_ENDED MESSAGE REPLY RECORD SIGNAL ENDED",
+        ..of("EntryKind", "PACE_CQ_", Unsigned, "What an entry of a completion queue tells of.")
+    },
 ];
 
 /// `enums.hpp`

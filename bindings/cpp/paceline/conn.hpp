@@ -197,6 +197,7 @@ private:
     friend class Server;
     friend class Http;
     friend class PulledServer;
+    friend class CompletionQueue;
 
     ConnRef(detail::SharedServer server, pace_conn_id_t id) noexcept
         : server_(std::move(server)), id_(id) {}
@@ -354,6 +355,7 @@ public:
 private:
     friend class Conn;
     friend class PulledServer;
+    friend class CompletionQueue;
 
     explicit Admission(pace_admission_t *raw) noexcept : raw_(raw) {}
 

@@ -351,6 +351,86 @@ enum class Severity : std::uint32_t {
     Error = 2,
 };
 
+/// What has happened to a connection that is attached to a completion queue.
+enum class ConnEventKind : std::uint32_t {
+    /// The connection is there. It may be refused.
+    Opened = 0,
+    /// Bytes have arrived.
+    Data = 1,
+    /// The peer sends no more. Afterwards the connection is closed by itself, when its admitted
+    /// requests have ended and everything is sent, unless allow_half_open of its
+    /// pace_listener_options_t is set.
+    Finished = 2,
+    /// The output pressed, and has fallen to the low mark.
+    Writable = 3,
+    /// All bytes up to and including a tracked write with this token have been given to the kernel.
+    Written = 4,
+    /// A time is over. Unwanted, or if it is not kept, the connection is closed at once.
+    TimedOut = 5,
+    /// The server drains.
+    Draining = 6,
+    /// The end, and the connection's last event.
+    Closed = 7,
+};
+
+/// What an entry of a completion queue tells of.
+enum class EntryKind : std::uint32_t {
+    /// A descriptor is ready (pace_cq_register): `detail.ready`. Its next entry comes after this
+    /// one was completed.
+    Ready = 1,
+    /// A periodic timer is due (pace_cq_every): `detail.ready` has its handle. Ticks that come
+    /// before it was completed are skipped.
+    Tick = 2,
+    /// A timer that runs once is due (pace_cq_after). Nothing to complete.
+    Timer = 3,
+    /// A tag was posted (pace_cq_post). Nothing to complete.
+    Task = 4,
+    /// Something happened to a connection: `detail.conn` says what, and `bytes` is what has
+    /// arrived. The connection's next entry comes after this one was completed.
+    Conn = 5,
+    /// A request of an HTTP route: `detail.request`, and `bytes` is the request as one block
+    /// (pace_cq_request_t). It stays out until its answer is complete.
+    Request = 6,
+    /// A part of a request's body, which pace_cq_read() asked for: `bytes`;
+    /// `detail.request.request` is the token of the request.
+    Body = 7,
+    /// The end of such a body, which is whole. Nothing to complete.
+    BodyEnd = 8,
+    /// The end of such a body, which will never be whole: the peer is gone, or broke the protocol.
+    /// Nothing to complete.
+    BodyBroken = 9,
+    /// The output of an answer's body was above its high mark (WriteStatus::AboveHighMark), and has
+    /// fallen to the low mark: its next piece may be written. Nothing to complete.
+    BodyWritable = 10,
+    /// A request of an HTTP server has ended (pace_cq_http_ends): `bytes` is a block that says how.
+    RequestEnded = 11,
+    /// A datagram has arrived: `bytes`, and `detail.datagram`.
+    Datagram = 12,
+    /// An error came to a datagram socket instead, which goes on: `detail.datagram.os_error`.
+    /// Nothing to complete.
+    DatagramError = 13,
+    /// An attempt of a worker pool's task has begun: `detail.attempt`. Its task runs until it is
+    /// completed.
+    Attempt = 14,
+    /// A task of a worker pool has ended otherwise than by the completion of an attempt, which may
+    /// be out still and is to be completed all the same: `detail.attempt.status`. Nothing to
+    /// complete.
+    TaskEnded = 15,
+    /// A message of a mailbox or a replay: `detail.message`, and `bytes` is its payload.
+    Message = 16,
+    /// What became of a request of the hub: `status` is Code::Ok and `detail.message` the reply, or
+    /// it is Code::TimedOut, or Code::Cancelled if it was given up or its hub was freed; then there
+    /// is nothing to complete.
+    Reply = 17,
+    /// A record of a log: `detail.record`.
+    Record = 18,
+    /// A signal of the process: `detail.signal`. Nothing to complete.
+    Signal = 19,
+    /// The source of this tag brings nothing more: it was closed, freed or drained. Nothing to
+    /// complete.
+    Ended = 20,
+};
+
 } // namespace paceline
 
 #endif // PACELINE_ENUMS_HPP

@@ -273,6 +273,7 @@ public:
 
 private:
     friend class Hub;
+    friend class CompletionQueue;
     ReplayMailbox(std::shared_ptr<const detail::HubCore> core, pace_replay_mailbox_t *raw)
         : core_(std::move(core)), raw_(raw, &pace_replay_mailbox_free) {}
 

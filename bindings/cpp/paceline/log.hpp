@@ -48,6 +48,9 @@ struct LogRecord {
     /// In order. Times end in _ns.
     std::vector<std::pair<std::string, Value>> fields{};
 
+    /// A copy of a record of the C interface.
+    static LogRecord from_native(const pace_log_record_t &raw);
+
     /// The value of a field; none if there is no such field, or it is of another type.
     template <class T>
     std::optional<T> field(std::string_view name) const {
@@ -59,6 +62,30 @@ struct LogRecord {
         return std::nullopt;
     }
 };
+
+inline LogRecord LogRecord::from_native(const pace_log_record_t &raw) {
+    LogRecord record;
+    record.time +=
+        std::chrono::duration_cast<std::chrono::system_clock::duration>(detail::time_of(raw.time_ns));
+    record.level = static_cast<LogLevel>(raw.level);
+    record.component = static_cast<LogComponent>(raw.component);
+    record.event = raw.event;
+    record.pool = raw.pool;
+    record.message = raw.message;
+    for (std::size_t index = 0; index < raw.field_count; ++index) {
+        const pace_log_field_t &field = raw.fields[index];
+        LogRecord::Value value = field.u64;
+        if (field.kind == PACE_LOG_I64) {
+            value = field.i64;
+        } else if (field.kind == PACE_LOG_F64) {
+            value = field.f64;
+        } else if (field.kind == PACE_LOG_TEXT) {
+            value = std::string(field.text);
+        }
+        record.fields.emplace_back(field.name, std::move(value));
+    }
+    return record;
+}
 
 /// Settings of a Log. What is not set is as `settings` has it, a file of settings (JSON or YAML, by its name),
 /// over which variables PACELINE_LOG_… win if `environment`; and then as paceline.h has it.
@@ -152,7 +179,7 @@ public:
         std::vector<LogRecord> records;
         records.reserve(count);
         for (std::size_t index = 0; index < count; ++index) {
-            records.push_back(record_of(raw[index]));
+            records.push_back(LogRecord::from_native(raw[index]));
         }
         return records;
     }
@@ -180,32 +207,9 @@ public:
 
 private:
     static void told(void *data, const pace_log_record_t *raw) noexcept {
-        (void)detail::guard(
-            [&] { (*static_cast<Function<void(const LogRecord &)> *>(data))(record_of(*raw)); });
-    }
-
-    static LogRecord record_of(const pace_log_record_t &raw) {
-        LogRecord record;
-        record.time += std::chrono::duration_cast<std::chrono::system_clock::duration>(
-            detail::time_of(raw.time_ns));
-        record.level = static_cast<LogLevel>(raw.level);
-        record.component = static_cast<LogComponent>(raw.component);
-        record.event = raw.event;
-        record.pool = raw.pool;
-        record.message = raw.message;
-        for (std::size_t index = 0; index < raw.field_count; ++index) {
-            const pace_log_field_t &field = raw.fields[index];
-            LogRecord::Value value = field.u64;
-            if (field.kind == PACE_LOG_I64) {
-                value = field.i64;
-            } else if (field.kind == PACE_LOG_F64) {
-                value = field.f64;
-            } else if (field.kind == PACE_LOG_TEXT) {
-                value = std::string(field.text);
-            }
-            record.fields.emplace_back(field.name, std::move(value));
-        }
-        return record;
+        (void)detail::guard([&] {
+            (*static_cast<Function<void(const LogRecord &)> *>(data))(LogRecord::from_native(*raw));
+        });
     }
 
     std::shared_ptr<pace_log_t> raw_;

@@ -231,6 +231,32 @@ struct ServerConfig {
     }
 };
 
+namespace detail {
+
+/// The settings of a server as C has them, until it is made. They point into the config.
+struct ServerOptions {
+    Listeners listeners;
+    pace_listener_options_t outgoing{};
+    pace_server_options_t raw{};
+
+    explicit ServerOptions(const ServerConfig &config) : listeners(config.listeners) {
+        (void)pace_server_options_init(&raw, sizeof raw);
+        raw.listeners = listeners.raw.data();
+        raw.listener_count = listeners.raw.size();
+        if (config.outgoing) {
+            outgoing = config.outgoing->native();
+            raw.outgoing = &outgoing;
+        }
+        if (config.connect_timeout) {
+            raw.connect_timeout_ns = nanos(*config.connect_timeout);
+        }
+    }
+    ServerOptions(const ServerOptions &) = delete;
+    ServerOptions &operator=(const ServerOptions &) = delete;
+};
+
+} // namespace detail
+
 /// What a server, or a listener, has done so far. The counts add up exactly while no connection begins or ends. Fields as in pace_server_stats_t.
 struct ServerStats : pace_server_stats_t {
     ServerStats() noexcept : pace_server_stats_t{} { struct_size = sizeof(pace_server_stats_t); }
@@ -251,26 +277,14 @@ public:
     /// value and its bounds, Code::Os the address that could not be listened on.
     static Result<Server> create(const Pool &pool, const ServerConfig &config, ConnFactory factory) {
         auto state = std::make_unique<detail::ServerState>(std::move(factory), config.on_exhausted);
-        detail::Listeners listeners(config.listeners);
-        pace_server_options_t options{};
-        (void)pace_server_options_init(&options, sizeof options);
-        options.listeners = listeners.raw.data();
-        options.listener_count = listeners.raw.size();
-        pace_listener_options_t outgoing{};
-        if (config.outgoing) {
-            outgoing = config.outgoing->native();
-            options.outgoing = &outgoing;
-        }
-        if (config.connect_timeout) {
-            options.connect_timeout_ns = detail::nanos(*config.connect_timeout);
-        }
-        options.on_exhausted = config.on_exhausted ? detail::ServerState::exhausted : nullptr;
+        detail::ServerOptions options(config);
+        options.raw.on_exhausted = config.on_exhausted ? detail::ServerState::exhausted : nullptr;
         pace_conn_hooks_t hooks = detail::ConnBox::hooks();
         hooks.open = detail::ConnBox::open_new;
         hooks.close = detail::ConnBox::close_new;
         hooks.user_data = state.get();
         hooks.drop = detail::drop_box<detail::ServerState>;
-        return start(pool, options, hooks, std::move(state), listeners);
+        return start(pool, options, hooks, std::move(state));
     }
 
     /// As above, with `H(args...)` for each connection; the arguments are copied.
@@ -304,6 +318,10 @@ public:
     Result<ConnRef> connect(const std::string &address, std::unique_ptr<ConnHandler> &&handler) {
         if (!core_ || handler == nullptr) {
             return core_ ? Error(Code::Invalid, "handler is nullptr") : detail::gone("server");
+        }
+        if (state_ == nullptr) {
+            return Error(Code::Invalid,
+                         "the server is attached to a completion queue: use CompletionQueue::connect()");
         }
         auto box = std::unique_ptr<detail::ConnBox>(new detail::ConnBox{std::move(handler), *state_});
         pace_conn_hooks_t hooks = detail::ConnBox::hooks();
@@ -350,21 +368,22 @@ public:
     pace_server_t *native() const noexcept { return core_ ? core_->server : nullptr; }
 
 private:
+    friend class CompletionQueue;
+
     Server(detail::SharedServer core, const detail::ServerState *state) noexcept
         : core_(std::move(core)), state_(state) {}
 
-    static Result<Server> start(const Pool &pool, const pace_server_options_t &options,
+    static Result<Server> start(const Pool &pool, detail::ServerOptions &options,
                                 const pace_conn_hooks_t &hooks,
-                                std::unique_ptr<detail::ServerState> state,
-                                detail::Listeners &listeners) {
+                                std::unique_ptr<detail::ServerState> state) {
         // See ServerState::core().
         std::lock_guard<std::mutex> lock(state->mutex);
         pace_server_t *server = nullptr;
-        const pace_status_t status = pace_server_new(pool.native(), &options, &hooks, &server);
+        const pace_status_t status = pace_server_new(pool.native(), &options.raw, &hooks, &server);
         if (status != PACE_OK) {
             return Error::last(status);
         }
-        listeners.keep();
+        options.listeners.keep();
         auto *known = state.release();
         auto core = std::make_shared<const detail::ServerCore>(pool.core_, server);
         known->known = core;
@@ -372,7 +391,7 @@ private:
     }
 
     detail::SharedServer core_;
-    /// Lives as long as the library's server, which `core_` keeps.
+    /// Lives as long as the library's server, which `core_` keeps. None if it is attached to a completion queue.
     const detail::ServerState *state_;
 };
 
@@ -485,22 +504,24 @@ struct ConnEvent : pace_conn_event_t {
 static_assert(sizeof(ConnEvent) == sizeof(pace_conn_event_t), "a batch of one is a batch of the other");
 
 /// How an event is completed. It is a pace_completion_t.
-struct Completion : pace_completion_t {
+struct ConnCompletion : pace_completion_t {
     /// All bytes are consumed, and nothing is written. PACE_COMPLETE_ bits say what else.
-    explicit Completion(const ConnEvent &done, std::uint32_t how = 0) noexcept : pace_completion_t{} {
+    explicit ConnCompletion(const ConnEvent &done, std::uint32_t how = 0) noexcept
+        : pace_completion_t{} {
         event = done.event;
         consumed = PACE_CONSUMED_ALL;
         flags = how;
     }
 
     /// So many bytes are consumed, from the front; the rest comes again, followed by more.
-    Completion &set_consumed(std::uint64_t count) { return consumed = count, *this; }
+    ConnCompletion &set_consumed(std::uint64_t count) { return consumed = count, *this; }
     /// What is written before. It must stay until PulledServer::complete() has returned.
-    Completion &set_text(std::string_view text) {
+    ConnCompletion &set_text(std::string_view text) {
         return bytes = text.data(), size = text.size(), *this;
     }
 };
-static_assert(sizeof(Completion) == sizeof(pace_completion_t), "a batch of one is a batch of the other");
+static_assert(sizeof(ConnCompletion) == sizeof(pace_completion_t),
+              "a batch of one is a batch of the other");
 
 namespace detail {
 
@@ -529,24 +550,12 @@ public:
         if (config.on_exhausted) {
             return Error(Code::Invalid, "on_exhausted is set, but a PulledServer has no hooks");
         }
-        detail::Listeners listeners(config.listeners);
-        pace_server_options_t options{};
-        (void)pace_server_options_init(&options, sizeof options);
-        options.listeners = listeners.raw.data();
-        options.listener_count = listeners.raw.size();
-        pace_listener_options_t outgoing{};
-        if (config.outgoing) {
-            outgoing = config.outgoing->native();
-            options.outgoing = &outgoing;
-        }
-        if (config.connect_timeout) {
-            options.connect_timeout_ns = detail::nanos(*config.connect_timeout);
-        }
+        detail::ServerOptions options(config);
         pace_pulled_t *pulled = nullptr;
         pace_server_t *server = nullptr;
-        pace_status_t status = pace_pulled_new(pool.native(), &options, wanted, &pulled);
+        pace_status_t status = pace_pulled_new(pool.native(), &options.raw, wanted, &pulled);
         if (status == PACE_OK) {
-            listeners.keep();
+            options.listeners.keep();
             status = pace_pulled_server(pulled, &server);
         }
         if (status != PACE_OK) {
@@ -580,7 +589,7 @@ public:
     }
     /// Completes events, in order. Each says in `outcome` what has become of it; the error is the first
     /// one's.
-    Result<void> complete(span<Completion> completions) const {
+    Result<void> complete(span<ConnCompletion> completions) const {
         return detail::outcome(pace_pulled_complete(native(), completions.data(), completions.size()));
     }
     /// As Conn::admit(), while the event is out; the Admission may be kept longer.

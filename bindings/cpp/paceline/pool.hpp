@@ -154,6 +154,7 @@ public:
 
 private:
     friend class Pool;
+    friend class CompletionQueue;
 
     Handle(detail::SharedCore core, pace_handle_t id) noexcept
         : core_(std::move(core)), ref_(core_->pool, id) {}
@@ -194,6 +195,7 @@ public:
 
 private:
     friend class Pool;
+    friend class CompletionQueue;
 
     Timer(detail::SharedCore core, pace_timer_t id) noexcept : core_(std::move(core)), id_(id) {}
 
@@ -745,6 +747,7 @@ private:
     friend class Server;
     friend class Http;
     friend class Udp;
+    friend class CompletionQueue;
     friend class PulledUdp;
     friend class PulledServer;
     friend class PulledRequests;
@@ -1037,6 +1040,8 @@ public:
     }
 
 private:
+    friend class CompletionQueue;
+
     Signals(pace_signals_t *raw, detail::SharedCore core) noexcept : raw_(raw), core_(std::move(core)) {}
 
     pace_signals_t *raw_;

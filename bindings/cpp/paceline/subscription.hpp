@@ -397,6 +397,7 @@ public:
 
 private:
     friend class Hub;
+    friend class CompletionQueue;
     Mailbox(std::shared_ptr<const detail::HubCore> core, pace_mailbox_t *raw) noexcept
         : core_(std::move(core)), raw_(raw) {}
 

@@ -250,6 +250,8 @@ public:
     ~Udp() { pace_udp_free(raw_); }
 
 private:
+    friend class CompletionQueue;
+
     Udp(detail::SharedCore core, pace_udp_t *raw) noexcept : UdpRef(raw), core_(std::move(core)) {}
 
     detail::SharedCore core_;

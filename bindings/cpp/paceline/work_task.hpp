@@ -505,6 +505,7 @@ public:
 
 private:
     friend class TaskType;
+    friend class CompletionQueue;
 
     WorkTask(detail::SharedWorkers core, pace_task_t id, detail::AttemptPlace<T> *place) noexcept
         : core_(std::move(core)), id_(id), place_(place) {}

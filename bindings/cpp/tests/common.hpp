@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -104,6 +105,17 @@ inline std::string read_all(int fd) {
         text.append(bytes, static_cast<std::size_t>(size));
     }
     return text;
+}
+
+/// The next entry of a queue, which is of this kind and has this tag.
+inline paceline::Entry next_entry(const paceline::CompletionQueue &queue, paceline::EntryKind kind,
+                                  std::uint64_t tag) {
+    std::array<paceline::Entry, 1> room;
+    REQUIRE(queue.wait(room, PATIENCE).value().size() == 1);
+    INFO(room[0].tag);
+    REQUIRE(room[0].what() == kind);
+    REQUIRE(room[0].tag == tag);
+    return room[0];
 }
 
 inline Pool make_pool(std::uint32_t threads = 2) {

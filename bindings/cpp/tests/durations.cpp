@@ -404,6 +404,74 @@ TEST_CASE("queues and logs wait as long as a duration of any type says") {
     other.join();
 }
 
+TEST_CASE("completion queues wait as long as a duration of any type says") {
+    using paceline::Completion;
+    using paceline::CompletionQueue;
+    using paceline::EntryKind;
+    const Pool pool = make_pool();
+    const auto queue = CompletionQueue::create(pool).value();
+    TAKES("CompletionQueue::create", no_times([&](auto time) {
+              return code_of(CompletionQueue::create(pool, time)) == Code::Invalid;
+          }));
+    TAKES("CompletionQueue::create", long_times([&](auto time) {
+              const auto leased = CompletionQueue::create(pool, time).value();
+              leased.post(1).value();
+              return leased.done(next_entry(leased, EntryKind::Task, 1)).has_value();
+          }));
+    std::array<paceline::Entry, 4> room;
+    TAKES("CompletionQueue::wait",
+          waits(
+              [&] {
+                  while (const auto entries = queue.wait(room, 0ns)) {
+                      queue.done(*entries).value();
+                  }
+              },
+              [&](auto time) { return queue.wait(room, time); }, [&] { queue.post(1).value(); }));
+    TAKES("CompletionQueue::after", refuses([&](auto time) { return queue.after(time, 2); }));
+    TAKES("CompletionQueue::every", refuses([&](auto time) { return queue.every(time, 3); }));
+
+    const auto hub = paceline::Hub::create(pool).value();
+    const auto key = hub.key("ask").value();
+    const auto answers = hub.subscribe("ask",
+                                       [&](const paceline::Message &message) {
+                                           if (message.text() != "no") {
+                                               (void)hub.reply(message, "yes").value();
+                                           }
+                                       })
+                             .value();
+    const auto asks = [&](const char *text, auto time) {
+        queue.request(key, text, time, 1).value();
+        const auto entry = next_entry(queue, EntryKind::Reply, 1);
+        const Code code = code_of(entry.reply());
+        queue.done(entry).value();
+        return code;
+    };
+    TAKES("CompletionQueue::request",
+          no_times([&](auto time) { return asks("no", time) == Code::TimedOut; }));
+    TAKES("CompletionQueue::request", long_times([&](auto time) { return asks("", time) == Code::Ok; }));
+
+    const auto workers = paceline::WorkerPool::create(pool).value();
+    const auto kind = workers.task_type("waits").value();
+    queue.attach(workers, 2).value();
+    paceline::TaskOptions options;
+    options.retry = paceline::Retry::fixed(1, 0ns);
+    const auto fails = [&](paceline::WorkTask<void> &task, auto time) {
+        const auto entry = next_entry(queue, EntryKind::Attempt, 4);
+        const auto completed = queue.complete(Completion::fail(entry).after(time)).value();
+        return task.valid() && completed.task_status() == paceline::TaskStatus::Retrying;
+    };
+    TAKES("Completion::after", long_times([&](auto time) {
+              auto task = kind.submit_pulled(4, options).value();
+              return fails(task, time) && task.wait(5ms).error() == Code::TimedOut &&
+                     task.cancel().value() && next_entry(queue, EntryKind::TaskEnded, 4).token == 0;
+          }));
+    TAKES("Completion::after", no_times([&](auto time) {
+              auto task = kind.submit_pulled(4, options).value();
+              return fails(task, time) &&
+                     queue.done(next_entry(queue, EntryKind::Attempt, 4)).has_value();
+          }));
+}
+
 TEST_CASE("servers wait as long as a duration of any type says") {
     using paceline::Conn;
     using paceline::Listen;

@@ -346,6 +346,8 @@ const std::map<std::string, const char *> DO_NOT_WAIT{
     {"Mailbox", "pulled"},
     {"ReplayMailbox", "pulled"},
     {"Replies", "pulled"},
+    {"CompletionQueue", "what is attached comes as data"},
+    {"Completion", "a value"},
     {"Key", "a name"},
     {"Publisher", "a name"},
     {"Metric", "a figure"},

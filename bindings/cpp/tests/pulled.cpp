@@ -5,7 +5,7 @@
 
 using paceline::Accepted;
 using paceline::Answer;
-using paceline::Completion;
+using paceline::ConnCompletion;
 using paceline::ConnEvent;
 using paceline::Delimited;
 using paceline::Filter;
@@ -69,7 +69,7 @@ TEST_CASE("events of connections are pulled, completed and counted") {
         const ConnEvent data = event_of(server, ConnEvent::Data);
         CHECK(data.text() == "one two");
         CHECK(server.conn(data) == server.conn(opened));
-        std::array<Completion, 1> done{Completion(data)};
+        std::array<ConnCompletion, 1> done{ConnCompletion(data)};
         done[0].set_consumed(4).set_text("ONE");
         server.complete(done).value();
         CHECK(done[0].outcome == PACE_OK);
@@ -80,7 +80,7 @@ TEST_CASE("events of connections are pulled, completed and counted") {
         client.send(" three");
         const ConnEvent rest = event_of(server, ConnEvent::Data);
         CHECK(rest.text() == "two three");
-        std::array<Completion, 1> last{Completion(rest, PACE_COMPLETE_CLOSE)};
+        std::array<ConnCompletion, 1> last{ConnCompletion(rest, PACE_COMPLETE_CLOSE)};
         server.complete(last).value();
         CHECK(client.receive() == "!");
     }
@@ -232,7 +232,7 @@ TEST_CASE("requests are pulled and answered, with bodies both ways") {
         CHECK(event_of(upgraded, ConnEvent::Opened).conn.id == id);
         const auto data = event_of(upgraded, ConnEvent::Data);
         CHECK(data.text() == "ping");
-        std::array<Completion, 1> done{Completion(data)};
+        std::array<ConnCompletion, 1> done{ConnCompletion(data)};
         done[0].set_text("pong");
         upgraded.complete(done).value();
         http.conn(id).close().value();
