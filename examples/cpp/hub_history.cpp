@@ -3,8 +3,9 @@
 //
 //     c++ -std=c++17 examples/cpp/hub_history.cpp -I include -I bindings/cpp -L target/release -lpaceline -Wl,-rpath,target/release -o hub_history
 
-#include <paceline/hub.hpp>
+#include <paceline/cq.hpp>
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -51,14 +52,18 @@ int main() {
 
     {
         const auto replay = hub->replay_mailbox("orders.eu", paceline::ReplayFrom::beginning()).value();
+        const auto queue = paceline::CompletionQueue::create(*pool).value();
+        queue.attach(replay, 1).value();
         publish(*hub, 4);
         std::string came;
-        paceline::Message room[8];
+        std::array<paceline::Entry, 8> room;
         for (std::size_t count = 0; count < 4;) {
-            const auto some = replay.pull(room, paceline::forever).value();
-            for (std::size_t i = 0; i < some.size(); ++i, ++count) {
-                came.append(came.empty() ? "" : ", ").append(some.data()[i].text());
+            const auto entries = queue.wait(room, paceline::forever).value();
+            for (const auto &entry : entries) {
+                came.append(came.empty() ? "" : ", ").append(entry.message().text());
             }
+            count += entries.size();
+            queue.done(entries).value();
         }
         std::cout << "replayed: " << came << '\n';
     }

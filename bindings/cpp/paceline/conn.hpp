@@ -196,7 +196,6 @@ private:
     friend class Conn;
     friend class Server;
     friend class Http;
-    friend class PulledServer;
     friend class CompletionQueue;
 
     ConnRef(detail::SharedServer server, pace_conn_id_t id) noexcept
@@ -354,7 +353,6 @@ public:
 
 private:
     friend class Conn;
-    friend class PulledServer;
     friend class CompletionQueue;
 
     explicit Admission(pace_admission_t *raw) noexcept : raw_(raw) {}

@@ -271,7 +271,7 @@ public:
 
     T &value() & { return require(), **this; }
     const T &value() const & { return require(), **this; }
-    /// By value, so that `for (auto &event : pool.pull(events, time).value())` holds on to it.
+    /// By value, so that `for (auto &entry : queue.wait(room, time).value())` holds on to it.
     T value() && { return require(), std::move(**this); }
 
 private:

@@ -238,37 +238,16 @@ private:
     std::unique_ptr<pace_replay_t, void (*)(pace_replay_t *)> raw_;
 };
 
-/// A replay to whoever pulls.
+/// A replay whose messages wait for the host's own threads, which take them by CompletionQueue::attach().
 class [[nodiscard]] ReplayMailbox {
 public:
-    /// Waits for up to `time` for the next messages: the part of `messages` that was filled. They stay until
-    /// this thread pulls again. Code::TimedOut: none came; Code::Stale: it has ended; Code::ShutDown when the pool
-    /// ends; Code::WouldDeadlock on a thread of the pool.
-    Result<span<Message>> pull(span<Message> messages, Duration time) const {
-        std::size_t count = 0;
-        const pace_status_t status = pace_replay_mailbox_pull(
-            raw_.get(), messages.data(), messages.size(), detail::nanos(time), &count);
-        return status == PACE_OK ? Result<span<Message>>(messages.first(count))
-                                 : Result<span<Message>>(Error::last(status));
-    }
-    /// Makes a message that was pulled here a dead letter, after so many attempts: it counts as that then,
-    /// and no longer as delivered.
-    Result<void> bury(const Message &message, const char *failure, std::uint32_t attempts = 1) const {
-        return detail::outcome(pace_replay_mailbox_bury(raw_.get(), &message, failure, attempts));
-    }
-    /// A descriptor, readable while a message may wait, or when it has ended. Not to be read or closed.
-    Result<int> pollable() const {
-        std::int32_t fd = -1;
-        const pace_status_t status = pace_replay_mailbox_pollable(raw_.get(), &fd);
-        return status == PACE_OK ? Result<int>(fd) : Result<int>(Error::last(status));
-    }
-    /// Its counts; what was pulled counts as delivered.
+    /// Its counts; what a completion queue has brought counts as delivered.
     Result<ReplayStats> stats() const {
         ReplayStats stats;
         const pace_status_t status = pace_replay_mailbox_stats(raw_.get(), &stats);
         return status == PACE_OK ? Result<ReplayStats>(stats) : Result<ReplayStats>(Error::last(status));
     }
-    /// Ends it: nothing can be pulled any more, and who waits gets Code::Stale.
+    /// Ends it: no message comes any more, and a completion queue is told so by EntryKind::Ended.
     Result<void> end() const { return detail::outcome(pace_replay_mailbox_end(raw_.get())); }
 
 private:

@@ -551,8 +551,6 @@ inline void body_end(void *body, bool is_whole) noexcept {
 
 } // namespace detail
 
-class PulledRequests;
-
 /// An HTTP/1.1 server on a pool. When it goes it stops: connections are cut off, and their handlers
 /// are done when the destructor returns, as ~Server() says. drain() first for an orderly end.
 ///
@@ -649,7 +647,7 @@ public:
     /// Requests that no route takes go to `f(const Request &, Response)`, without their body, which is dropped. The
     /// response has the status that they would get otherwise: 404, 405 (with Allow), 501, or 400 for a parameter that
     /// cannot be decoded. Response::error() answers as the server does, and Response::status() sets another status. The
-    /// last fallback that was told is the one, pulled or not.
+    /// last fallback that was told is the one, attached to a completion queue or not.
     template <class F>
     Result<void> fallback(F &&f) {
         using Route = detail::Route<std::decay_t<F>>;
@@ -661,7 +659,7 @@ public:
 
     /// Calls `f(const RequestEnd &)` at the end of each request, once: answered by a handler or refused by the server
     /// (400, 404, 408, 413, 431 and others), or lost with its connection. It is what an access log needs. It must not
-    /// block: the connection waits for it. The last function that was told is the one, pulled or not.
+    /// block: the connection waits for it. The last function that was told is the one, attached to a completion queue or not.
     template <class F>
     Result<void> on_end(F &&f) {
         using Route = detail::Route<std::decay_t<F>>;
@@ -670,19 +668,6 @@ public:
         auto box = std::unique_ptr<Route>(new Route{std::forward<F>(f), state_});
         return registered(pace_http_on_end, Route::ended, std::move(box));
     }
-
-    /// The same for ends that are pulled from `requests`, as events of the kind RequestEvent::Ended.
-    Result<void> on_end_pulled(const PulledRequests &requests);
-
-    /// Requests that no route takes are pulled from `requests`, as events with the number `route`.
-    Result<void> fallback_pulled(const PulledRequests &requests, std::uint32_t route = 0);
-
-    /// The same for requests that are pulled from `requests`, as events with the number `route`.
-    Result<void> route_pulled(const char *method, const char *pattern, const PulledRequests &requests,
-                              std::uint32_t route = 0);
-    /// The same, where each part of the body comes after PulledRequests::read().
-    Result<void> route_pulled_streaming(const char *method, const char *pattern,
-                                        const PulledRequests &requests, std::uint32_t route = 0);
 
     /// Starts. Code::Invalid names the setting, its value and its bounds, or the route that cannot be;
     /// Code::Os the address that could not be listened on. If it fails, it may be tried again.
@@ -784,224 +769,6 @@ private:
     std::shared_ptr<detail::ServerState> state_;
     detail::SharedServer server_;
 };
-
-// ---- HTTP: requests that are pulled ----------------------------------------------------------------
-
-/// A pulled request, or what has come of its body or its answer. It is a pace_request_event_t.
-struct RequestEvent : pace_request_event_t {
-    enum Kind : std::uint32_t {
-        Request = PACE_REQUEST_EVENT_REQUEST,
-        /// The output of an answer that goes on has fallen.
-        Writable = PACE_REQUEST_EVENT_WRITABLE,
-        /// A part of a streamed body, and its end.
-        Part = PACE_REQUEST_EVENT_PART,
-        End = PACE_REQUEST_EVENT_END,
-        Broken = PACE_REQUEST_EVENT_BROKEN,
-        /// A request of the server has ended: end().
-        Ended = PACE_REQUEST_EVENT_ENDED,
-    };
-
-    RequestEvent() noexcept : pace_request_event_t{} {}
-
-    Kind what() const noexcept { return static_cast<Kind>(kind); }
-
-    /// Of a Request; its texts stay where they are until it is answered.
-    std::string_view method() const noexcept { return text(0); }
-    std::string_view target() const noexcept { return text(1); }
-    std::string_view path() const noexcept { return text(2); }
-    std::optional<std::string_view> query() const noexcept {
-        return number(3) == none ? std::nullopt : std::optional(text(3));
-    }
-    /// 0 or 1, of HTTP/1.
-    std::uint32_t version() const noexcept { return number(4) & 0xffffU; }
-    /// The status of a request that no route has taken: 404, 405, 501 or 400. 0: a route has it.
-    std::uint32_t refusal() const noexcept { return number(4) >> 16U; }
-    /// Parameters of the path, percent-decoded, and headers, in order.
-    std::vector<paceline::Request::Field> params() const { return fields(0, number(5)); }
-    std::vector<paceline::Request::Field> headers() const { return fields(number(5), number(6)); }
-    /// Of an Ended; its texts are good until the thread pulls again.
-    RequestEnd end() const noexcept {
-        std::uint64_t time = 0;
-        std::memcpy(&time, base(), sizeof time);
-        const char *const texts = base() + 8 * sizeof(std::uint32_t);
-        const std::size_t method = number(5), target = number(6), peer = number(7);
-        const auto status = number(4) == 0 ? std::nullopt : std::optional(number(4));
-        return {{texts, method},
-                {texts + method, target},
-                status,
-                std::chrono::nanoseconds(static_cast<std::int64_t>(time)),
-                {texts + method + target, peer}};
-    }
-    /// The whole body; of a Part, the part.
-    std::string_view body() const noexcept {
-        const std::size_t from = what() == Request ? number(7) : 0;
-        return {base() + from, size - from};
-    }
-
-private:
-    static constexpr std::uint32_t none = UINT32_MAX;
-    static constexpr std::size_t front = 8;
-
-    const char *base() const noexcept { return static_cast<const char *>(bytes); }
-    std::uint32_t number(std::size_t index) const noexcept {
-        std::uint32_t value = 0;
-        std::memcpy(&value, base() + index * sizeof value, sizeof value);
-        return value;
-    }
-    std::size_t length(std::size_t index) const noexcept {
-        const std::uint32_t value = number(index);
-        return index == 3 && value == none ? 0 : value;
-    }
-    std::size_t texts() const noexcept {
-        return sizeof(std::uint32_t) * (front + 2 * (number(5) + std::size_t{number(6)}));
-    }
-    std::string_view text(std::size_t index) const noexcept {
-        std::size_t from = texts();
-        for (std::size_t before = 0; before < index; ++before) {
-            from += length(before);
-        }
-        return {base() + from, length(index)};
-    }
-    std::vector<paceline::Request::Field> fields(std::size_t first, std::size_t count) const {
-        const char *place = base() + texts() + length(0) + length(1) + length(2) + length(3);
-        std::vector<paceline::Request::Field> all;
-        for (std::size_t n = 0; n < first + count; ++n) {
-            const std::size_t name = number(front + 2 * n), value = number(front + 2 * n + 1);
-            if (n >= first) {
-                all.push_back({{place, name}, {place + name, value}});
-            }
-            place += name + value;
-        }
-        return all;
-    }
-};
-static_assert(sizeof(RequestEvent) == sizeof(pace_request_event_t),
-              "a batch of one is a batch of the other");
-
-/// What a pulled request is answered with, or the next piece of an answer's body. It is a pace_answer_t;
-/// its texts must stay until PulledRequests::answer() has returned.
-struct Answer : pace_answer_t {
-    explicit Answer(std::uint64_t to, std::string_view text = {}, std::uint32_t code = 200) noexcept
-        : pace_answer_t{} {
-        request = to;
-        length = PACE_LENGTH_UNKNOWN;
-        bytes = text.data();
-        size = text.size();
-        status = code;
-    }
-
-    /// Lines, each ended by CR LF.
-    Answer &set_headers(std::string_view lines) {
-        return headers = lines.data(), headers_size = lines.size(), *this;
-    }
-    /// The body goes on: other answers write its next pieces. Its whole length, if that is known.
-    Answer &set_more(std::uint64_t whole = PACE_LENGTH_UNKNOWN) {
-        return flags |= PACE_ANSWER_MORE, length = whole, *this;
-    }
-    /// Its body is a short page about its status, as Response::error() has it.
-    Answer &set_error() { return flags |= PACE_ANSWER_ERROR, *this; }
-    /// No more requests follow on this connection.
-    Answer &set_close() { return flags |= PACE_ANSWER_CLOSE, *this; }
-};
-static_assert(sizeof(Answer) == sizeof(pace_answer_t), "a batch of one is a batch of the other");
-
-/// Where requests of routes wait for host threads: see Http::route_pulled(). Any thread but the pool's own
-/// may pull. When it goes, requests that are out get a 500.
-class [[nodiscard]] PulledRequests {
-public:
-    static Result<PulledRequests> create(const Pool &pool) {
-        pace_requests_t *requests = nullptr;
-        const pace_status_t status = pace_requests_new(pool.native(), &requests);
-        if (status != PACE_OK) {
-            return Error::last(status);
-        }
-        return PulledRequests(pool.core_, requests);
-    }
-
-    PulledRequests(PulledRequests &&other) noexcept
-        : raw_(std::exchange(other.raw_, nullptr)), core_(other.core_) {}
-    PulledRequests &operator=(PulledRequests &&other) noexcept {
-        std::swap(raw_, other.raw_);
-        std::swap(core_, other.core_);
-        return *this;
-    }
-    ~PulledRequests() { pace_requests_free(raw_); }
-
-    /// Waits for up to `time` for events: the part of `events` that was filled. Code::TimedOut;
-    /// Code::ShutDown: the server has ended, and nothing is left.
-    Result<span<RequestEvent>> pull(span<RequestEvent> events, Duration time) const {
-        std::size_t count = 0;
-        const pace_status_t status =
-            pace_requests_pull(raw_, events.data(), events.size(), detail::nanos(time), &count);
-        return status == PACE_OK ? Result<span<RequestEvent>>(events.first(count))
-                                 : Result<span<RequestEvent>>(Error::last(status));
-    }
-    /// Gives answers, in order. Each says in `outcome` what has become of it; the error is the first one's.
-    Result<void> answer(span<Answer> answers) const {
-        return detail::outcome(pace_requests_answer(raw_, answers.data(), answers.size()));
-    }
-    /// A request is not answered: the peer gets a 500, or sees its answer break off.
-    Result<void> drop(std::uint64_t request) const {
-        return detail::outcome(pace_requests_drop(raw_, request));
-    }
-    /// What was to answer a request has failed: the same, the connection closes, and the failure is counted.
-    Result<void> fail(std::uint64_t request) const {
-        return detail::outcome(pace_requests_fail(raw_, request));
-    }
-    /// Asks for the next part of a streamed request's body, or its end. Code::Stale: there is none.
-    Result<void> read(std::uint64_t request) const {
-        return detail::outcome(pace_requests_read(raw_, request));
-    }
-    /// Answers with 101: what happens to the connection is pulled from `to`, beginning with Opened. It stays
-    /// the HTTP server's: Http::conn() finds it, by this number.
-    Result<std::uint64_t> upgrade(std::uint64_t request, const std::string &protocol,
-                                  const PulledServer &to, std::uint32_t wanted = PACE_WANTED_ALL,
-                                  std::string_view headers = {}) const {
-        pace_conn_id_t id{};
-        const pace_status_t status =
-            pace_requests_upgrade(raw_, request, detail::refused_if_cut(protocol), headers.data(),
-                                  headers.size(), to.native(), wanted, &id);
-        return status == PACE_OK ? Result<std::uint64_t>(id.id)
-                                 : Result<std::uint64_t>(Error::last(status));
-    }
-    /// A descriptor, readable while a pull would not wait. Not to be read or closed.
-    Result<int> pollable() const {
-        std::int32_t fd = -1;
-        const pace_status_t status = pace_requests_pollable(raw_, &fd);
-        return status == PACE_OK ? Result<int>(fd) : Result<int>(Error::last(status));
-    }
-    /// Ends it at once: pulls say Code::ShutDown, and requests that nobody has pulled get a 500.
-    Result<void> close() const { return detail::outcome(pace_requests_close(raw_)); }
-
-    /// For calls to paceline.h. Stays the PulledRequests'.
-    pace_requests_t *native() const noexcept { return raw_; }
-
-private:
-    PulledRequests(detail::SharedCore core, pace_requests_t *raw) noexcept
-        : raw_(raw), core_(std::move(core)) {}
-
-    pace_requests_t *raw_;
-    detail::SharedCore core_;
-};
-
-inline Result<void> Http::on_end_pulled(const PulledRequests &requests) {
-    return detail::outcome(pace_http_on_end_pulled(native(), requests.native()));
-}
-
-inline Result<void> Http::fallback_pulled(const PulledRequests &requests, std::uint32_t route) {
-    return detail::outcome(pace_http_fallback_pulled(native(), requests.native(), route));
-}
-
-inline Result<void> Http::route_pulled(const char *method, const char *pattern,
-                                       const PulledRequests &requests, std::uint32_t route) {
-    return detail::outcome(pace_http_route_pulled(native(), method, pattern, requests.native(), route));
-}
-
-inline Result<void> Http::route_pulled_streaming(const char *method, const char *pattern,
-                                                 const PulledRequests &requests, std::uint32_t route) {
-    return detail::outcome(
-        pace_http_route_pulled_streaming(native(), method, pattern, requests.native(), route));
-}
 
 } // inline namespace
 } // namespace paceline

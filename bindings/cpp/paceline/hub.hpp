@@ -197,47 +197,6 @@ struct Asked {
     pace_asked_t raw{};
 };
 
-/// What became of a request; see Key::request_pulled().
-struct Reply : pace_reply_t {
-    Reply() noexcept : pace_reply_t{} {}
-    /// The reply, which is lent as Replies::pull() says; Code::TimedOut; Code::Cancelled: the request was given
-    /// up, or its hub has gone.
-    Result<Message> result() const {
-        return status == PACE_OK ? Result<Message>(Message{message})
-                                 : Result<Message>(Error(static_cast<Code>(status)));
-    }
-};
-
-/// Where replies wait to be pulled, for any number of requests. Made by Hub::replies().
-class [[nodiscard]] Replies {
-public:
-    /// Waits for up to `time` for what has become of requests: the part of `rows` that was filled. Replies stay
-    /// until this thread pulls or asks again. Code::TimedOut: nothing came; Code::WouldDeadlock on a thread of
-    /// the pool.
-    Result<span<Reply>> pull(span<Reply> rows, Duration time) const {
-        std::size_t count = 0;
-        const pace_status_t status =
-            pace_replies_pull(raw_.get(), rows.data(), rows.size(), detail::nanos(time), &count);
-        return status == PACE_OK ? Result<span<Reply>>(rows.first(count))
-                                 : Result<span<Reply>>(Error::last(status));
-    }
-    /// A descriptor, readable while a pull would not wait. Not to be read or closed.
-    Result<int> pollable() const {
-        std::int32_t fd = -1;
-        const pace_status_t status = pace_replies_pollable(raw_.get(), &fd);
-        return status == PACE_OK ? Result<int>(fd) : Result<int>(Error::last(status));
-    }
-
-    /// For calls to paceline.h. Stays the Replies'.
-    const pace_replies_t *native() const noexcept { return raw_.get(); }
-
-private:
-    friend class Hub;
-    explicit Replies(pace_replies_t *raw) : raw_(raw, &pace_replies_free) {}
-
-    std::unique_ptr<pace_replies_t, void (*)(pace_replies_t *)> raw_;
-};
-
 /// A key of a hub that was looked up once: publishing with it is faster than with its text.
 class [[nodiscard]] Key {
 public:
@@ -276,7 +235,7 @@ public:
         return detail::outcome(pace_key_await_room(raw_, detail::nanos(time), detail::nanos(waited)));
     }
     /// Publishes a request, and waits for up to `time` for the reply of whoever is first, which stays until
-    /// this thread asks or pulls again. Code::NoResponders: nobody subscribes; Code::Full: nobody has taken
+    /// this thread asks again. Code::NoResponders: nobody subscribes; Code::Full: nobody has taken
     /// it; Code::TimedOut; Code::WouldDeadlock on a thread of the pool, if no other is left.
     Result<Message> request(std::string_view payload, Duration time,
                             const Publication &with = {}) const {
@@ -310,16 +269,6 @@ public:
         }
         (void)box.release();
         return asked;
-    }
-    /// As request_async(), and what becomes of the request is pulled, once, with this token.
-    Result<Asked> request_pulled(std::string_view payload, Duration time, const Replies &replies,
-                                 std::uint64_t token, const Publication &with = {}) const {
-        const detail::RawPublication terms(with);
-        Asked asked;
-        const pace_status_t status =
-            pace_key_request_pulled(raw_, &terms.raw, payload.data(), payload.size(),
-                                    detail::nanos(time), replies.native(), token, &asked.raw);
-        return status == PACE_OK ? Result<Asked>(asked) : Result<Asked>(Error::last(status));
     }
     /// Publishes several messages in order. The receipt is the sum of theirs, as is that of Code::Full, which `told`
     /// gets. Any other error: none was.
@@ -496,15 +445,6 @@ public:
         return Key::answer(status, receipt, nullptr);
     }
 
-    /// A place for replies to requests that are pulled; see Key::request_pulled().
-    Result<Replies> replies() const {
-        pace_replies_t *raw = nullptr;
-        const pace_status_t status = pace_replies_new(native(), &raw);
-        if (status != PACE_OK) {
-            return Error::last(status);
-        }
-        return Replies(raw);
-    }
     /// Gives a request up. True: its function will never be called, and is deleted. False: it is being called,
     /// or was.
     Result<bool> give_up(Asked asked) const {
@@ -677,7 +617,7 @@ public:
         (void)box.release();
         return Replay(core_, raw);
     }
-    /// As replay(), to whoever pulls.
+    /// As replay(), to a mailbox that a completion queue takes from.
     Result<ReplayMailbox> replay_mailbox(const char *pattern, ReplayFrom from) const {
         pace_replay_mailbox_t *raw = nullptr;
         const pace_status_t status =

@@ -101,14 +101,14 @@ struct LogConfig {
     std::optional<std::uint64_t> max_size{};
     std::optional<std::uint32_t> files{};
     std::optional<std::uint32_t> capacity{};
-    /// How many records may wait for pull().
+    /// How many records may wait for the completion queue that the log is attached to.
     std::uint32_t pull_capacity{};
     /// Called on the log's own thread. What it causes itself is not logged.
     Function<void(const LogRecord &)> on_record{};
 };
 
-/// What happens in pools and in all that stands on them, to a callable, to a file that is rotated, or to whoever
-/// pulls it. Copies are the same log, and so are those of pools. When the last goes, what waits is told; if there is a
+/// What happens in pools and in all that stands on them, to a callable, to a file that is rotated, or to a
+/// completion queue. Copies are the same log, and so are those of pools. When the last goes, what waits is told; if there is a
 /// callable the destructor returns when it has been deleted, unless on a thread of a pool or of the log. See Config::log.
 class Log {
 public:
@@ -165,23 +165,6 @@ public:
             pace_log_level(native(), static_cast<std::uint32_t>(component), &level);
         return status == PACE_OK ? Result<LogLevel>(static_cast<LogLevel>(level))
                                  : Result<LogLevel>(Error::last(status));
-    }
-    /// Up to `most` records that wait, waiting for the first for up to `time`. One thread at a time.
-    /// Code::TimedOut; Code::Empty, for no time; Code::ShutDown: it was closed, and all is pulled.
-    Result<std::vector<LogRecord>> pull(std::size_t most, Duration time) const {
-        std::vector<pace_log_record_t> raw(most);
-        std::size_t count = 0;
-        const pace_status_t status =
-            pace_log_pull(native(), raw.data(), raw.size(), detail::nanos(time), &count);
-        if (status != PACE_OK) {
-            return Error::last(status);
-        }
-        std::vector<LogRecord> records;
-        records.reserve(count);
-        for (std::size_t index = 0; index < count; ++index) {
-            records.push_back(LogRecord::from_native(raw[index]));
-        }
-        return records;
     }
     /// Waits until everything that happened before was told and written. Code::TimedOut; Code::WouldDeadlock
     /// in its own callable.

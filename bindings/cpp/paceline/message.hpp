@@ -28,7 +28,7 @@ struct [[nodiscard]] Receipt : pace_receipt_t {
     bool is_complete() const noexcept { return enqueued == matched; }
 };
 
-/// A message, lent: to a handler until it returns, to the thread that pulled it until that pulls again.
+/// A message, lent: to a handler until it returns, as an entry of a completion queue until that is completed.
 /// Fields as in pace_message_t.
 struct Message : pace_message_t {
     std::string_view key_text() const noexcept { return view(key); }

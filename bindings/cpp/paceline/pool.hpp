@@ -266,7 +266,7 @@ struct Report {
     /// be handled.
     std::uint64_t left{};
     /// Of worker pools: tasks that were cancelled, those that waited for another attempt among them, and those that a
-    /// host has pulled and not completed.
+    /// host has taken from a completion queue and not completed.
     std::uint64_t worker_tasks{};
     /// Of servers: connections that were cut off, as they were not through.
     std::uint64_t connections{};
@@ -280,20 +280,6 @@ struct SlowReport {
     bool running{};
 };
 
-// ---- pulled events -------------------------------------------------------------------------------
-
-/// What pull() brings: an event as data. It is a pace_event_t.
-struct Event : pace_event_t {
-    Event() noexcept : pace_event_t{} {}
-
-    bool is_ready() const noexcept { return kind == PACE_EVENT_READY; }
-    bool is_tick() const noexcept { return kind == PACE_EVENT_TICK; }
-    bool is_timer() const noexcept { return kind == PACE_EVENT_TIMER; }
-    bool is_task() const noexcept { return kind == PACE_EVENT_TASK; }
-    Ready readiness() const noexcept { return Ready(ready); }
-};
-static_assert(sizeof(Event) == sizeof(pace_event_t), "a batch of one is a batch of the other");
-
 // ---- the pool ------------------------------------------------------------------------------------
 
 namespace detail {
@@ -304,7 +290,7 @@ struct Hooks;
 /// pace_pool_config_t. In C++20: `Pool::create({.threads = 2, .name = "io"})`; in C++17:
 /// `Pool::create(Config().set_threads(2).set_name("io"))`.
 struct Config {
-    /// 0: only host threads drive it, by join() or pull().
+    /// 0: only host threads drive it, by join(), or by CompletionQueue::wait().
     std::optional<std::uint32_t> threads{};
     /// How many host threads may take part at once.
     std::optional<std::uint32_t> max_joined{};
@@ -610,22 +596,12 @@ public:
         return made(status, [&] { return ran; });
     }
 
-    /// A descriptor, readable while there may be something to join or pull for, for a pool of no
-    /// threads inside a host that has a loop of its own. Not to be read or closed.
+    /// A descriptor, readable while there may be something to join for, for a pool of no threads inside a
+    /// host that has a loop of its own. Not to be read or closed.
     Result<int> pollable() const {
         std::int32_t fd = -1;
         const pace_status_t status = pace_pool_pollable(native(), &fd);
         return made(status, [&] { return static_cast<int>(fd); });
-    }
-
-    /// Takes part and returns events as data, which belong to this thread until its next pull() or
-    /// pull_done(). The part of `events` that was filled; Code::TimedOut, or Code::ShutDown when
-    /// nothing is left.
-    Result<span<Event>> pull(span<Event> events, Duration time) const {
-        std::size_t count = 0;
-        const pace_status_t status =
-            pace_pool_pull(native(), events.data(), events.size(), detail::nanos(time), &count);
-        return made(status, [&] { return events.first(count); });
     }
 
     /// Its figures, those of the process and the system, and those of the file systems of add_disk(), as text:
@@ -635,43 +611,6 @@ public:
     /// From now on metrics() tells the free space and the size of the file system that the path is on, and so do those of
     /// worker pools on this pool. Code::Os if there is no such path. Include paceline/ops.hpp.
     Result<void> add_disk(const char *path) const;
-
-    /// Completes this thread's batch without pulling on.
-    Result<void> pull_done() const { return detail::outcome(pace_pull_done(native())); }
-
-    /// Completes one event earlier, from any thread, with another answer than Flow::Wait.
-    Result<void> pull_complete(pace_handle_t handle, Flow flow) const {
-        return detail::outcome(pace_pull_complete(native(), handle, static_cast<std::int32_t>(flow)));
-    }
-
-    /// What register_fd, every, after, post and post_batch are for handlers: `token` comes back with
-    /// each event.
-    Result<Handle> pull_register(int fd, std::uint64_t token, const HandleOptions &options = {}) const {
-        const pace_handle_options_t raw = options.native();
-        pace_handle_t id{};
-        const pace_status_t status = pace_pull_register(native(), fd, &raw, token, &id);
-        return made(status, [&] { return Handle(core_, id); });
-    }
-    Result<Handle> pull_every(Duration period, std::uint64_t token) const {
-        pace_handle_t id{};
-        const pace_status_t status = pace_pull_every(native(), detail::nanos(period), token, &id);
-        return made(status, [&] { return Handle(core_, id); });
-    }
-    Result<Timer> pull_after(Duration delay, std::uint64_t token) const {
-        pace_timer_t id{};
-        const pace_status_t status = pace_pull_after(native(), detail::nanos(delay), token, &id);
-        return made(status, [&] { return Timer(core_, id); });
-    }
-    Result<void> pull_post(std::uint64_t token) const {
-        return detail::outcome(pace_pull_post(native(), token));
-    }
-    /// The number accepted; an error only if none was.
-    Result<std::size_t> pull_post_batch(span<const std::uint64_t> tokens) const {
-        std::size_t accepted = 0;
-        const pace_status_t status =
-            pace_pull_post_batch(native(), tokens.data(), tokens.size(), &accepted);
-        return made(accepted > 0 ? PACE_OK : status, [&] { return accepted; });
-    }
 
     // Books and end
 
@@ -748,9 +687,6 @@ private:
     friend class Http;
     friend class Udp;
     friend class CompletionQueue;
-    friend class PulledUdp;
-    friend class PulledServer;
-    friend class PulledRequests;
     friend class WorkerPool;
     friend class Signals;
     friend class Hub;

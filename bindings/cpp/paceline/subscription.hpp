@@ -169,12 +169,12 @@ struct SubscriptionConfig {
     /// How many messages may wait, 1 to 2^24.
     std::uint64_t capacity = 1024;
     /// What happens to a message for a full mailbox. By default nothing is lost unseen: publishers wait for room in the
-    /// mailbox of a handler, and where they may not wait, publishing fails with Code::Full; a mailbox that is pulled
+    /// mailbox of a handler, and where they may not wait, publishing fails with Code::Full; a mailbox of the host
     /// refuses.
     Overflow overflow = Overflow::Default;
     /// For Overflow::Block: how long a publisher waits at most.
     Duration block{forever};
-    /// For mailboxes: the subscription ends when nobody has pulled for so long, at least 1 ms.
+    /// For mailboxes: the subscription ends when no thread has taken a message for so long, at least 1 ms.
     std::optional<Duration> lease{};
     /// Delivers messages by their priority.
     bool by_priority = false;
@@ -190,7 +190,7 @@ struct SubscriptionConfig {
     /// Shares the messages with all of the same group and pattern: each goes to one of them.
     std::string group{};
     Balance balance = Balance::round_robin();
-    /// Measures how long messages take from publishing to the handler, or to who pulls them: the latencies of
+    /// Measures how long messages take from publishing to the handler, or to the thread that takes them: the latencies of
     /// SubscriptionStats. Each thread that serves it takes 43 KB for that.
     bool measured = false;
 
@@ -348,7 +348,7 @@ private:
     pace_subscription_t id_;
 };
 
-/// A subscription whose messages are pulled by the host's own threads.
+/// A subscription whose messages wait for the host's own threads, which take them by CompletionQueue::attach().
 class [[nodiscard]] Mailbox {
 public:
     Mailbox(Mailbox &&other) noexcept
@@ -360,34 +360,14 @@ public:
     }
     ~Mailbox() { pace_mailbox_free(raw_); }
 
-    /// Waits for up to `time` for messages: the part of `messages` that was filled, in order. They stay
-    /// until this thread pulls again. Code::TimedOut; Code::Stale: it has ended, and nothing is left.
-    Result<span<Message>> pull(span<Message> messages, Duration time) const {
-        std::size_t count = 0;
-        const pace_status_t status =
-            pace_mailbox_pull(raw_, messages.data(), messages.size(), detail::nanos(time), &count);
-        return status == PACE_OK ? Result<span<Message>>(messages.first(count))
-                                 : Result<span<Message>>(Error::last(status));
-    }
-    /// Makes a message that was pulled here a dead letter, after so many attempts: it counts as that then,
-    /// and no longer as delivered.
-    Result<void> bury(const Message &message, const char *failure, std::uint32_t attempts = 1) const {
-        return detail::outcome(pace_mailbox_bury(raw_, &message, failure, attempts));
-    }
-    /// A descriptor, readable while a message may wait. Not to be read or closed.
-    Result<int> pollable() const {
-        std::int32_t fd = -1;
-        const pace_status_t status = pace_mailbox_pollable(raw_, &fd);
-        return status == PACE_OK ? Result<int>(fd) : Result<int>(Error::last(status));
-    }
-    /// Its counts; what was pulled counts as delivered.
+    /// Its counts; what a completion queue has brought counts as delivered.
     Result<SubscriptionStats> stats() const {
         SubscriptionStats stats;
         const pace_status_t status = pace_mailbox_stats(raw_, &stats);
         return status == PACE_OK ? Result<SubscriptionStats>(stats)
                                  : Result<SubscriptionStats>(Error::last(status));
     }
-    /// Ends it; with Unsubscribe::Drain what waits can be pulled still. True: nothing is left.
+    /// Ends it; with Unsubscribe::Drain what waits still comes. True: nothing is left.
     Result<bool> unsubscribe(Unsubscribe how = Unsubscribe::Async) const {
         bool ended = false;
         const pace_status_t status =

@@ -315,45 +315,6 @@ inline pace_task_options_t to_native(const TaskOptions &options) noexcept {
 
 } // namespace detail
 
-/// A descriptor for a loop of one's own: readable from the end of a task that it was given to until
-/// take(). One may serve many tasks.
-class [[nodiscard]] TaskFd {
-public:
-    static Result<TaskFd> create() {
-        pace_task_fd_t *raw = nullptr;
-        const pace_status_t status = pace_task_fd_new(&raw);
-        return status == PACE_OK ? Result<TaskFd>(TaskFd(raw)) : Result<TaskFd>(Error::last(status));
-    }
-
-    TaskFd(TaskFd &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
-    TaskFd &operator=(TaskFd &&other) noexcept {
-        std::swap(raw_, other.raw_);
-        return *this;
-    }
-    ~TaskFd() { pace_task_fd_free(raw_); }
-
-    /// The descriptor. Not to be read or closed.
-    Result<int> pollable() const {
-        std::int32_t fd = -1;
-        const pace_status_t status = pace_task_fd_pollable(raw_, &fd);
-        return status == PACE_OK ? Result<int>(fd) : Result<int>(Error::last(status));
-    }
-    /// How many ends it has told of since this was last called; it is not readable until the next.
-    Result<std::uint64_t> take() const {
-        std::uint64_t ended = 0;
-        const pace_status_t status = pace_task_fd_take(raw_, &ended);
-        return status == PACE_OK ? Result<std::uint64_t>(ended)
-                                 : Result<std::uint64_t>(Error::last(status));
-    }
-
-    pace_task_fd_t *native() const noexcept { return raw_; }
-
-private:
-    explicit TaskFd(pace_task_fd_t *raw) noexcept : raw_(raw) {}
-
-    pace_task_fd_t *raw_;
-};
-
 /// A task of a worker pool, to wait for. When it goes the task goes on all the same.
 template <class T>
 class [[nodiscard]] WorkTask {
@@ -455,14 +416,6 @@ public:
             (void)box.release();
         }
         return detail::outcome(status);
-    }
-
-    /// Has `fd` tell of its end; at once, if it has ended.
-    Result<void> tell(const TaskFd &fd) const {
-        if (!valid()) {
-            return detail::gone("task");
-        }
-        return detail::outcome(pace_workers_tell(core_->workers, id_, fd.native()));
     }
 
     /// Lets it go on without anybody waiting for it.

@@ -43,7 +43,7 @@ struct TaskTypeConfig {
     /// An attempt whose time is over does not hold up the next one: the callable must bear to run in both at
     /// once. What the one that was overtaken comes to is discarded and counted.
     bool overlap_retries{};
-    /// For tasks without a callable: how long a host may be silent about an attempt that it has pulled, before
+    /// For tasks without a callable: how long a host may be silent about an attempt that it has taken, before
     /// it counts as gone, and the attempt as failed: 1 ms or more. Zero: it is waited for.
     Duration lease{};
 };
@@ -200,14 +200,15 @@ public:
         return Periodic(periodic, core_);
     }
 
-    /// Submits a task without a callable: its attempts come out of WorkerPool::pull() with `token`.
-    Result<WorkTask<void>> submit_pulled(std::uint64_t token, const TaskOptions &options = {}) const {
+    /// Submits a task without a callable: its attempts come as EntryKind::Attempt, with this tag, to the
+    /// completion queue that the worker pool is attached to.
+    Result<WorkTask<void>> submit_pulled(std::uint64_t tag, const TaskOptions &options = {}) const {
         if (!core_) {
             return detail::gone("task type");
         }
         const pace_task_options_t raw = detail::to_native(options);
         pace_task_t id{};
-        const pace_status_t status = pace_workers_submit_pulled(core_->workers, raw_, token, &raw, &id);
+        const pace_status_t status = pace_workers_submit_pulled(core_->workers, raw_, tag, &raw, &id);
         if (status != PACE_OK) {
             return Error::last(status);
         }
@@ -215,7 +216,7 @@ public:
     }
 
     /// The same for many, which nobody waits for; says how many were taken.
-    Result<std::size_t> post_pulled_batch(span<const std::uint64_t> tokens,
+    Result<std::size_t> post_pulled_batch(span<const std::uint64_t> tags,
                                           const TaskOptions &options = {}) const {
         if (!core_) {
             return detail::gone("task type");
@@ -223,7 +224,7 @@ public:
         const pace_task_options_t raw = detail::to_native(options);
         std::size_t accepted = 0;
         const pace_status_t status = pace_workers_submit_pulled_batch(
-            core_->workers, raw_, tokens.data(), tokens.size(), &raw, nullptr, &accepted);
+            core_->workers, raw_, tags.data(), tags.size(), &raw, nullptr, &accepted);
         if (status == PACE_OK || accepted > 0) {
             return accepted;
         }
@@ -602,34 +603,6 @@ public:
         report.stuck = raw.stuck;
         report.failed_hooks = raw.failed_hooks;
         return report;
-    }
-
-    /// Waits for attempts of tasks that have no callable, and for ends; says how many came.
-    Result<std::size_t> pull(span<pace_task_event_t> events, Duration time) const {
-        std::size_t count = 0;
-        const pace_status_t status =
-            pace_workers_pull(native(), events.data(), events.size(), detail::nanos(time), &count);
-        return status == PACE_OK ? Result<std::size_t>(count) : Result<std::size_t>(Error::last(status));
-    }
-    /// Completes attempts; each says in its `result` and `status` what came of it.
-    Result<void> complete(span<pace_attempt_end_t> ends) const {
-        return detail::outcome(pace_workers_complete(native(), ends.data(), ends.size()));
-    }
-    /// Whether an attempt that is out should be given up.
-    Result<bool> is_cancelled(std::uint64_t attempt) const {
-        bool cancelled = false;
-        const pace_status_t status = pace_workers_is_cancelled(native(), attempt, &cancelled);
-        return status == PACE_OK ? Result<bool>(cancelled) : Result<bool>(Error::last(status));
-    }
-    /// An attempt that is out still makes progress.
-    Result<void> heartbeat(std::uint64_t attempt) const {
-        return detail::outcome(pace_workers_heartbeat(native(), attempt));
-    }
-    /// A descriptor, readable while a pull would not wait. Not to be read or closed.
-    Result<int> pollable() const {
-        std::int32_t fd = -1;
-        const pace_status_t status = pace_workers_pollable(native(), &fd);
-        return status == PACE_OK ? Result<int>(fd) : Result<int>(Error::last(status));
     }
 
     /// The books. Fields as in paceline.h.

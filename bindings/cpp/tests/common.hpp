@@ -118,6 +118,51 @@ inline paceline::Entry next_entry(const paceline::CompletionQueue &queue, paceli
     return room[0];
 }
 
+/// Takes what a mailbox has, by a completion queue of its own.
+class Inbox {
+public:
+    template <class Mailbox>
+    Inbox(const Pool &pool, const Mailbox &mailbox)
+        : queue_(paceline::CompletionQueue::create(pool).value()) {
+        queue_.attach(mailbox, 1).value();
+    }
+
+    /// Up to 8 messages, in order, which stay until the next call. Code::Stale: it has ended, and nothing is left.
+    paceline::Result<std::vector<paceline::Message>> take(paceline::Duration time) {
+        queue_.done(entries_).value();
+        entries_ = {};
+        if (has_ended_) {
+            return paceline::Error(Code::Stale);
+        }
+        const auto got = queue_.wait(room_, time);
+        if (!got) {
+            return got.error();
+        }
+        entries_ = *got;
+        std::vector<paceline::Message> messages;
+        for (const auto &entry : entries_) {
+            if (entry.what() == paceline::EntryKind::Ended) {
+                has_ended_ = true;
+            } else {
+                messages.push_back(entry.message());
+            }
+        }
+        return messages.empty() ? take(time) : messages;
+    }
+    /// Completes the first message of the last call as a failed one.
+    void bury(const char *why, std::uint32_t attempts) {
+        queue_.complete(paceline::Completion::fail(entries_[0], why).attempts(attempts)).value();
+        entries_ = entries_.subspan(1);
+    }
+    const paceline::CompletionQueue &queue() const { return queue_; }
+
+private:
+    paceline::CompletionQueue queue_;
+    std::array<paceline::Entry, 8> room_;
+    paceline::span<paceline::Entry> entries_;
+    bool has_ended_ = false;
+};
+
 inline Pool make_pool(std::uint32_t threads = 2) {
     return Pool::create(paceline::Config().set_threads(threads).set_pin("none")).value();
 }

@@ -247,7 +247,6 @@ TEST_CASE("settings keep durations of any type") {
 }
 
 TEST_CASE("pools wait as long as a duration of any type says") {
-    using paceline::Event;
     const Pool pool = make_pool();
     paceline::Task<void> task;
     std::unique_ptr<Signal> go;
@@ -307,18 +306,6 @@ TEST_CASE("pools wait as long as a duration of any type says") {
     finish(pool);
 
     const Pool hosted = Pool::create(paceline::Config().set_threads(0).set_max_joined(2)).value();
-    std::array<Event, 4> events;
-    const auto drain = [&] {
-        while (hosted.pull(events, 0ns)) {
-        }
-    };
-    TAKES("Pool::pull", waits(
-                            drain, [&](auto time) { return hosted.pull(events, time); },
-                            [&] { hosted.pull_post(1).value(); }));
-    TAKES("Pool::pull_after", refuses([&](auto time) { return hosted.pull_after(time, 2); }));
-    TAKES("Pool::pull_every", refuses([&](auto time) { return hosted.pull_every(time, 3); }));
-    drain();
-    hosted.pull_done().value();
     TAKES("Pool::join", no_times([&](auto time) { return hosted.join(time).has_value(); }));
     // It ends with the pool, and no earlier.
     std::atomic<bool> joined{false};
@@ -381,22 +368,8 @@ TEST_CASE("queues and logs wait as long as a duration of any type says") {
         held.wait(before + 1);
     };
     const auto release = [&] { go->set(); };
-    const auto drain = [&] {
-        while (log.pull(64, 0ns)) {
-        }
-    };
     TAKES("Log::flush", waits(
                             hold, [&](auto time) { return log.flush(time); }, release, true));
-    TAKES("Log::pull", waits(
-                           [&] {
-                               log.flush(PATIENCE).value();
-                               drain();
-                           },
-                           [&](auto time) { return log.pull(64, time); },
-                           [&] {
-                               hold();
-                               release();
-                           }));
     hold();
     TAKES("Log::close", no_times([&](auto time) { return code_of(log.close(time)) == Code::TimedOut; }));
     std::thread other(release);
@@ -540,58 +513,18 @@ TEST_CASE("servers wait as long as a duration of any type says") {
     TAKES("Server::drain", long_times([&](auto time) { return drains(time, true); }));
     TAKES("Server::drain", no_times([&](auto time) { return drains(time, false); }));
 
-    std::array<paceline::ConnEvent, 4> events;
-    auto pulled = paceline::PulledServer::create(pool, local).value();
-    std::unique_ptr<Client> other;
-    TAKES("PulledServer::pull", waits(
-                                    [&] {
-                                        while (pulled.pull(events, 0ns)) {
-                                        }
-                                    },
-                                    [&](auto time) { return pulled.pull(events, time); },
-                                    [&] { other = std::make_unique<Client>(pulled); }));
-    pulled.done().value();
-    other.reset();
-    TAKES("PulledServer::drain", no_times([&](auto time) { return pulled.drain(time).has_value(); }));
-    auto unused = paceline::PulledServer::create(pool, local).value();
-    TAKES("PulledServer::drain",
-          long_times([&](auto time) { return unused.drain(time).value().drained; }));
-
     auto http = paceline::Http::create(pool).value();
-    auto requests = paceline::PulledRequests::create(pool).value();
-    http.route_pulled("GET", "/", requests).value();
     http.start(paceline::HttpConfig().add_listener(Listen{"127.0.0.1:0"})).value();
-    std::array<paceline::RequestEvent, 4> asked;
-    const auto ask = [&] {
-        other = std::make_unique<Client>(http);
-        other->send("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
-    };
-    TAKES("PulledRequests::pull", waits(
-                                      [&] {
-                                          while (requests.pull(asked, 0ns)) {
-                                          }
-                                      },
-                                      [&](auto time) { return requests.pull(asked, time); }, ask));
-    other.reset();
     TAKES("Http::drain", no_times([&](auto time) { return http.drain(time).has_value(); }));
     TAKES("Http::drain", long_times([&](auto time) { return http.drain(time).has_value(); }));
 
     paceline::UdpConfig at;
     at.bind = "127.0.0.1:0";
-    auto datagrams = paceline::PulledUdp::create(pool, at).value();
-    const auto here = paceline::Ip::read(datagrams.address().value()).value();
-    std::array<paceline::UdpEvent, 4> came;
-    TAKES("PulledUdp::pull", waits(
-                                 [&] {
-                                     while (datagrams.pull(came, 0ns)) {
-                                     }
-                                 },
-                                 [&](auto time) { return datagrams.pull(came, time); },
-                                 [&] { datagrams.send_to("x", here).value(); }));
-    TAKES("UdpRef::drain", long_times([&](auto time) {
-              return paceline::PulledUdp::create(pool, at).value().drain(time).value();
-          }));
-    TAKES("UdpRef::drain", no_times([&](auto time) { return datagrams.drain(time).has_value(); }));
+    const auto queue = paceline::CompletionQueue::create(pool).value();
+    TAKES("UdpRef::drain",
+          long_times([&](auto time) { return queue.udp(at, 1).value().drain(time).value(); }));
+    TAKES("UdpRef::drain",
+          no_times([&](auto time) { return queue.udp(at, 1).value().drain(time).has_value(); }));
 }
 
 TEST_CASE("a negative time is none of those that stand for a default, and forever is no limit") {
@@ -632,24 +565,6 @@ TEST_CASE("worker pools wait as long as a duration of any type says") {
                                     task = kind.submit([end = go] { end->wait(); }).value();
                                 },
                                 [&](auto time) { return task->wait(time); }, [&] { go->set(); }, true));
-    std::array<pace_task_event_t, 4> events;
-    const auto pull = [&](auto time) {
-        auto count = workers.pull(events, time);
-        for (std::size_t n = 0; n < count.value_or(0); ++n) {
-            pace_attempt_end_t end{};
-            end.attempt = events[n].attempt;
-            workers.complete(paceline::span<pace_attempt_end_t>(&end, 1)).value();
-        }
-        return count;
-    };
-    TAKES("WorkerPool::pull", waits(
-                                  [&] {
-                                      while (pull(0ns)) {
-                                      }
-                                  },
-                                  pull, [&] { kind.submit_pulled(1).value().detach(); }));
-    while (pull(0ns)) {
-    }
     TAKES("TaskType::every", long_times([&](auto time) {
               const auto refused = kind.every(time, [] {});
               return code_of(refused) == Code::Invalid &&
@@ -691,24 +606,15 @@ TEST_CASE("a hub waits as long as a duration of any type says") {
     using paceline::Message;
     const Pool pool = make_pool();
     const Hub hub = Hub::create(pool).value();
-    std::array<Message, 4> messages;
-    const auto box = hub.mailbox("a").value();
-    TAKES("Mailbox::pull", waits(
-                               [&] {
-                                   while (box.pull(messages, 0ns)) {
-                                   }
-                               },
-                               [&](auto time) { return box.pull(messages, time); },
-                               [&] { (void)hub.publish("a", "x").value(); }));
-
     const auto one =
         paceline::SubscriptionConfig().set_capacity(1).set_overflow(paceline::Overflow::Block);
     const auto full = hub.mailbox("full", one).value();
     const auto full_key = hub.key("full").value();
+    Inbox inbox(pool, full);
     TAKES("Key::await_room",
           waits([&] { (void)full_key.publish("x", paceline::Publication().set_no_wait()); },
                 [&](auto time) { return full_key.await_room(time); },
-                [&] { (void)full.pull(messages, 0ns).value(); }));
+                [&] { (void)inbox.take(0ns).value(); }));
 
     // Who is asked "no" does not answer.
     const auto answers = hub.subscribe("ask",
@@ -737,22 +643,6 @@ TEST_CASE("a hub waits as long as a duration of any type says") {
     };
     TAKES("Key::request_async", no_times([&](auto time) { return no(async("no", time)); }));
     TAKES("Key::request_async", long_times([&](auto time) { return yes(async("", time)); }));
-    const auto replies = hub.replies().value();
-    std::array<paceline::Reply, 4> rows;
-    const auto pulled = [&](const char *text, auto time) {
-        key.request_pulled(text, time, replies, 1).value();
-        return code_of(replies.pull(rows, PATIENCE).value()[0].result());
-    };
-    TAKES("Key::request_pulled", no_times([&](auto time) { return no(pulled("no", time)); }));
-    TAKES("Key::request_pulled", long_times([&](auto time) { return yes(pulled("", time)); }));
-    TAKES("Replies::pull", waits(
-                               [&] {
-                                   while (replies.pull(rows, 0ns)) {
-                                   }
-                               },
-                               [&](auto time) { return replies.pull(rows, time); },
-                               [&] { key.request_pulled("", 1h, replies, 1).value(); }));
-
     std::shared_ptr<Signal> go;
     const auto drains = [&](auto time, bool is_long) {
         go = std::make_shared<Signal>();
@@ -790,23 +680,14 @@ TEST_CASE("a hub waits as long as a duration of any type says") {
     paceline::HubConfig with;
     with.histories.emplace_back();
     const Hub kept = Hub::create(pool, with).value();
-    const auto replay = kept.replay_mailbox(">", paceline::ReplayFrom::now()).value();
-    TAKES("ReplayMailbox::pull", waits(
-                                     [&] {
-                                         while (replay.pull(messages, 0ns)) {
-                                         }
-                                     },
-                                     [&](auto time) { return replay.pull(messages, time); },
-                                     [&] { (void)kept.publish("a", "x").value(); }));
     // Points in time are of any type, too: none is later than the last of this one.
     using Hours = std::chrono::time_point<std::chrono::system_clock, std::chrono::hours>;
     const auto past = paceline::MessageFilter::published({}, Hours::max()).value();
     const auto all = hub.mailbox("p", paceline::SubscriptionConfig().set_filter(past)).value();
     (void)hub.publish("p", "x").value();
-    CHECK(all.pull(messages, 0ns).has_value());
-    CHECK(code_of(kept.replay_mailbox(">", paceline::ReplayFrom::time(Hours::max()))
-                      .value()
-                      .pull(messages, 0ns)) == Code::TimedOut);
+    CHECK(Inbox(pool, all).take(0ns).has_value());
+    const auto late = kept.replay_mailbox(">", paceline::ReplayFrom::time(Hours::max())).value();
+    CHECK(Inbox(pool, late).take(0ns).error() == Code::TimedOut);
 
     const auto webhook = paceline::Webhook::create("http://127.0.0.1:1/none");
     TAKES("Webhook::flush", long_times([&](auto time) {

@@ -165,26 +165,26 @@ TEST_CASE("a mailbox is emptied by the host") {
     Mailbox mailbox =
         hub.mailbox("a.*", SubscriptionConfig().set_capacity(3).set_overflow(Overflow::DropOldest))
             .value();
-    Message room[8];
-    CHECK(mailbox.pull(room, 0ns).error() == Code::TimedOut);
-    pollfd waits{mailbox.pollable().value(), POLLIN, 0};
+    Inbox inbox(pool, mailbox);
+    CHECK(inbox.take(0ns).error() == Code::TimedOut);
+    pollfd waits{inbox.queue().fd().value(), POLLIN, 0};
     CHECK(poll(&waits, 1, 0) == 0);
     for (const char *text : {"1", "2", "3", "4", "5"}) {
         CHECK(hub.publish("a.b", text).value().enqueued == 1);
     }
     CHECK(poll(&waits, 1, -1) == 1);
-    const span<Message> pulled = mailbox.pull(room, 1h).value();
-    REQUIRE(pulled.size() == 3);
-    CHECK(pulled.data()[0].text() == "3");
-    CHECK(pulled.data()[0].lost_before == 2);
-    CHECK(pulled.data()[2].text() == "5");
+    const auto taken = inbox.take(1h).value();
+    REQUIRE(taken.size() == 3);
+    CHECK(taken[0].text() == "3");
+    CHECK(taken[0].lost_before == 2);
+    CHECK(taken[2].text() == "5");
     CHECK(mailbox.stats().value().delivered == 3);
     CHECK(mailbox.stats().value().dropped == 2);
     CHECK(hub.publish("a.b", "6").value().enqueued == 1);
     CHECK_FALSE(mailbox.unsubscribe(Unsubscribe::Drain).value());
     CHECK(hub.publish("a.b", "7").value().matched == 0);
-    CHECK(mailbox.pull(room, 1h).value().size() == 1);
-    CHECK(mailbox.pull(room, 1h).error() == Code::Stale);
+    CHECK(inbox.take(1h).value().size() == 1);
+    CHECK(inbox.take(1h).error() == Code::Stale);
     balances(hub);
 }
 
@@ -229,9 +229,10 @@ TEST_CASE("publishers have a quota and keys that they may use") {
     CHECK(stats.published == 3);
     CHECK(stats.enqueued == 3);
     CHECK(stats.refused == 2);
-    Message room[8];
-    CHECK(mailbox.pull(room, 1h).value().size() == 3);
-    CHECK(room[0].header("a") == std::string_view("b"));
+    Inbox inbox(pool, mailbox);
+    const auto taken = inbox.take(1h).value();
+    REQUIRE(taken.size() == 3);
+    CHECK(taken[0].header("a") == std::string_view("b"));
     const auto wrong = paceline::PublisherConfig().add_allowed("a..b");
     CHECK(hub.publisher("clock", wrong).error() == Code::Invalid);
 }
@@ -464,13 +465,12 @@ TEST_CASE("requests and replies, and letters of mailboxes") {
 
     const auto mailbox = hub.mailbox("a").value();
     CHECK(hub.publish("a", "x").value().enqueued == 1);
-    Message room[1];
-    CHECK(mailbox.pull(room, 1h).value().size() == 1);
-    CHECK(mailbox.bury(room[0], "no", 2).has_value());
-    CHECK(mailbox.bury(room[0], "no", 2).error() == Code::Invalid);
+    Inbox inbox(pool, mailbox);
+    CHECK(inbox.take(1h).value().size() == 1);
+    inbox.bury("no", 2);
     CHECK(hub.dead_letters().value().at(0).failure == "no");
     CHECK(hub.redeliver().value().enqueued == 1);
-    CHECK(mailbox.pull(room, 1h).value().size() == 1);
+    CHECK(inbox.take(1h).value().size() == 1);
     balances(hub);
 }
 
@@ -528,11 +528,11 @@ TEST_CASE("messages that everybody takes, or nobody") {
                                 {credit, "17", {}}};
     CHECK(hub.publish_all(both).value().enqueued == 2);
     CHECK(hub.publish_all(both).error() == Code::Full);
-    Message room[4];
-    const auto pulled = debits.pull(room, 0ns).value();
-    REQUIRE(pulled.size() == 1);
-    CHECK(pulled.data()[0].header("trace") == std::string_view("17"));
-    CHECK(credits.pull(room, 0ns).value().size() == 1);
+    Inbox taken(pool, debits);
+    const auto messages = taken.take(0ns).value();
+    REQUIRE(messages.size() == 1);
+    CHECK(messages[0].header("trace") == std::string_view("17"));
+    CHECK(Inbox(pool, credits).take(0ns).value().size() == 1);
     balances(hub);
 }
 
@@ -546,9 +546,8 @@ TEST_CASE("latencies are measured where that is asked for") {
                              .value();
     const auto plain = hub.mailbox("a").value();
     CHECK(hub.publish("a", "x").value().enqueued == 3);
-    Message room[1];
-    CHECK(mailbox.pull(room, 1h).value().size() == 1);
-    CHECK(plain.pull(room, 1h).value().size() == 1);
+    CHECK(Inbox(pool, mailbox).take(1h).value().size() == 1);
+    CHECK(Inbox(pool, plain).take(1h).value().size() == 1);
     while (handler.stats().value().delivered == 0) {
         std::this_thread::yield();
     }
@@ -820,23 +819,22 @@ TEST_CASE("what is kept is asked for, and replayed into what is published") {
                                            sum += std::stoi(std::string(message.text()));
                                        })
                                 .value();
-        const auto pulled = hub.replay_mailbox("a.*", ReplayFrom::last(2)).value();
+        const auto mailbox = hub.replay_mailbox("a.*", ReplayFrom::last(2)).value();
+        Inbox inbox(pool, mailbox);
         CHECK(key.publish("101").value().matched == 0);
         while (replay.stats().value().delivered < 6) {
             std::this_thread::yield();
         }
         CHECK(sum == 96 + 97 + 98 + 99 + 100 + 101);
         CHECK(replay.stats().value().last == 101);
-        Message room[8];
         std::string texts;
         while (texts.size() < 8) {
-            const auto some = pulled.pull(room, 1h).value();
-            for (std::size_t i = 0; i < some.size(); ++i) {
-                texts += some.data()[i].text();
+            for (const auto &message : inbox.take(1h).value()) {
+                texts += message.text();
             }
         }
         CHECK(texts == "99100101");
-        CHECK(pulled.pull(room, 0ns).error() == Code::TimedOut);
+        CHECK(inbox.take(0ns).error() == Code::TimedOut);
         CHECK(replay.end(Unsubscribe::Sync).value());
         CHECK(alive == 0);
     }
@@ -917,69 +915,38 @@ TEST_CASE("a flush does not say that it has written what was given up") {
     ::unlink(path.c_str());
 }
 
-TEST_CASE("replies are pulled, one row for each request") {
-    using paceline::Reply;
-    const Pool pool = make_pool();
-    auto hub = std::make_unique<Hub>(Hub::create(pool).value());
-    const auto answers =
-        hub->subscribe("q",
-                       [&](const Message &message) {
-                           CHECK(hub->reply(message, "! " + std::string(message.text())).has_value());
-                       })
-            .value();
-    const auto silent = hub->mailbox("s").value();
-    auto q = std::make_unique<paceline::Key>(hub->key("q").value());
-    auto s = std::make_unique<paceline::Key>(hub->key("s").value());
-    const auto replies = hub->replies().value();
-    Reply rows[4];
-    CHECK(replies.pull(rows, 0ns).error() == Code::TimedOut);
-    CHECK(replies.pollable().value() >= 0);
-    CHECK(hub->key("none").value().request_pulled("", 1h, replies, 1).error() == Code::NoResponders);
-    CHECK(q->request_pulled("one", 1h, replies, 7, Publication().add_header("n", "v")).has_value());
-    auto some = replies.pull(rows, 1h).value();
-    REQUIRE(some.size() == 1);
-    CHECK(some.data()[0].token == 7);
-    CHECK(some.data()[0].result().value().text() == "! one");
-    CHECK(s->request_pulled("", 1ns, replies, 8).has_value());
-    some = replies.pull(rows, 1h).value();
-    CHECK(some.data()[0].token == 8);
-    CHECK(some.data()[0].result().error() == Code::TimedOut);
-    const auto asked = s->request_pulled("", paceline::forever, replies, 9).value();
-    CHECK(hub->give_up(asked).value());
-    some = replies.pull(rows, 1h).value();
-    CHECK(some.data()[0].token == 9);
-    CHECK(some.data()[0].result().error() == Code::Cancelled);
-    CHECK(replies.pull(rows, 0ns).error() == Code::TimedOut);
-}
-
-TEST_CASE("a replay that is pulled is waited for, and what was pulled is buried") {
+TEST_CASE("messages of a replay are waited for, and one that fails is a dead letter") {
     using paceline::ReplayFrom;
     const Pool pool = make_pool();
     const Hub hub =
         Hub::create(pool, paceline::HubConfig().add_history(paceline::HistoryConfig())).value();
     (void)hub.publish("a", "1").value();
     const auto replay = hub.replay_mailbox("a", ReplayFrom::beginning()).value();
-    pollfd waits{replay.pollable().value(), POLLIN, 0};
-    CHECK(poll(&waits, 1, 0) == 1);
-    Message rows[2];
-    auto some = replay.pull(rows, 0ns).value();
+    Inbox inbox(pool, replay);
+    pollfd waits{inbox.queue().fd().value(), POLLIN, 0};
+    CHECK(poll(&waits, 1, -1) == 1);
+    auto some = inbox.take(0ns).value();
     REQUIRE(some.size() == 1);
+    CHECK(inbox.take(0ns).error() == Code::TimedOut);
     CHECK(poll(&waits, 1, 0) == 0);
-    CHECK(replay.bury(some.data()[0], "no", 3).has_value());
-    CHECK(replay.bury(some.data()[0], nullptr).error() == Code::Invalid);
+    (void)hub.publish("a", "2").value();
+    CHECK(poll(&waits, 1, -1) == 1);
+    some = inbox.take(0ns).value();
+    REQUIRE(some.size() == 1);
+    inbox.bury("no", 3);
     CHECK(replay.stats().value().dead_lettered == 1);
-    CHECK(replay.stats().value().delivered == 0);
+    CHECK(replay.stats().value().delivered == 1);
     const auto letters = hub.dead_letters().value();
     REQUIRE(letters.size() == 1);
     CHECK(letters[0].attempts == 3);
     CHECK(hub.redeliver().value().enqueued == 1);
     CHECK(poll(&waits, 1, -1) == 1);
-    some = replay.pull(rows, 1h).value();
-    CHECK(some.data()[0].sequence == 1);
+    some = inbox.take(1h).value();
+    CHECK(some[0].sequence == 2);
     CHECK(replay.stats().value().redelivered == 1);
     CHECK(replay.end().has_value());
-    CHECK(replay.pull(rows, 1h).error() == Code::Stale);
-    CHECK(poll(&waits, 1, 0) == 1);
+    CHECK(poll(&waits, 1, -1) == 1);
+    CHECK(inbox.take(1h).error() == Code::Stale);
 }
 
 TEST_CASE("a replay's handler is supervised") {
@@ -1078,7 +1045,7 @@ TEST_CASE("a subscription is drained, and what is left is told") {
     CHECK(hub.publish("a", "").value().enqueued == 1);
     CHECK(quick.drain(1h).value() == 0);
     CHECK(runs == 2);
-    const auto pulled = hub.mailbox("b").value();
+    const auto mailbox = hub.mailbox("b").value();
     CHECK(hub.publish("b", "").value().enqueued == 1);
     const auto report = pool.shutdown(1h).value();
     CHECK(report.left == 1);
@@ -1144,12 +1111,11 @@ TEST_CASE("a hub tells of itself, of its figures and of thresholds") {
     const auto full = hub.mailbox("a", SubscriptionConfig().set_capacity(1)).value();
     CHECK(hub.publish("a", "x").value().enqueued == 1);
     CHECK(hub.publish("a", "x").error() == Code::Full);
-    Message room[4];
+    Inbox told(pool, notices), taken(pool, full);
     std::string keys;
     while (keys.find("overflow") == std::string::npos) {
-        const auto some = notices.pull(room, 1h).value();
-        for (std::size_t i = 0; i < some.size(); ++i) {
-            keys += some.data()[i].key_text();
+        for (const auto &notice : told.take(1h).value()) {
+            keys += notice.key_text();
         }
     }
     CHECK(keys == "$SYS.subscription.started$SYS.subscription.overflow");
@@ -1203,7 +1169,7 @@ TEST_CASE("a hub tells of itself, of its figures and of thresholds") {
         }
         CHECK(watch.value().stats().value().crossed == 1);
         CHECK(wide.unsubscribe().value());
-        while (full.pull(room, 0ns).has_value() || notices.pull(room, 0ns).has_value() || back < 1) {
+        while (taken.take(0ns).has_value() || told.take(0ns).has_value() || back < 1) {
             std::this_thread::yield();
         }
     }

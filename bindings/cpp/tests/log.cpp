@@ -43,8 +43,6 @@ TEST_CASE("a log tells what happens in a pool") {
     const Log log = Log::create(config).value();
     CHECK(log.level(LogComponent::Pool).value() == LogLevel::Debug);
     CHECK(log.level(LogComponent::Net).value() == LogLevel::Warn);
-    CHECK(log.pull(4, nanoseconds(0)).error() == Code::Empty);
-    CHECK(log.pull(4, nanoseconds(1)).error() == Code::TimedOut);
     {
         const Pool pool = logged(log);
         pool.set_active(1).value();
@@ -62,13 +60,16 @@ TEST_CASE("a log tells what happens in a pool") {
     const auto stats = log.stats().value();
     CHECK(stats.told == 4);
     CHECK(stats.dropped == 0);
-    const auto pulled = log.pull(16, hours(1)).value();
-    CHECK(log.pull(16, hours(1)).error() == Code::ShutDown);
-    REQUIRE(pulled.size() == 4);
+    // What has waited is there for a queue of another pool.
+    const Pool other = make_pool();
+    const auto queue = paceline::CompletionQueue::create(other).value();
+    queue.attach(log, 1).value();
     REQUIRE(records.size() == 4);
     const char *expected[] = {"pool.started", "pool.active", "pool.draining", "pool.stopped"};
     for (std::size_t index = 0; index < 4; ++index) {
-        CHECK(pulled[index].event == expected[index]);
+        const auto entry = next_entry(queue, paceline::EntryKind::Record, 1);
+        CHECK(entry.record().event == expected[index]);
+        queue.done(entry).value();
         CHECK(records[index].event == expected[index]);
         CHECK(records[index].pool == "logged");
         CHECK(records[index].component == LogComponent::Pool);

@@ -303,16 +303,6 @@ TEST_CASE("a pool that was moved from refuses, and does not crash") {
     CHECK(pool.after(1ms, [] {}).error() == Code::Invalid);
     CHECK(pool.join(0ns).error() == Code::Invalid);
     CHECK(pool.pollable().error() == Code::Invalid);
-    std::array<paceline::Event, 1> events;
-    CHECK(pool.pull(events, 0ns).error() == Code::Invalid);
-    CHECK(pool.pull_done().error() == Code::Invalid);
-    CHECK(pool.pull_complete(pace_handle_t{}, Flow::Wait).error() == Code::Invalid);
-    CHECK(pool.pull_register(0, 1).error() == Code::Invalid);
-    CHECK(pool.pull_every(1ms, 1).error() == Code::Invalid);
-    CHECK(pool.pull_after(1ms, 1).error() == Code::Invalid);
-    CHECK(pool.pull_post(1).error() == Code::Invalid);
-    const std::uint64_t tokens[] = {1};
-    CHECK(pool.pull_post_batch(tokens).error() == Code::Invalid);
     CHECK(pool.stats().error() == Code::Invalid);
     CHECK(pool.audit().error() == Code::Invalid);
     CHECK(pool.set_active(1).error() == Code::Invalid);

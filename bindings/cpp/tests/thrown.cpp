@@ -778,8 +778,7 @@ const std::map<std::string, Place> &places() {
                  const auto box =
                      hub.mailbox("a", paceline::SubscriptionConfig().set_filter(filter)).value();
                  const bool served = serves(t, [&] { (void)hub.publish("a", "x").value(); });
-                 std::array<Message, 4> messages;
-                 return served && box.pull(messages, 1h).value().size() == 1;
+                 return served && box.stats().value().waiting == 1;
              });
          }},
         {"Hub::subscribe", [](Trouble &t) {
@@ -824,11 +823,11 @@ const std::map<std::string, Place> &places() {
                                               {paceline::Threshold::above("paceline_hub_waiting", 0)},
                                               [&t](const paceline::Crossing &) { t(); })
                                         .value();
-                 std::array<Message, 8> messages;
+                 Inbox inbox(the_pool(), box);
                  bool is_full = false;
                  return serves(t, [&] {
                      is_full = !is_full;
-                     is_full ? (void)hub.publish("a", "x").value() : (void)box.pull(messages, 1h).value();
+                     is_full ? (void)hub.publish("a", "x").value() : (void)inbox.take(1h).value();
                  });
              });
          }},

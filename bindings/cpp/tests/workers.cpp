@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 using paceline::Attempt;
+using paceline::Completion;
 using paceline::Lane;
 using paceline::Retry;
 using paceline::TaskOptions;
@@ -252,54 +253,48 @@ TEST_CASE("a pool tells its figures and those of file systems without a worker p
     finish(pool);
 }
 
-TEST_CASE("attempts of worker pools are pulled as data") {
+TEST_CASE("attempts that a host makes, and those that are cancelled") {
     const Pool pool = make_pool(1);
     const WorkerPool workers = WorkerPool::create(pool).value();
-    const auto kind = workers.task_type("pulled", three_attempts()).value();
-    std::array<pace_task_event_t, 8> events{};
-    CHECK(workers.pull(events, milliseconds(0)).error() == Code::TimedOut);
-    CHECK(workers.pollable().value() >= 0);
+    const auto queue = paceline::CompletionQueue::create(pool).value();
+    queue.attach(workers, 1).value();
+    const auto kind = workers.task_type("host", three_attempts()).value();
     auto task = kind.submit_pulled(42).value();
     for (std::uint32_t number = 1; number <= 3; ++number) {
-        REQUIRE(workers.pull(events, paceline::forever).value() == 1);
-        CHECK(events[0].token == 42);
-        CHECK(events[0].number == number);
-        CHECK_FALSE(workers.is_cancelled(events[0].attempt).value());
-        CHECK(workers.heartbeat(events[0].attempt));
-        pace_attempt_end_t end{};
-        end.attempt = events[0].attempt;
-        end.outcome = number < 3 ? PACE_EFAILED : PACE_OK;
-        const paceline::span<pace_attempt_end_t> ends(&end, 1);
-        CHECK(workers.complete(ends));
-        CHECK(workers.complete(ends).error() == Code::Stale);
+        const auto entry = next_entry(queue, paceline::EntryKind::Attempt, 42);
+        CHECK(entry.attempt().number == number);
+        const auto end = number < 3 ? Completion::fail(entry) : Completion(entry);
+        CHECK(queue.complete(end));
+        CHECK(queue.complete(end).error() == Code::Stale);
     }
     CHECK(task.wait().value().attempts == 3);
-    const std::array<std::uint64_t, 3> tokens{1, 2, 3};
-    CHECK(kind.post_pulled_batch(tokens).value() == 3);
+    const std::array<std::uint64_t, 3> tags{1, 2, 3};
+    CHECK(kind.post_pulled_batch(tags).value() == 3);
     const auto report = workers.shutdown({milliseconds(0), milliseconds(0), hours(1)}).value();
     CHECK(report.cancelled == 3);
     REQUIRE(report.lines.size() == 3);
     CHECK(report.lines[0].what == PACE_ENDED_CANCELLED);
-    CHECK(report.lines[2].name == "pulled");
+    CHECK(report.lines[2].name == "host");
     finish(pool);
 }
 
 TEST_CASE("a host that is silent for its lease has failed") {
     const Pool pool = make_pool(1);
     const WorkerPool workers = WorkerPool::create(pool).value();
+    const auto queue = paceline::CompletionQueue::create(pool).value();
+    queue.attach(workers, 1).value();
     TaskTypeConfig settings = three_attempts();
     settings.lease = milliseconds(1);
     const auto kind = workers.task_type("leased", settings).value();
     auto task = kind.submit_pulled(42).value();
-    std::array<pace_task_event_t, 4> events{};
-    for (std::size_t got = 0; got < events.size();) {
-        const paceline::span<pace_task_event_t> room(events.data() + got, events.size() - got);
-        got += workers.pull(room, paceline::forever).value();
+    std::vector<paceline::Entry> silent;
+    for (std::uint32_t number = 1; number <= 3; ++number) {
+        silent.push_back(next_entry(queue, paceline::EntryKind::Attempt, 42));
+        CHECK(silent.back().attempt().number == number);
     }
-    CHECK(events[2].number == 3);
-    CHECK(events[3].kind == PACE_TASK_EVENT_END);
-    CHECK(events[3].status == PACE_TASK_FAILED);
-    CHECK(workers.heartbeat(events[0].attempt).error() == Code::Stale);
+    const auto end = next_entry(queue, paceline::EntryKind::TaskEnded, 42);
+    CHECK(end.attempt().status == TaskStatus::Failed);
+    CHECK(queue.renew(silent[0]).error() == Code::Stale);
     CHECK(task.wait().value().attempts == 3);
     settle(workers);
     finish(pool);
@@ -441,7 +436,6 @@ TEST_CASE("a worker pool is extended by middleware and has a log of its own") {
         options.soft_timeout = milliseconds(1);
         options.grace = milliseconds(1);
         options.retry = Retry::none();
-        const auto fd = paceline::TaskFd::create().value();
         auto asked = kind.submit(
                              [](Attempt &attempt) {
                                  while (!attempt.is_cancelled()) {
@@ -450,13 +444,14 @@ TEST_CASE("a worker pool is extended by middleware and has a log of its own") {
                              },
                              options)
                          .value();
-        CHECK(asked.tell(fd));
-        CHECK(fd.pollable().value() >= 0);
+        const auto queue = paceline::CompletionQueue::create(pool).value();
+        queue.attach(asked, 7).value();
+        CHECK(next_entry(queue, paceline::EntryKind::TaskEnded, 7).attempt().status ==
+              TaskStatus::Completed);
         CHECK(asked.wait().value().completed());
-        while (posted < 3 || fd.take().value() == 0) {
+        while (posted < 3) {
             std::this_thread::yield();
         }
-        CHECK(asked.tell(fd).error() == Code::Stale);
         settle(workers);
         // Ends are told by the threads that bring them about.
         while (told < 2 + 1 + 1 + 2 + 1 + 1) {
