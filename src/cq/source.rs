@@ -154,7 +154,7 @@ impl Source for Mailed {
         /// One bit for each in the table of what is out.
         const TOGETHER: usize = 64;
         let most = most.min(TOGETHER);
-        let Some((messages, count)) = self.mail.take(most) else { return Brought::Over };
+        let Some((messages, count, more)) = self.mail.take(most) else { return Brought::Over };
         if count == 0 {
             let stops = |core: Arc<Core>| core.shared.end.is_stopping();
             return match self.core.upgrade().is_none_or(stops) {
@@ -166,6 +166,6 @@ impl Source for Mailed {
             tag,
             EntryKind::Messages(MessageBatch { messages, mail: self.mail.clone() }),
         ));
-        Brought::Some { count, more: count == most }
+        Brought::Some { count, more }
     }
 }

@@ -568,6 +568,21 @@ static void messages(uint32_t threads) {
     OK(pace_cq_done(cq, entries, 1));
     OK(pace_hub_give_up(hub, asked, NULL));
     CHECK(one(cq, PACE_CQ_REPLY, 23).status == PACE_ECANCELLED);
+    /* One that drains ends behind its last message. */
+    pace_mailbox_t *draining;
+    bool ended;
+    OK(pace_hub_mailbox(hub, "a.b", NULL, &draining));
+    OK(pace_cq_mailbox(cq, draining, 14));
+    OK(pace_key_publish(key, "last", 4, 0, &receipt));
+    OK(pace_mailbox_unsubscribe(draining, PACE_UNSUBSCRIBE_DRAIN, &ended));
+    uint32_t ends = 0;
+    for (int i = 0; i < 3; i++) {
+        CHECK(take(cq, entries, 1) == 1);
+        ends += entries[0].kind == PACE_CQ_ENDED && entries[0].tag == 14;
+        OK(pace_cq_done(cq, entries, 1));
+    }
+    CHECK(ends == 1);
+    pace_mailbox_free(draining);
     /* What is out when the queue goes is a dead letter; what waits can be had of the mailbox's subscription no more. */
     OK(pace_key_publish(key, "left", 4, 0, &receipt));
     one(cq, PACE_CQ_MESSAGE, 11);

@@ -335,7 +335,8 @@ impl Mailbox {
         &self.subscription.subscriber
     }
 
-    fn is_worth_a_look(&self) -> bool {
+    /// Whether something waits, or it has ended.
+    pub(crate) fn is_worth_a_look(&self) -> bool {
         let mail = self.subscriber().mail();
         !mail.is_empty() || mail.phase() != Phase::Open || self.subscriber().is_called()
     }
