@@ -392,11 +392,16 @@ struct CompletionStats : pace_cq_stats_t {
 class [[nodiscard]] CompletionQueue {
 public:
     /// `lease`: an entry that is neither completed nor renewed for so long, at least 1 ms, is taken from whoever has it,
-    /// and brought to another thread; but not a datagram, and not a request whose answer has begun. 0: never.
-    static Result<CompletionQueue> create(const Pool &pool, Duration lease = {}) {
+    /// and brought to another thread; but not a datagram, and not a request whose answer has begun. 0: never. `beside`: in
+    /// a pool without threads, threads that wait here sleep beside the queue, and others do the pool's work.
+    static Result<CompletionQueue> create(const Pool &pool, Duration lease = {}, bool beside = false) {
+        if (!pool.core_) {
+            return Error(Code::Invalid, "the pool was moved from");
+        }
         pace_cq_config_t config{};
         (void)pace_cq_config_init(&config, sizeof config);
         config.lease_ns = detail::limit_nanos(lease);
+        config.beside = beside;
         pace_cq_t *raw = nullptr;
         const pace_status_t status = pace_cq_new(pool.native(), &config, &raw);
         if (status != PACE_OK) {

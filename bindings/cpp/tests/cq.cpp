@@ -153,6 +153,24 @@ TEST_CASE("a descriptor of a completion queue is polled beside others") {
     }
 }
 
+TEST_CASE("a thread waits beside a pool without threads, which another one drives") {
+    const Pool pool = hosted();
+    const auto queue = CompletionQueue::create(pool, {}, true).value();
+    queue.after(1ms, 1).value();
+    std::array<Entry, 1> room;
+    CHECK(queue.wait(room, 5ms).error() == Code::TimedOut);
+    std::atomic<bool> came{false};
+    std::thread driver([&] {
+        while (!came) {
+            pool.join(1ms).value();
+        }
+    });
+    next_entry(queue, EntryKind::Timer, 1);
+    came = true;
+    driver.join();
+    finish(pool);
+}
+
 TEST_CASE("a completion queue that was moved from refuses") {
     const Pool pool = make_pool();
     auto queue = CompletionQueue::create(pool).value();

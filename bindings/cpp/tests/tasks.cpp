@@ -303,6 +303,7 @@ TEST_CASE("a pool that was moved from refuses, and does not crash") {
     CHECK(pool.after(1ms, [] {}).error() == Code::Invalid);
     CHECK(pool.join(0ns).error() == Code::Invalid);
     CHECK(pool.pollable().error() == Code::Invalid);
+    CHECK(paceline::CompletionQueue::create(pool).error() == Code::Invalid);
     CHECK(pool.stats().error() == Code::Invalid);
     CHECK(pool.audit().error() == Code::Invalid);
     CHECK(pool.set_active(1).error() == Code::Invalid);
