@@ -68,7 +68,8 @@
  * OWNERSHIP. Each callback gets its own user_data. A registration may name a `drop` for it, which runs
  * exactly once, after the last call. If the registering call fails, nothing has moved: user_data is
  * still the caller's, no call comes, and drop does not run. Texts and arrays are copied, or used only
- * during the call. Big things are pointers and have a _free, where NULL is a no-op. Small things are
+ * during the call. Big things are pointers and have a _free, where NULL is a no-op; one that a function
+ * only uses is const, one that it frees is not. Small things are
  * ids, struct values that may be copied and forgotten: one that is out of date, or made up, gives
  * PACE_ESTALE, never a crash. What ends by itself (tasks, timers) need not be kept; what lasts
  * (handles, strands, rings) is deregistered, closed or freed, or ends with the pool. What a callback
