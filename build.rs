@@ -83,6 +83,7 @@ mod header {
                 ("request", "HTTP: what is asked"),
                 ("response", "HTTP: what is answered"),
                 ("requests", "HTTP: requests that are pulled as data"),
+                ("http_options", "HTTP: settings of servers"),
                 ("http", "HTTP: servers and routes"),
             ],
         },

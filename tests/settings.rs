@@ -116,12 +116,12 @@ const BAD: &[(&str, &str, &[&str])] = &[
     ),
     (
         "a.yaml",
-        "pool: {thread: 2, colour: red}\npol: {}\nserver: {}",
+        "pool: {thread: 2, colour: red}\npol: {}\nkitchen: {}",
         &[
             "a.yaml: pool.thread is not a setting; did you mean pool.threads?",
             "a.yaml: pool.colour is not a setting",
             "a.yaml: pol is not a setting; did you mean pool?",
-            "a.yaml: server is not a setting",
+            "a.yaml: kitchen is not a setting",
         ],
     ),
     ("a.yaml", "pool: 4", &["a.yaml: pool is 4, but must be a section of settings"]),
@@ -555,11 +555,156 @@ fn levels_come_from_the_environment_and_are_named_if_they_are_wrong() {
     );
 }
 
+/// Takes what comes.
+struct Nothing;
+impl paceline::net::ConnHandler for Nothing {
+    fn data(&mut self, _: &paceline::net::Conn, bytes: &[u8]) -> usize {
+        bytes.len()
+    }
+}
+
+const SERVICE: &str = r#"
+pool: {threads: 2, name: rider}
+workers: {max_waiting: 16}
+tasks: {lane: high, timeout: 2s, retries: 3, retry_growth: fixed, retry_delay: 1ms, full: reject}
+hub: {max_payload: 8 B, dead_letters: 5}
+history: {pattern: "a.>", keep_count: 2}
+server: {address: "127.0.0.1:0", max_connections: 7, output_low: 1, output_high: 2}
+http: {max_body: 3, head_timeout: 1s}
+webhook: {url: "http://127.0.0.1:9/", capacity: 4, retries: 0}
+log: {levels: warn, facade: false}
+"#;
+
+/// Goal: a whole service comes out of one file, and of the environment over it. Method: each part is built, and does what
+/// was set, or shows it.
+#[test]
+fn a_service_is_built_from_one_file_and_the_environment() {
+    use paceline::hub::history::Query;
+    use paceline::task::Attempt;
+    let folder = Folder::new("service");
+    let settings = Settings::layers()
+        .file(folder.write("a.yaml", SERVICE))
+        .variables([pair("PACELINE_TASKS_RETRIES", "1"), pair("PACELINE_HUB_MAX_PAYLOAD", "4")])
+        .build()
+        .unwrap();
+    let pool = settings.pool_builder().build().unwrap();
+    let workers = settings.worker_pool_builder(&pool).build().unwrap();
+    let task_type = settings.task_type(&workers, "fails").build().unwrap();
+    let task = task_type.submit(|_: &Attempt<'_>| Err::<(), _>("no")).unwrap();
+    assert_eq!(task.wait().unwrap().attempts, 2);
+    let shown = format!("{:?}", settings.task_type(&workers, "shown"));
+    for part in ["lane: High", "attempt: 2000000000,", "full: Some(Reject)"] {
+        assert!(shown.contains(part), "{part} in {shown}");
+    }
+
+    let hub = settings.hub_builder(&pool).build().unwrap();
+    assert!(hub.publish("a.b", b"12345").is_err(), "the environment wins");
+    for number in 0..5u8 {
+        let _ = hub.publish("a.b", &[number]).unwrap();
+    }
+    assert_eq!(hub.query(&Query::of("a.b").unwrap()).unwrap().len(), 2);
+    assert!(hub.query(&Query::of("b").unwrap()).is_err());
+
+    let server = settings.server_builder(&pool).serve(|_: &_| Nothing).unwrap();
+    assert_eq!(server.addresses().len(), 1);
+    #[cfg(feature = "http")]
+    {
+        let http = settings.http_builder(&pool).serve().unwrap();
+        assert_eq!(http.addresses().len(), 1);
+    }
+    #[cfg(feature = "webhook")]
+    assert!(settings.webhook_builder().unwrap().build().is_ok());
+    assert!(pool.shutdown(common::LONG).drained);
+
+    let nothing = Settings::default();
+    #[cfg(feature = "webhook")]
+    assert!(nothing.webhook_builder().is_none());
+    let pool = Pool::builder().threads(1).build().unwrap();
+    let hub = nothing.hub_builder(&pool).build().unwrap();
+    assert!(hub.history_stats().is_empty());
+}
+
+/// Goal: what the table lets through, the builders take. Method: the ends of each range, one after the other.
+#[test]
+fn what_services_may_be_set_to_is_taken() {
+    let folder = Folder::new("ends");
+    let ends = |field: &paceline::admin::Field| match field.kind {
+        Kind::Count { low, high } | Kind::Bytes { low, high } => {
+            [low.to_string(), high.to_string()]
+        }
+        Kind::Time { low, high } => {
+            [format!("{}ns", low.as_nanos()), format!("{}s", high.as_secs())]
+        }
+        Kind::Choice(all) => [all[0].into(), (*all.last().unwrap()).into()],
+        Kind::Flag => ["true".into(), "false".into()],
+        _ => match field.name {
+            "address" => ["127.0.0.1:0".into(), "[::1]:0".into()],
+            "url" | "proxy" => ["http://127.0.0.1:9".into(), "http://localhost:9".into()],
+            "pattern" => [">".into(), "a.*".into()],
+            _ => {
+                [folder.0.join("x").display().to_string(), folder.0.join("y").display().to_string()]
+            }
+        },
+    };
+    let pool = Pool::builder().threads(1).build().unwrap();
+    let workers = Settings::default().worker_pool_builder(&pool).build().unwrap();
+    let mut looked = 0;
+    for field in Settings::fields() {
+        if ["pool", "workers", "log"].contains(&field.section)
+            || field.name == "archive" && !cfg!(feature = "archive")
+        {
+            continue;
+        }
+        for value in ends(field) {
+            let key = field.key();
+            let set = |layers: Layers| layers.set(&key, &value);
+            let base = match field.section {
+                "server" | "http" => Settings::layers().set("server.address", "127.0.0.1:0"),
+                "webhook" => Settings::layers().set("webhook.url", "http://127.0.0.1:9"),
+                "tasks" => Settings::layers().set("tasks.retries", 1),
+                _ => Settings::layers(),
+            };
+            let base = match field.name {
+                // They depend on each other.
+                "output_low" | "output_high" => base
+                    .set("server.output_low", 0)
+                    .set("server.output_max", 1u64 << 40)
+                    .set("server.output_high", 1u64 << 40),
+                "output_max" => base.set("server.output_low", 0).set("server.output_high", 1),
+                "archive_count" | "archive_bytes" | "archive_age" if !cfg!(feature = "archive") => {
+                    base
+                }
+                _ => base,
+            };
+            if (field.name, value.as_str()) == ("output_low", "1099511627776")
+                || (field.name, value.as_str()) == ("max_unconsumed", "1")
+            {
+                continue;
+            }
+            let settings =
+                set(base).build().unwrap_or_else(|error| panic!("{key} {value}: {error}"));
+            let failed = match field.section {
+                "tasks" => settings.task_type(&workers, &format!("{key}{value}")).build().err(),
+                "hub" | "history" => settings.hub_builder(&pool).build().err(),
+                "server" => settings.server_builder(&pool).serve(|_: &_| Nothing).err(),
+                #[cfg(feature = "http")]
+                "http" => settings.http_builder(&pool).serve().err(),
+                #[cfg(feature = "webhook")]
+                "webhook" => settings.webhook_builder().unwrap().build().err(),
+                _ => None,
+            };
+            assert!(failed.is_none(), "{key} {value}: {failed:?}");
+            looked += 1;
+        }
+    }
+    assert!(looked > 100, "{looked}");
+}
+
 /// docs/SETTINGS.md is made from the table.
 #[test]
 fn the_documented_table_is_the_table() {
     let mut text = String::from(
-        "# Settings\n\nMade from the table in [table.rs](../src/admin/settings/table.rs) by \
+        "# Settings\n\nMade from the tables in [src/admin/settings](../src/admin/settings) by \
          `PACELINE_BLESS=1 cargo test --test settings`.\n\nFiles are JSON or YAML: sections, and in them \
          settings. What code sets wins over the\nenvironment, that over files, later files over earlier \
          ones, and those over the defaults. A byte order mark\nat the start of a file is skipped, and merge \

@@ -612,52 +612,7 @@ pace_status_t pace_requests_close(pace_requests_t *requests);
  */
 void pace_requests_free(pace_requests_t *requests);
 
-/* ------------------------------------------ HTTP: servers and routes */
-
-/** The rest of a request's way, in a middleware: pace_next_run(). Good while the middleware runs, on that thread. */
-typedef struct pace_next_t pace_next_t;
-
-/**
- * The head of a request whose body is streamed is there. The request is lent; the response is given.
- * *body, NULL beforehand, is what the other two hooks are called with. If it stays NULL they are not
- * called, and what comes of the body is dropped, up to max_body.
- *
- * A peer that waits for "100 Continue" is told so when this has returned and *body is not NULL, or before
- * the head of an answer that is begun by pace_response_stream(). It is not told if this has answered by
- * pace_response_send(), or *body is NULL: then the answer, whenever it comes, is the final one, and the
- * connection closes behind it.
- */
-typedef void (*pace_request_begin_fn)(void *user_data,
-                                      const pace_request_t *request,
-                                      pace_response_t *response,
-                                      void **body);
-
-/**
- * A part of the body has come. Answers how many of its bytes were taken, from the front. The rest is
- * shown again after pace_server_conn_resume(); until then nothing is read from the connection. More
- * than `size` counts as a failure, and closes the connection.
- */
-typedef size_t (*pace_request_data_fn)(void *body, const void *bytes, size_t size);
-
-/** The last call for a body, exactly once: it was whole, or it never will be. */
-typedef void (*pace_request_end_fn)(void *body, bool is_whole);
-
-/**
- * What takes the body of a request as it comes. Call pace_request_body_hooks_init() first. No hook may be
- * NULL.
- */
-typedef struct pace_request_body_hooks_t {
-    /** The size of the struct in bytes, as pace_request_body_hooks_init() sets it. */
-    uint32_t struct_size;
-    /** Room for later versions; zero. */
-    uint32_t reserved;
-    /** Called once when the head of a request is complete, before its body. It must not be NULL. */
-    pace_request_begin_fn begin;
-    /** Called with each part of the body, as it comes. It must not be NULL. */
-    pace_request_data_fn data;
-    /** Called once when the body is complete, or will never be. It must not be NULL. */
-    pace_request_end_fn end;
-} pace_request_body_hooks_t;
+/* ----------------------------------------- HTTP: settings of servers */
 
 /** Settings of an HTTP server. Call pace_http_options_init() first. */
 typedef struct pace_http_options_t {
@@ -713,6 +668,75 @@ typedef struct pace_http_options_t {
     /** What on_exhausted is given, good until the server was freed. */
     void *exhausted_data;
 } pace_http_options_t;
+
+/**
+ * Fills options with the defaults: pace_http_options_init(&options, sizeof options).
+ *
+ * PACE_EVERSION if `size` is no size of this struct.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_options_init(pace_http_options_t *options, size_t size);
+
+/**
+ * Changes options to what the section `http` of a file of settings says, as pace_pool_config_load() does for
+ * `pool`. Its listeners are loaded by
+ * pace_listener_options_load().
+ *
+ * As there.
+ *
+ * Threads: any. In handlers: yes; it reads a file.
+ */
+pace_status_t pace_http_options_load(pace_http_options_t *options,
+                                     const char *path,
+                                     bool environment);
+
+/* ------------------------------------------ HTTP: servers and routes */
+
+/** The rest of a request's way, in a middleware: pace_next_run(). Good while the middleware runs, on that thread. */
+typedef struct pace_next_t pace_next_t;
+
+/**
+ * The head of a request whose body is streamed is there. The request is lent; the response is given.
+ * *body, NULL beforehand, is what the other two hooks are called with. If it stays NULL they are not
+ * called, and what comes of the body is dropped, up to max_body.
+ *
+ * A peer that waits for "100 Continue" is told so when this has returned and *body is not NULL, or before
+ * the head of an answer that is begun by pace_response_stream(). It is not told if this has answered by
+ * pace_response_send(), or *body is NULL: then the answer, whenever it comes, is the final one, and the
+ * connection closes behind it.
+ */
+typedef void (*pace_request_begin_fn)(void *user_data,
+                                      const pace_request_t *request,
+                                      pace_response_t *response,
+                                      void **body);
+
+/**
+ * A part of the body has come. Answers how many of its bytes were taken, from the front. The rest is
+ * shown again after pace_server_conn_resume(); until then nothing is read from the connection. More
+ * than `size` counts as a failure, and closes the connection.
+ */
+typedef size_t (*pace_request_data_fn)(void *body, const void *bytes, size_t size);
+
+/** The last call for a body, exactly once: it was whole, or it never will be. */
+typedef void (*pace_request_end_fn)(void *body, bool is_whole);
+
+/**
+ * What takes the body of a request as it comes. Call pace_request_body_hooks_init() first. No hook may be
+ * NULL.
+ */
+typedef struct pace_request_body_hooks_t {
+    /** The size of the struct in bytes, as pace_request_body_hooks_init() sets it. */
+    uint32_t struct_size;
+    /** Room for later versions; zero. */
+    uint32_t reserved;
+    /** Called once when the head of a request is complete, before its body. It must not be NULL. */
+    pace_request_begin_fn begin;
+    /** Called with each part of the body, as it comes. It must not be NULL. */
+    pace_request_data_fn data;
+    /** Called once when the body is complete, or will never be. It must not be NULL. */
+    pace_request_end_fn end;
+} pace_request_body_hooks_t;
 
 /**
  * The handler of a route. It runs on a thread of the pool, for many connections at once. The request
@@ -834,15 +858,6 @@ typedef struct pace_http_stats_t {
  * Threads: any. In handlers: yes, it never waits.
  */
 pace_status_t pace_request_body_hooks_init(pace_request_body_hooks_t *hooks, size_t size);
-
-/**
- * Fills options with the defaults: pace_http_options_init(&options, sizeof options).
- *
- * PACE_EVERSION if `size` is no size of this struct.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_http_options_init(pace_http_options_t *options, size_t size);
 
 /**
  * Makes a server without routes, to be given some and started.

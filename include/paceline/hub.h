@@ -194,6 +194,18 @@ typedef struct pace_history_options_t {
  */
 pace_status_t pace_history_options_init(pace_history_options_t *options, size_t size);
 
+/**
+ * Changes options to what the section `history` of a file of settings says, as pace_pool_config_load() does for
+ * `pool`.
+ *
+ * As there.
+ *
+ * Threads: any. In handlers: yes; it reads a file.
+ */
+pace_status_t pace_history_options_load(pace_history_options_t *options,
+                                        const char *path,
+                                        bool environment);
+
 /* -------------------------------------- The hub: keys and publishing */
 
 /**
@@ -329,6 +341,19 @@ typedef void (*pace_pattern_fn)(void *user_data, pace_text_t pattern, size_t sub
  * Threads: any. In handlers: yes, it never waits.
  */
 pace_status_t pace_hub_options_init(pace_hub_options_t *options, size_t size);
+
+/**
+ * Changes options to what the section `hub` of a file of settings says, as pace_pool_config_load() does for
+ * `pool`. Its histories are loaded by
+ * pace_history_options_load().
+ *
+ * As there.
+ *
+ * Threads: any. In handlers: yes; it reads a file.
+ */
+pace_status_t pace_hub_options_load(pace_hub_options_t *options,
+                                    const char *path,
+                                    bool environment);
 
 /**
  * Makes a hub, whose handlers run on the pool. `options` may be NULL. The pool may be freed before the

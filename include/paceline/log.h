@@ -183,8 +183,8 @@ typedef struct pace_log_stats_t {
 pace_status_t pace_log_config_init(pace_log_config_t *config, size_t size);
 
 /**
- * Changes a configuration to what the section `log` of a file of settings says, as pace_workers_config_load()
- * does. Texts are good until this thread loads another, or ends.
+ * Changes a configuration to what the section `log` of a file of settings says, as pace_pool_config_load() does for
+ * `pool`.
  *
  * As there.
  *

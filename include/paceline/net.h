@@ -662,6 +662,19 @@ typedef struct pace_listener_options_t {
  */
 pace_status_t pace_listener_options_init(pace_listener_options_t *options, size_t size);
 
+/**
+ * Changes options to what the section `server` of a file of settings says, as pace_pool_config_load() does for
+ * `pool`. They are those of a
+ * listener, of a server of streams or of an HTTP server.
+ *
+ * As there.
+ *
+ * Threads: any. In handlers: yes; it reads a file.
+ */
+pace_status_t pace_listener_options_load(pace_listener_options_t *options,
+                                         const char *path,
+                                         bool environment);
+
 /* ------------------------------ Sockets that a supervisor has opened */
 
 /** As many bytes hold the name of every inherited socket, with its NUL. */

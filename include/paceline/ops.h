@@ -266,6 +266,8 @@ typedef struct pace_webhook_options_t {
     size_t header_count;
     /** Goes by this proxy: "http://proxy.example:3128". NULL (default): none; the environment is not asked. */
     const char *proxy;
+    /** What is posted to, if pace_webhook_new() is given no URL: http:// or https://. Default NULL. */
+    const char *url;
 } pace_webhook_options_t;
 
 /**
@@ -299,7 +301,20 @@ typedef struct pace_webhook_stats_t {
 pace_status_t pace_webhook_options_init(pace_webhook_options_t *options, size_t size);
 
 /**
- * Makes a webhook that posts to this URL, http:// or https://, and the one thread that does it. Bodies go out
+ * Changes options to what the section `webhook` of a file of settings says, as pace_pool_config_load() does for
+ * `pool`.
+ *
+ * As there.
+ *
+ * Threads: any. In handlers: yes; it reads a file.
+ */
+pace_status_t pace_webhook_options_load(pace_webhook_options_t *options,
+                                        const char *path,
+                                        bool environment);
+
+/**
+ * Makes a webhook that posts to this URL, http:// or https://, or that of the options if `url` is NULL, and the one
+ * thread that does it. Bodies go out
  * one after the other, in order. That nobody listens there is no error: it is tried for each body. `options`
  * may be NULL.
  *

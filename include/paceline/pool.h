@@ -176,8 +176,9 @@ pace_status_t pace_pool_new(const pace_pool_config_t *config,
 /**
  * Changes a configuration to what the section `pool` of a file of settings says: JSON if its name ends in .json,
  * YAML if in .yaml or .yml. `path` may be NULL. With `environment`, variables PACELINE_POOL_… win over the file. What
- * neither says stays as it is; what is changed after this call wins over both. The texts, `pin` and `name`, are this
- * thread's, and lent until its next call of this function.
+ * neither says stays as it is, so later files are loaded by later calls, and what is changed afterwards wins. Sections
+ * of other configurations, which have functions like this, are checked too. Texts, here `pin` and `name`, are this
+ * thread's, and lent until it loads the same setting again, or ends.
  *
  * PACE_EINVAL: pace_last_error() tells all that is wrong, each with file or variable, key, value and what
  * is allowed; the configuration is as it was. PACE_EVERSION: pace_pool_config_init() was not called.
@@ -460,9 +461,7 @@ pace_status_t pace_strand_try_post(const pace_pool_t *pool,
                                    pace_drop_fn drop);
 
 /**
- * Appends `count` tasks in order. From outside the pool's threads it waits for room; inside a handler it
- * never waits. *accepted says how many were taken, also for PACE_EFULL and PACE_ESHUTDOWN: of the others
- * user_data is still the caller's. Tasks that other threads append meanwhile may come between them.
+ * As pace_pool_post_batch(), of a strand: one after the other, so that tasks of other threads may come between them.
  *
  * PACE_EFULL (inside only), PACE_ESHUTDOWN, PACE_ESTALE; PACE_EINVAL, with none taken and *accepted
  * unchanged, if any of them has no `run`.

@@ -499,6 +499,18 @@ typedef struct pace_task_type_config_t {
 pace_status_t pace_task_type_config_init(pace_task_type_config_t *config, size_t size);
 
 /**
+ * Changes a configuration to what the section `tasks` of a file of settings says, as pace_pool_config_load() does for
+ * `pool`.
+ *
+ * As there.
+ *
+ * Threads: any. In handlers: yes; it reads a file.
+ */
+pace_status_t pace_task_type_config_load(pace_task_type_config_t *config,
+                                         const char *path,
+                                         bool environment);
+
+/**
  * A task type of this name. Task types are for names that are few ("resize", not "resize image 17"): what is known
  * of one is kept as long as the pool, and the name as long as the process. The name is UTF-8, and is copied.
  * A `config` of NULL means the defaults. The same name with the same settings is the same task type.

@@ -9,7 +9,10 @@ mod systemd;
 mod webhook;
 
 #[cfg(feature = "config")]
-pub use settings::{Field, Kind, Layers, LogSettings, PoolSettings, Settings, WorkerSettings};
+pub use settings::{
+    Field, Growth, HistorySettings, HttpSettings, HubSettings, Kind, Layers, LogSettings,
+    PoolSettings, ServerSettings, Settings, TaskSettings, WebhookSettings, WorkerSettings,
+};
 #[cfg(feature = "systemd")]
 pub use systemd::Service;
 #[cfg(feature = "webhook")]

@@ -5,9 +5,14 @@
 //! them is told at once, each with its file or variable, its key, its value and what is allowed.
 
 mod node;
+mod service;
 mod table;
 mod yaml;
 
+pub use service::{
+    Growth, HistorySettings, HttpSettings, HubSettings, ServerSettings, TaskSettings,
+    WebhookSettings,
+};
 pub use table::LogSettings;
 pub use table::WorkerSettings;
 pub use table::{Field, Kind, PoolSettings};
@@ -48,6 +53,18 @@ pub struct Settings {
     pub pool: PoolSettings,
     /// What a [`WorkerPool`](crate::task::WorkerPool) is built with.
     pub workers: WorkerSettings,
+    /// What a task type is built with.
+    pub tasks: TaskSettings,
+    /// What a [`Hub`](crate::hub::Hub) is built with.
+    pub hub: HubSettings,
+    /// What its [`History`](crate::hub::history::History) is made with.
+    pub history: HistorySettings,
+    /// What listeners are opened with.
+    pub server: ServerSettings,
+    /// What an HTTP server is built with, beside its listener.
+    pub http: HttpSettings,
+    /// What a webhook is built with.
+    pub webhook: WebhookSettings,
     /// What a [`Log`](crate::log::Log) is built with.
     pub log: LogSettings,
 }
@@ -71,6 +88,29 @@ impl Settings {
     /// A builder with the settings of the section `workers`.
     pub fn worker_pool_builder(&self, pool: &Pool) -> crate::task::WorkerPoolBuilder {
         self.workers.apply(crate::task::WorkerPool::builder(pool))
+    }
+
+    /// A builder of a task type with the settings of the section `tasks`.
+    pub fn task_type<'a>(
+        &self,
+        workers: &'a crate::task::WorkerPool,
+        name: &'a str,
+    ) -> crate::task::TaskTypeBuilder<'a> {
+        self.tasks.apply(workers.task_type(name))
+    }
+
+    /// A builder with the settings of the section `hub`, with a history if one of the section `history` is set.
+    pub fn hub_builder<'a>(&self, pool: &'a Pool) -> crate::hub::HubBuilder<'a> {
+        let builder = self.hub.apply(crate::hub::Hub::builder(pool));
+        match self.history.history() {
+            Some(history) => builder.history(history),
+            None => builder,
+        }
+    }
+
+    /// A builder that listens at `server.address`, if it is set, with the settings of the section `server`.
+    pub fn server_builder(&self, pool: &Pool) -> crate::net::ServerBuilder {
+        self.server.apply(crate::net::Server::builder(pool))
     }
 
     /// A builder with the settings of the section `log`.
@@ -293,6 +333,12 @@ fn nearest(key: &str, known: impl Iterator<Item = String>) -> Option<String> {
 
 /// What is wrong with settings that are each in their ranges.
 fn contradiction(settings: &Settings, origins: &BTreeMap<String, String>) -> Option<Problem> {
+    if let (false, Some(path)) = (cfg!(feature = "archive"), &settings.history.archive) {
+        let (key, value) = ("history.archive".to_owned(), format!("{path:?}"));
+        let origin = origins.get(&key).cloned().unwrap_or_default();
+        let allowed = "unset, as the library was built without the feature `archive`".into();
+        return Some(Problem::Wrong { origin, key, value, allowed });
+    }
     match settings.pool_builder().validate_settings() {
         Err(Error::Invalid { name, value, allowed }) => {
             let key = format!("pool.{name}");

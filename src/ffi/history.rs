@@ -2,9 +2,11 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, Failure, Result, call, nanos};
+use super::settings::{change, change_text, change_time, load};
 use super::sized::{self, InOut};
 use super::status::*;
 use super::values::{PACE_FOREVER, PACE_UNLIMITED};
+use crate::admin::HistorySettings;
 use crate::hub::Stored;
 use crate::hub::history::{History, Limits, LinesOptions, WhenFull};
 use core::ffi::c_char;
@@ -121,6 +123,47 @@ pub extern "C" fn pace_history_options_init(
     size: usize,
 ) -> pace_status_t {
     call(|| options.init(size, DEFAULTS, "options"))
+}
+
+/// Changes options to what the section `history` of a file of settings says, as pace_pool_config_load() does for
+/// `pool`.
+///
+/// As there.
+///
+/// Threads: any. In handlers: yes; it reads a file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_history_options_load(
+    options: InOut<pace_history_options_t>,
+    path: *const c_char,
+    environment: bool,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        unsafe {
+            load(options, path, environment, "options", |options, said| {
+                said_of(options, said.history)
+            })
+        }
+    })
+}
+
+fn said_of(options: &mut pace_history_options_t, history: HistorySettings) {
+    change_text(&mut options.pattern, "history.pattern", history.pattern);
+    change(&mut options.keep_count, history.keep_count);
+    change(&mut options.keep_bytes, history.keep_bytes);
+    change_time(&mut options.keep_age_ns, history.keep_age);
+    change_text(&mut options.archive, "history.archive", history.archive);
+    change(&mut options.archive_count, history.archive_count);
+    change(&mut options.archive_bytes, history.archive_bytes);
+    change_time(&mut options.archive_age_ns, history.archive_age);
+    change_text(&mut options.lines, "history.lines", history.lines);
+    change(&mut options.lines_max_size, history.lines_max_size);
+    change(&mut options.lines_files, history.lines_files);
+    change(&mut options.commit_messages, history.commit_messages);
+    change(&mut options.process_only, history.process_only);
+    change_time(&mut options.commit_delay_ns, history.commit_delay);
+    change(&mut options.when_full, history.disk_wait.map(|_| PACE_DISK_WAIT));
+    change_time(&mut options.disk_wait_ns, history.disk_wait);
 }
 
 /// # Safety

@@ -5,28 +5,27 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{
-    self, Failure, Handle, Result, Text, call, call_void, callback, consumed, nanos, optional_out,
-    out, usable,
+    self, Failure, Handle, Result, Text, call, call_void, callback, consumed, optional_out, out,
+    usable,
 };
 use super::callback::{pace_conn_id_t, pace_drop_fn};
-use super::filter::Filters;
-use super::listener::{all_listeners, pace_listener_options_t};
+use super::http_options::{builder as builder_of, pace_http_options_t};
 use super::owner::{Owner, pair};
 use super::pool::pace_pool_t;
 use super::remote::lookup;
 use super::request::{self, pace_request_t, text_of};
 use super::requests::{open as open_requests, pace_requests_t};
 use super::response::{self, pace_response_t};
-use super::server::{call_exhausted, pace_exhausted_fn, pace_server_t};
+use super::server::pace_server_t;
 use super::sized::{self, In, InOut};
 use super::status::*;
-use super::values::{PACE_UNLIMITED, PACE_UNLIMITED32, pace_text_t};
+use super::values::pace_text_t;
+use crate::Pool;
 use crate::cq::Core;
 use crate::http::{
     Http, HttpBuilder, HttpStats, Next, Request, RequestBody, RequestEnd, Requests, Response,
 };
 use crate::pool::Shared;
-use crate::{Error, Pool};
 use core::ffi::c_void;
 use core::mem::{MaybeUninit, offset_of};
 use core::ptr;
@@ -140,53 +139,6 @@ pub struct pace_request_body_hooks_t {
     pub end: pace_request_end_fn,
 }
 
-/// Settings of an HTTP server. Call pace_http_options_init() first.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct pace_http_options_t {
-    /// The size of the struct in bytes, as pace_http_options_init() sets it.
-    pub struct_size: u32,
-    /// Headers of a request, 1 to 256; beyond: 431. Default 100.
-    pub max_headers: u32,
-    /// Where to listen: an array of structs of one size. Where idle_timeout_ns and read_timeout_ns have
-    /// their defaults, they are keep_alive_timeout_ns and head_timeout_ns; a refusal of NULL is a 503.
-    /// max_requests bounds requests in work on the listener's connections, beyond the max_requests of
-    /// all; what other protocols admit on them after an upgrade counts, too. max_unconsumed is max_head +
-    /// 128 KiB where it has its default, which is also the least that it may be. busy must be NULL, since
-    /// a request beyond the maximum is answered with 503.
-    pub listeners: *const pace_listener_options_t,
-    /// The number of elements of `listeners`.
-    pub listener_count: usize,
-    /// Bytes of a request's head, 64 to 2^20; beyond: 431. Default 2^14.
-    pub max_head: u64,
-    /// Bytes of a request's target, 1 to 2^20; beyond: 414. Default 2^13.
-    pub max_target: u64,
-    /// Bytes of a body that is not streamed, up to 2^40; beyond: 413. Default 2^20.
-    pub max_body: u64,
-    /// A body must come at so many bytes per second, taken over each body_timeout_ns, while it is
-    /// waited for; below: 408. Default 500, 0: any.
-    pub body_rate: u64,
-    /// Requests in work at once over all connections, at least 1; beyond: 503. Default PACE_UNLIMITED:
-    /// no limit. A listener may have a lower one for its own.
-    pub max_requests: u64,
-    /// A head must be whole within this from its first byte, at least 1 ms; beyond: 408. Default 10 s.
-    pub head_timeout_ns: u64,
-    /// How often the rate of a body is looked at, at least 1 ms. Default 10 s.
-    pub body_timeout_ns: u64,
-    /// A connection with no request in work on which nothing came for so long, at least 1 ms, is
-    /// closed. Default 60 s.
-    pub keep_alive_timeout_ns: u64,
-    /// Requests on one connection, at least 1; the last is answered with Connection: close. Default
-    /// PACE_UNLIMITED32: no limit.
-    pub keep_alive_requests: u32,
-    /// Room for later versions; zero.
-    pub reserved: u32,
-    /// Called when accepting pauses, with exhausted_data. NULL: nothing.
-    pub on_exhausted: pace_exhausted_fn,
-    /// What on_exhausted is given, good until the server was freed.
-    pub exhausted_data: *mut c_void,
-}
-
 /// The counters of an HTTP server: begun = answered + refused + aborted + in work. The counts add up
 /// exactly while no request is being handled. Set struct_size to sizeof the struct before the call.
 #[repr(C)]
@@ -271,19 +223,6 @@ pub extern "C" fn pace_request_body_hooks_init(
         end: None,
     };
     call(|| hooks.init(size, none, "hooks"))
-}
-
-/// Fills options with the defaults: pace_http_options_init(&options, sizeof options).
-///
-/// PACE_EVERSION if `size` is no size of this struct.
-///
-/// Threads: any. In handlers: yes, it never waits.
-#[unsafe(no_mangle)]
-pub extern "C" fn pace_http_options_init(
-    options: InOut<pace_http_options_t>,
-    size: usize,
-) -> pace_status_t {
-    call(|| options.init(size, DEFAULTS, "options"))
 }
 
 /// Makes a server without routes, to be given some and started.
@@ -577,7 +516,7 @@ pub extern "C" fn pace_http_start(
             return Err(STARTED);
         }
         // SAFETY: as the header demands.
-        let (mut builder, filters) = unsafe { builder(&http.pool, &options) }?;
+        let (mut builder, filters) = unsafe { builder_of(&http.pool, &options) }?;
         for route in routes.iter() {
             builder = route.add_to(builder);
         }
@@ -667,41 +606,12 @@ const STARTED: Failure = Failure::plain(PACE_EINVAL, c"http has been started alr
 const RUN: Failure = Failure::plain(PACE_EINVAL, c"next has been run already");
 const NOT_STARTED: Failure = Failure::plain(PACE_EINVAL, c"http has not been started");
 
-const DEFAULTS: pace_http_options_t = pace_http_options_t {
-    struct_size: 0,
-    max_headers: 100,
-    listeners: ptr::null(),
-    listener_count: 0,
-    max_head: 16 << 10,
-    max_target: 8 << 10,
-    max_body: 1 << 20,
-    body_rate: 500,
-    max_requests: PACE_UNLIMITED,
-    head_timeout_ns: 10_000_000_000,
-    body_timeout_ns: 10_000_000_000,
-    keep_alive_timeout_ns: 60_000_000_000,
-    keep_alive_requests: PACE_UNLIMITED32,
-    reserved: 0,
-    on_exhausted: None,
-    exhausted_data: ptr::null_mut(),
-};
-
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
 unsafe impl sized::Sized for pace_request_body_hooks_t {
     const FIRST: usize = 32;
     const NAME: &'static str = "pace_request_body_hooks_t";
     const RESERVED: &'static [usize] = &{
         const FIRST: usize = offset_of!(pace_request_body_hooks_t, reserved);
-        [FIRST, FIRST + 1, FIRST + 2, FIRST + 3]
-    };
-}
-
-// SAFETY: as above.
-unsafe impl sized::Sized for pace_http_options_t {
-    const FIRST: usize = 112;
-    const NAME: &'static str = "pace_http_options_t";
-    const RESERVED: &'static [usize] = &{
-        const FIRST: usize = offset_of!(pace_http_options_t, reserved);
         [FIRST, FIRST + 1, FIRST + 2, FIRST + 3]
     };
 }
@@ -727,50 +637,6 @@ impl Handle for pace_http_t {
 
 fn running(http: Option<&pace_http_t>) -> Result<&Running> {
     usable(http)?.running.get().ok_or(NOT_STARTED)
-}
-
-/// # Safety
-///
-/// As the header demands of `options`.
-unsafe fn builder(pool: &Pool, options: &pace_http_options_t) -> Result<(HttpBuilder, Filters)> {
-    let size = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
-    let mut builder = Http::builder(pool)
-        .max_head(size(options.max_head))
-        .max_target(size(options.max_target))
-        .max_headers(options.max_headers as usize)
-        .max_body(size(options.max_body))
-        .body_rate(options.body_rate)
-        .max_requests(size(options.max_requests))
-        .head_timeout(nanos(options.head_timeout_ns))
-        .body_timeout(nanos(options.body_timeout_ns))
-        .keep_alive_timeout(nanos(options.keep_alive_timeout_ns))
-        .keep_alive_requests(options.keep_alive_requests);
-    // SAFETY: as the caller promises.
-    let (listeners, filters) =
-        unsafe { all_listeners(options.listeners, options.listener_count, pool.shared()) }?;
-    for listener in listeners {
-        builder = builder.listen(listener);
-    }
-    if let Some(hook) = options.on_exhausted {
-        let data = Lent(options.exhausted_data);
-        let told = move |error: &Error| call_exhausted(hook, data.get(), error);
-        builder = builder.server(|server| server.on_exhausted(told));
-    }
-    Ok((builder, filters))
-}
-
-/// A pointer that is good for as long as it is used, on any thread.
-struct Lent(*mut c_void);
-
-// SAFETY: the header demands so.
-unsafe impl Send for Lent {}
-// SAFETY: as above.
-unsafe impl Sync for Lent {}
-
-impl Lent {
-    fn get(&self) -> *mut c_void {
-        self.0
-    }
 }
 
 // --- routes -----------------------------------------------------------------------------------------

@@ -8,10 +8,12 @@ use super::history::{history_of, pace_history_options_t};
 use super::message::{lend, pace_publication_t, payload, payload_of, slice, terms};
 use super::pool::pace_pool_t;
 use super::registry::Registry;
+use super::settings::{change, change_time, load};
 use super::sized::{self, In, InOut, Room};
 use super::status::*;
 use super::subscription::Named;
 use super::values::{pace_piece_t, pace_text_t};
+use crate::admin::HubSettings;
 use crate::hub::{Hub, HubBuilder, Key, Mode, Payload, Receipt};
 use core::ffi::{c_char, c_void};
 use core::mem::MaybeUninit;
@@ -187,6 +189,35 @@ pub extern "C" fn pace_hub_options_init(
     size: usize,
 ) -> pace_status_t {
     call(|| options.init(size, DEFAULTS, "options"))
+}
+
+/// Changes options to what the section `hub` of a file of settings says, as pace_pool_config_load() does for
+/// `pool`. Its histories are loaded by
+/// pace_history_options_load().
+///
+/// As there.
+///
+/// Threads: any. In handlers: yes; it reads a file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_options_load(
+    options: InOut<pace_hub_options_t>,
+    path: *const c_char,
+    environment: bool,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        unsafe {
+            load(options, path, environment, "options", |options, said| said_of(options, said.hub))
+        }
+    })
+}
+
+fn said_of(options: &mut pace_hub_options_t, hub: HubSettings) {
+    change(&mut options.max_payload, hub.max_payload);
+    change(&mut options.dead_letters, hub.dead_letters);
+    change(&mut options.errors, hub.errors);
+    change(&mut options.count_keys, hub.count_keys);
+    change_time(&mut options.notice_interval_ns, hub.notice_interval);
 }
 
 /// Makes a hub, whose handlers run on the pool. `options` may be NULL. The pool may be freed before the

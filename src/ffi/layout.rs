@@ -135,14 +135,14 @@ layout! {
         request 0 length 8 headers 16 headers_size 24 bytes 32 size 40 status 48 flags 52 wrote 56
         outcome 60
     }
-    http::pace_request_body_hooks_t 32 {
-        struct_size 0 reserved 4 begin 8 data 16 end 24
-    }
-    http::pace_http_options_t 112 {
+    http_options::pace_http_options_t 112 {
         struct_size 0 max_headers 4 listeners 8 listener_count 16 max_head 24 max_target 32
         max_body 40 body_rate 48 max_requests 56 head_timeout_ns 64 body_timeout_ns 72
         keep_alive_timeout_ns 80 keep_alive_requests 88 reserved 92 on_exhausted 96
         exhausted_data 104
+    }
+    http::pace_request_body_hooks_t 32 {
+        struct_size 0 reserved 4 begin 8 data 16 end 24
     }
     http::pace_http_end_t 64 {
         status 0 reserved 4 method 8 target 24 duration_ns 40 peer 48
@@ -339,9 +339,9 @@ layout! {
     threshold::pace_watch_stats_t 16 {
         struct_size 0 crossed 4 looks 8
     }
-    webhook::pace_webhook_options_t 88 {
+    webhook::pace_webhook_options_t 96 {
         struct_size 0 reserved 4 capacity 8 timeout_ns 16 retry 24 headers 64 header_count 72
-        proxy 80
+        proxy 80 url 88
     }
     webhook::pace_webhook_stats_t 48 {
         struct_size 0 reserved 4 posted 8 delivered 16 retried 24 failed 32 dropped 40

@@ -3,9 +3,11 @@
 
 use super::boundary::{self, Failure, Result, call, nanos};
 use super::filter::{self, Filters, pace_filter_hooks_t};
+use super::settings::{change, change_text, change_time, load};
 use super::sized::{self, InOut};
 use super::status::*;
 use super::values::{PACE_DEFAULT, PACE_FOREVER, PACE_UNLIMITED};
+use crate::admin::ServerSettings;
 use crate::net::{Listen, Outgoing};
 use crate::pool::Shared;
 use core::ffi::{c_char, c_void};
@@ -113,6 +115,50 @@ pub extern "C" fn pace_listener_options_init(
     size: usize,
 ) -> pace_status_t {
     call(|| options.init(size, LISTENER, "options"))
+}
+
+/// Changes options to what the section `server` of a file of settings says, as pace_pool_config_load() does for
+/// `pool`. They are those of a
+/// listener, of a server of streams or of an HTTP server.
+///
+/// As there.
+///
+/// Threads: any. In handlers: yes; it reads a file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_listener_options_load(
+    options: InOut<pace_listener_options_t>,
+    path: *const c_char,
+    environment: bool,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        unsafe {
+            load(options, path, environment, "options", |options, said| {
+                said_of(options, said.server)
+            })
+        }
+    })
+}
+
+fn said_of(options: &mut pace_listener_options_t, server: ServerSettings) {
+    change_text(&mut options.address, "server.address", server.address);
+    change(&mut options.max_connections, server.max_connections);
+    change(&mut options.max_requests, server.max_requests);
+    change(&mut options.max_unconsumed, server.max_unconsumed);
+    change(&mut options.output_low, server.output_low);
+    change(&mut options.output_high, server.output_high);
+    change(&mut options.output_max, server.output_max);
+    change_time(&mut options.idle_timeout_ns, server.idle_timeout);
+    change_time(&mut options.read_timeout_ns, server.read_timeout);
+    change_time(&mut options.stall_timeout_ns, server.stall_timeout);
+    change_time(&mut options.linger_ns, server.linger);
+    change_time(&mut options.keep_alive_ns, server.keep_alive);
+    change(&mut options.send_buffer, server.send_buffer);
+    change(&mut options.receive_buffer, server.receive_buffer);
+    change(&mut options.backlog, server.backlog);
+    change(&mut options.no_delay, server.no_delay);
+    change(&mut options.reuse_port, server.reuse_port);
+    change(&mut options.v6_only, server.v6_only);
 }
 
 const LISTENER: pace_listener_options_t = pace_listener_options_t {

@@ -4,10 +4,11 @@
 use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, nanos};
 use super::callback::pace_drop_fn;
 use super::owner::pair;
-use super::settings::layers;
-use super::sized::{self, Room};
+use super::settings::{change, change_text, load};
+use super::sized::{self, InOut, Room};
 use super::status::*;
 use crate::Error;
+use crate::admin::LogSettings;
 use crate::log::{Component, Level, Levels, Log, Record, Value};
 use crate::queue::Outbox;
 use crate::sys::fork::ForkGuard;
@@ -191,36 +192,32 @@ pub unsafe extern "C" fn pace_log_config_init(
     call(|| unsafe { sized::init(config, size, DEFAULTS, "config") })
 }
 
-/// Changes a configuration to what the section `log` of a file of settings says, as pace_workers_config_load()
-/// does. Texts are good until this thread loads another, or ends.
+/// Changes a configuration to what the section `log` of a file of settings says, as pace_pool_config_load() does for
+/// `pool`.
 ///
 /// As there.
 ///
 /// Threads: any. In handlers: yes; it reads a file.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_log_config_load(
-    config: *mut pace_log_config_t,
+    config: InOut<pace_log_config_t>,
     path: *const c_char,
     environment: bool,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
-        let mut changed = unsafe { sized::read(config, "config") }?;
-        // SAFETY: as the header demands.
-        let log = unsafe { layers(path, environment) }?.log;
-        if let Some(file) = log.file {
-            changed.file = keep(&FILE, &file);
+        unsafe {
+            load(config, path, environment, "config", |config, said| said_of(config, said.log))
         }
-        if let Some(levels) = log.levels {
-            changed.levels = keep(&LEVELS, &levels.to_string());
-        }
-        changed.max_size = log.max_size.map_or(changed.max_size, |bytes| bytes as u64);
-        changed.files = log.files.map_or(changed.files, |files| files as u32);
-        changed.capacity = log.capacity.map_or(changed.capacity, |records| records as u32);
-        let size = changed.struct_size as usize;
-        // SAFETY: as the header demands.
-        unsafe { sized::init(config, size, changed, "config") }
     })
+}
+
+fn said_of(config: &mut pace_log_config_t, log: LogSettings) {
+    change_text(&mut config.file, "log.file", log.file);
+    change_text(&mut config.levels, "log.levels", log.levels.map(|levels| levels.to_string()));
+    change(&mut config.max_size, log.max_size);
+    change(&mut config.files, log.files);
+    change(&mut config.capacity, log.capacity);
 }
 
 /// Starts a log. A `config` of NULL means the defaults. Give it to pools as pace_pool_config_t.log, which keep
@@ -552,9 +549,6 @@ unsafe fn open<'a>(log: *const pace_log_t) -> Result<&'a pace_log_t> {
 pub(super) type Kept = std::thread::LocalKey<RefCell<CString>>;
 
 thread_local! {
-    /// The texts of the configuration that was loaded last, on this thread.
-    static FILE: RefCell<CString> = RefCell::default();
-    static LEVELS: RefCell<CString> = RefCell::default();
     /// What the last statistics said went wrong.
     static ERROR: RefCell<CString> = RefCell::default();
 }

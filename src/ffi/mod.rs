@@ -50,6 +50,7 @@ mod handle;
 mod history;
 mod host;
 mod http;
+mod http_options;
 mod hub;
 mod inherited;
 #[cfg(all(test, target_pointer_width = "64"))]

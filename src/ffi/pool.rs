@@ -5,20 +5,19 @@ use super::boundary::{
     self, FORKED, Failure, Handle, Result, call, call_void, consumed, nanos, out, usable,
 };
 use super::callback::{pace_drop_fn, pace_slow_fn, pace_thread_fn};
-use super::log::{keep, log_of, pace_log_t};
+use super::log::{log_of, pace_log_t};
 use super::owner::{Owner, Registration, pair};
 use super::pool_registry::Figures;
 use super::registry::Registry;
-use super::settings::layers;
+use super::settings::{change, change_text, change_time, load};
 use super::sized::{self, In, InOut};
 use super::status::*;
 use super::values::{PACE_DEFAULT, PACE_FOREVER};
+use crate::admin::PoolSettings;
 use crate::{Builder, Lane, Pool, Promotion, SourceKind, Strand, Task};
-use core::cell::RefCell;
 use core::ffi::{c_char, c_void};
 use core::mem::{MaybeUninit, offset_of};
 use core::ptr;
-use std::ffi::CString;
 use std::sync::Arc;
 
 /// Wait at Linux epoll: descriptors, timers, tasks, rings. The default.
@@ -176,8 +175,9 @@ pub unsafe extern "C" fn pace_pool_new(
 
 /// Changes a configuration to what the section `pool` of a file of settings says: JSON if its name ends in .json,
 /// YAML if in .yaml or .yml. `path` may be NULL. With `environment`, variables PACELINE_POOL_… win over the file. What
-/// neither says stays as it is; what is changed after this call wins over both. The texts, `pin` and `name`, are this
-/// thread's, and lent until its next call of this function.
+/// neither says stays as it is, so later files are loaded by later calls, and what is changed afterwards wins. Sections
+/// of other configurations, which have functions like this, are checked too. Texts, here `pin` and `name`, are this
+/// thread's, and lent until it loads the same setting again, or ends.
 ///
 /// PACE_EINVAL: pace_last_error() tells all that is wrong, each with file or variable, key, value and what
 /// is allowed; the configuration is as it was. PACE_EVERSION: pace_pool_config_init() was not called.
@@ -190,50 +190,35 @@ pub unsafe extern "C" fn pace_pool_config_load(
     environment: bool,
 ) -> pace_status_t {
     call(|| {
-        let mut changed = config.read("config")?;
         // SAFETY: as the header demands.
-        let pool = unsafe { layers(path, environment) }?.pool;
-        change(&mut changed.threads, pool.threads);
-        change(&mut changed.max_joined, pool.max_joined);
-        change(&mut changed.leaders, pool.leaders);
-        change(&mut changed.lane_capacity, pool.lane_capacity);
-        change(&mut changed.strand_capacity, pool.strand_capacity);
-        change(&mut changed.max_handles, pool.max_handles);
-        change(&mut changed.stack_size, pool.stack_size);
-        changed.source = pool.source.map_or(changed.source, |source| match source {
-            SourceKind::Ring => PACE_SOURCE_RING,
-            // A script cannot be said in settings.
-            SourceKind::Epoll | SourceKind::Scripted(_) => PACE_SOURCE_EPOLL,
-        });
-        changed.promotion = pool.promotion.map_or(changed.promotion, |promotion| match promotion {
-            Promotion::Deferred => PACE_PROMOTION_DEFERRED,
-            Promotion::Eager => PACE_PROMOTION_EAGER,
-        });
-        change(&mut changed.watch_period_ns, pool.watch_period.map(|time| time.as_nanos()));
-        change(&mut changed.spin_ns, pool.spin.map(|time| time.as_nanos()));
-        changed.pin_strict = pool.pin_strict.unwrap_or(changed.pin_strict);
-        if let Some(pin) = pool.pin {
-            changed.pin = keep(&PIN, &pin.to_string());
+        unsafe {
+            load(config, path, environment, "config", |config, said| said_of(config, said.pool))
         }
-        if let Some(name) = pool.name {
-            changed.name = keep(&NAME, &name);
-        }
-        let size = changed.struct_size as usize;
-        config.init(size, changed, "config")
     })
 }
 
-thread_local! {
-    /// The texts of the configuration that was loaded last, on this thread.
-    static PIN: RefCell<CString> = RefCell::default();
-    static NAME: RefCell<CString> = RefCell::default();
-}
-
-/// Settings are in the range of their fields.
-fn change<T: TryFrom<N>, N>(field: &mut T, setting: Option<N>) {
-    if let Some(value) = setting.and_then(|value| T::try_from(value).ok()) {
-        *field = value;
-    }
+fn said_of(config: &mut pace_pool_config_t, pool: PoolSettings) {
+    change(&mut config.threads, pool.threads);
+    change(&mut config.max_joined, pool.max_joined);
+    change(&mut config.leaders, pool.leaders);
+    change(&mut config.lane_capacity, pool.lane_capacity);
+    change(&mut config.strand_capacity, pool.strand_capacity);
+    change(&mut config.max_handles, pool.max_handles);
+    change(&mut config.stack_size, pool.stack_size);
+    config.source = pool.source.map_or(config.source, |source| match source {
+        SourceKind::Ring => PACE_SOURCE_RING,
+        // A script cannot be said in settings.
+        SourceKind::Epoll | SourceKind::Scripted(_) => PACE_SOURCE_EPOLL,
+    });
+    config.promotion = pool.promotion.map_or(config.promotion, |promotion| match promotion {
+        Promotion::Deferred => PACE_PROMOTION_DEFERRED,
+        Promotion::Eager => PACE_PROMOTION_EAGER,
+    });
+    change_time(&mut config.watch_period_ns, pool.watch_period);
+    change_time(&mut config.spin_ns, pool.spin);
+    change(&mut config.pin_strict, pool.pin_strict);
+    change_text(&mut config.pin, "pool.pin", pool.pin.map(|pin| pin.to_string()));
+    change_text(&mut config.name, "pool.name", pool.name);
 }
 
 /// Lets only the first `threads` of the ordinary threads work; the others finish what they are at, and

@@ -1,7 +1,7 @@
 //! What a pool's figures are read from.
 
 use crate::Pool;
-use crate::metrics::{Registry, SystemFigures, disk};
+use crate::metrics::{Registry, SystemFigures};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -27,7 +27,7 @@ impl Figures {
         pool.attach_metrics(registry, name);
         let disks = Arc::clone(&self.disks);
         registry.collect(move |collector| {
-            lock(&disks).iter().for_each(|path| disk(collector, path));
+            lock(&disks).iter().for_each(|path| collector.disk(path));
             true
         });
     }

@@ -181,8 +181,8 @@ pub extern "C" fn pace_ring_free(ring: Option<Box<pace_ring_t>>) {
 impl pace_ring_t {
     fn publish(&self, events: &[u8], waits: bool) -> core::result::Result<(), Rejected<usize>> {
         match as_words(events, self.event_size) {
-            Some(words) => self.ring.publish_values(words, waits && !self.ring.is_inside()),
-            None => self.publish_copied(events, waits && !self.ring.is_inside()),
+            Some(words) => self.ring.publish_values(words, waits),
+            None => self.publish_copied(events, waits),
         }
     }
 

@@ -70,6 +70,15 @@ impl<T: Sized> InOut<T> {
         unsafe { init(self.0, size, value, name) }
     }
 
+    /// Changes a copy, which takes its place if that succeeds.
+    pub(crate) fn change(self, name: &str, change: impl FnOnce(&mut T) -> Result) -> Result {
+        let mut value = self.read(name)?;
+        change(&mut value)?;
+        // SAFETY: the size comes first, and was found good.
+        let size = unsafe { self.0.cast::<u32>().read() } as usize;
+        self.init(size, value, name)
+    }
+
     pub(crate) fn room(self, name: &str) -> Result<Room<T>> {
         // SAFETY: C's.
         unsafe { Room::new(self.0, name) }

@@ -72,9 +72,7 @@ pub unsafe extern "C" fn pace_strand_try_post(
     })
 }
 
-/// Appends `count` tasks in order. From outside the pool's threads it waits for room; inside a handler it
-/// never waits. *accepted says how many were taken, also for PACE_EFULL and PACE_ESHUTDOWN: of the others
-/// user_data is still the caller's. Tasks that other threads append meanwhile may come between them.
+/// As pace_pool_post_batch(), of a strand: one after the other, so that tasks of other threads may come between them.
 ///
 /// PACE_EFULL (inside only), PACE_ESHUTDOWN, PACE_ESTALE; PACE_EINVAL, with none taken and *accepted
 /// unchanged, if any of them has no `run`.

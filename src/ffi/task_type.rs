@@ -7,14 +7,16 @@ use super::boundary::{
 use super::callback::{pace_drop_fn, pace_task_fn};
 use super::owner::{Registration, pair};
 use super::retry::{NO_RETRY, PACE_RETRY_CUSTOM, pace_retry_t, retry_of};
+use super::settings::{Retries, change, change_retry, change_time, load};
 use super::sized::{self, In, InOut};
 use super::status::*;
 use super::task::{PACE_LANE_NORMAL, ignore, refuse};
 use super::values::{PACE_FOREVER, PACE_UNLIMITED32};
 use super::work::{Work, lane as priority};
 use super::workers::pace_workers_t;
+use crate::admin::TaskSettings;
 use crate::task::{Backoff, OverloadPolicy, Rate, RetryBudget, TaskType};
-use core::ffi::c_void;
+use core::ffi::{c_char, c_void};
 use core::mem::{MaybeUninit, offset_of};
 use core::ptr;
 use core::time::Duration;
@@ -125,6 +127,47 @@ pub extern "C" fn pace_task_type_config_init(
     call(|| config.init(size, DEFAULTS, "config"))
 }
 
+/// Changes a configuration to what the section `tasks` of a file of settings says, as pace_pool_config_load() does for
+/// `pool`.
+///
+/// As there.
+///
+/// Threads: any. In handlers: yes; it reads a file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_task_type_config_load(
+    config: InOut<pace_task_type_config_t>,
+    path: *const c_char,
+    environment: bool,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        unsafe {
+            load(config, path, environment, "config", |config, said| said_of(config, said.tasks))
+        }
+    })
+}
+
+fn said_of(config: &mut pace_task_type_config_t, tasks: TaskSettings) {
+    change(&mut config.lane, tasks.lane.map(|lane| lane as u32));
+    change_time(&mut config.timeout_ns, tasks.timeout);
+    change_time(&mut config.soft_timeout_ns, tasks.soft_timeout);
+    change_time(&mut config.queue_timeout_ns, tasks.queue_timeout);
+    change_time(&mut config.deadline_ns, tasks.deadline);
+    change_time(&mut config.grace_ns, tasks.grace);
+    change_time(&mut config.lease_ns, tasks.lease);
+    change(&mut config.max_running, tasks.max_running);
+    change_full((&mut config.full, &mut config.full_wait_ns), tasks.full);
+    let said = Retries {
+        retries: tasks.retries,
+        growth: tasks.retry_growth,
+        delay: tasks.retry_delay,
+        cap: tasks.retry_cap,
+        within: tasks.retry_within,
+    };
+    let usual = [Duration::from_millis(100), Duration::from_secs(30)];
+    change_retry(&mut config.retry, &said, usual);
+}
+
 /// A task type of this name. Task types are for names that are few ("resize", not "resize image 17"): what is known
 /// of one is kept as long as the pool, and the name as long as the process. The name is UTF-8, and is copied.
 /// A `config` of NULL means the defaults. The same name with the same settings is the same task type.
@@ -221,6 +264,17 @@ pub(super) unsafe fn open<'a>(task_type: *const pace_task_type_t) -> Result<&'a 
 /// None: no limit.
 fn limit(time: u64) -> Option<Duration> {
     (![0, PACE_FOREVER].contains(&time)).then(|| nanos(time))
+}
+
+/// What settings say of it.
+pub(super) fn change_full((full, wait_ns): (&mut u32, &mut u64), said: Option<OverloadPolicy>) {
+    (*full, *wait_ns) = match said {
+        None => return,
+        Some(OverloadPolicy::Reject) => (PACE_OVERLOAD_REJECT, 0),
+        Some(OverloadPolicy::Wait(_)) => (PACE_OVERLOAD_WAIT, PACE_FOREVER),
+        Some(OverloadPolicy::RunHere) => (PACE_OVERLOAD_RUN_HERE, 0),
+        Some(OverloadPolicy::DropOldest) => (PACE_OVERLOAD_DROP_OLDEST, 0),
+    };
 }
 
 /// None: the default.

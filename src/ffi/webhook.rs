@@ -6,14 +6,18 @@ use super::boundary::{
     self, Failure, Handle, Result, Text, call, call_void, consumed, optional_out, out, usable,
 };
 use super::hub::pace_hub_t;
-use super::retry::{NO_RETRY, pace_retry_t};
+use super::retry::{NO_RETRY, PACE_RETRY_DEFAULT, pace_retry_t};
+use super::settings::{Retries, change, change_retry, change_text, change_time, load};
 use super::sized::{self, In, InOut};
 use super::status::*;
 use super::subscription::Named;
 use super::values::pace_field_t;
+
+use crate::admin::WebhookSettings;
 use core::ffi::{c_char, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
+use core::time::Duration;
 
 /// Posts JSON to a URL, from a thread of its own.
 pub struct pace_webhook_t {
@@ -43,6 +47,8 @@ pub struct pace_webhook_options_t {
     pub header_count: usize,
     /// Goes by this proxy: "http://proxy.example:3128". NULL (default): none; the environment is not asked.
     pub proxy: *const c_char,
+    /// What is posted to, if pace_webhook_new() is given no URL: http:// or https://. Default NULL.
+    pub url: *const c_char,
 }
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
@@ -61,6 +67,7 @@ const DEFAULTS: pace_webhook_options_t = pace_webhook_options_t {
     headers: ptr::null(),
     header_count: 0,
     proxy: ptr::null(),
+    url: ptr::null(),
 };
 
 /// What a webhook has done. Set struct_size to sizeof the struct before the call. At rest posted = delivered +
@@ -103,7 +110,42 @@ pub extern "C" fn pace_webhook_options_init(
     call(|| options.init(size, DEFAULTS, "options"))
 }
 
-/// Makes a webhook that posts to this URL, http:// or https://, and the one thread that does it. Bodies go out
+/// Changes options to what the section `webhook` of a file of settings says, as pace_pool_config_load() does for
+/// `pool`.
+///
+/// As there.
+///
+/// Threads: any. In handlers: yes; it reads a file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_webhook_options_load(
+    options: InOut<pace_webhook_options_t>,
+    path: *const c_char,
+    environment: bool,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        unsafe {
+            load(options, path, environment, "options", |options, said| {
+                said_of(options, said.webhook)
+            })
+        }
+    })
+}
+
+fn said_of(options: &mut pace_webhook_options_t, webhook: WebhookSettings) {
+    change_text(&mut options.url, "webhook.url", webhook.url);
+    change_text(&mut options.proxy, "webhook.proxy", webhook.proxy);
+    change(&mut options.capacity, webhook.capacity);
+    change_time(&mut options.timeout_ns, webhook.timeout);
+    let (delay, cap) = (webhook.retry_delay, webhook.retry_cap);
+    let is_new = options.retry.shape == PACE_RETRY_DEFAULT && delay.or(cap).is_some();
+    let retries = webhook.retries.or(is_new.then_some(5));
+    let said = Retries { retries, growth: None, delay, cap, within: None };
+    change_retry(&mut options.retry, &said, [Duration::from_secs(1), Duration::ZERO]);
+}
+
+/// Makes a webhook that posts to this URL, http:// or https://, or that of the options if `url` is NULL, and the one
+/// thread that does it. Bodies go out
 /// one after the other, in order. That nobody listens there is no error: it is tried for each body. `options`
 /// may be NULL.
 ///
@@ -118,11 +160,15 @@ pub unsafe extern "C" fn pace_webhook_new(
     webhook: Option<&mut MaybeUninit<*mut pace_webhook_t>>,
 ) -> pace_status_t {
     call(|| {
-        let url = url.get("url")?;
         let options = match options.is_null() {
             true => DEFAULTS,
             false => options.read("options")?,
         };
+        let named = url.is_null();
+        boundary::check(if named { options.url } else { c"".as_ptr() }, "url")?;
+        // SAFETY: not NULL where it is asked, and as the header demands.
+        let url =
+            if named { unsafe { boundary::text(options.url, "url") }? } else { url.get("url")? };
         let to = out(webhook, "webhook")?;
         // SAFETY: as the header demands.
         to.set(Box::into_raw(Box::new(unsafe { make(url, &options) }?)));

@@ -11,16 +11,14 @@ use super::middleware::{self, pace_middleware_t};
 use super::owner::{Registration, pair};
 use super::pool::pace_pool_t;
 use super::registry::Registry;
-use super::settings::layers;
+use super::settings::{change, load};
 use super::sized::{self, In, InOut};
 use super::status::*;
-use super::task_type::{
-    PACE_OVERLOAD_DEFAULT, PACE_OVERLOAD_DROP_OLDEST, PACE_OVERLOAD_REJECT, PACE_OVERLOAD_RUN_HERE,
-    PACE_OVERLOAD_WAIT, full_of,
-};
-use super::values::{PACE_FOREVER, PACE_NONE};
+use super::task_type::{PACE_OVERLOAD_DEFAULT, change_full, full_of};
+use super::values::PACE_NONE;
+use crate::admin::WorkerSettings;
 use crate::metrics::Registry as MetricsRegistry;
-use crate::task::{OverloadPolicy, Phases, Scaling, TaskHandle, WorkerPool, WorkerPoolBuilder};
+use crate::task::{Phases, Scaling, TaskHandle, WorkerPool, WorkerPoolBuilder};
 use core::ffi::{c_char, c_void};
 use core::mem::{MaybeUninit, offset_of};
 use core::ptr;
@@ -166,25 +164,19 @@ pub unsafe extern "C" fn pace_workers_config_load(
     environment: bool,
 ) -> pace_status_t {
     call(|| {
-        let mut changed = config.read("config")?;
         // SAFETY: as the header demands.
-        let workers = unsafe { layers(path, environment) }?.workers;
-        if let Some(threads) = workers.min_active {
-            (changed.scaling, changed.min_active) = (true, threads as u32);
+        unsafe {
+            load(config, path, environment, "config", |config, said| said_of(config, &said.workers))
         }
-        if let Some(full) = workers.full {
-            (changed.full, changed.full_wait_ns) = match full {
-                OverloadPolicy::Reject => (PACE_OVERLOAD_REJECT, 0),
-                OverloadPolicy::Wait(_) => (PACE_OVERLOAD_WAIT, PACE_FOREVER),
-                OverloadPolicy::RunHere => (PACE_OVERLOAD_RUN_HERE, 0),
-                OverloadPolicy::DropOldest => (PACE_OVERLOAD_DROP_OLDEST, 0),
-            };
-        }
-        changed.max_droppable = workers.max_droppable.map_or(changed.max_droppable, |n| n as u32);
-        changed.max_waiting = workers.max_waiting.map_or(changed.max_waiting, |n| n as u32);
-        let size = changed.struct_size as usize;
-        config.init(size, changed, "config")
     })
+}
+
+fn said_of(config: &mut pace_workers_config_t, workers: &WorkerSettings) {
+    config.scaling |= workers.min_active.is_some();
+    change(&mut config.min_active, workers.min_active);
+    change_full((&mut config.full, &mut config.full_wait_ns), workers.full);
+    change(&mut config.max_droppable, workers.max_droppable);
+    change(&mut config.max_waiting, workers.max_waiting);
 }
 
 /// Makes a worker pool over a pool. A `config` of NULL means the defaults. It needs no thread of its own.

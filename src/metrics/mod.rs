@@ -23,5 +23,3 @@ pub use prometheus::TextFormat;
 pub use registry::{Collector, Registry};
 pub use snapshot::{Distribution, Family, Labels, MetricKind, Sample, Snapshot, Unit, Value};
 pub use system::SystemFigures;
-#[cfg(feature = "capi")]
-pub(crate) use system::disk;

@@ -35,7 +35,7 @@ impl SystemFigures {
                     collector.fail();
                 }
             }
-            self.disks.iter().for_each(|path| disk(collector, path));
+            self.disks.iter().for_each(|path| collector.disk(path));
             true
         });
     }
@@ -97,12 +97,16 @@ fn machine(collector: &mut Collector) -> ProcResult<()> {
     Ok(())
 }
 
-pub(crate) fn disk(collector: &mut Collector, path: &Path) {
-    let Ok(space) = disk::space(path) else { return collector.fail() };
-    let path = path.to_string_lossy();
-    let labels = [("path", &*path)];
-    let free = "Free space that may be used, of the file system of a path";
-    collector.gauge("system_disk_free_bytes", free, &labels, space.free as f64);
-    let total = "Size of the file system of a path";
-    collector.gauge("system_disk_total_bytes", total, &labels, space.total as f64);
+impl Collector {
+    /// The free space and the size of the file system that `path` is on: `system_disk_free_bytes` and
+    /// `system_disk_total_bytes`, with the label `path`.
+    pub fn disk(&mut self, path: impl AsRef<Path>) {
+        let Ok(space) = disk::space(path.as_ref()) else { return self.fail() };
+        let path = path.as_ref().to_string_lossy();
+        let labels = [("path", &*path)];
+        let free = "Free space that may be used, of the file system of a path";
+        self.gauge("system_disk_free_bytes", free, &labels, space.free as f64);
+        let total = "Size of the file system of a path";
+        self.gauge("system_disk_total_bytes", total, &labels, space.total as f64);
+    }
 }

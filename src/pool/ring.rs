@@ -232,11 +232,10 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
     /// # Errors
     /// [`Rejected`] says how many were published before the refusal.
     pub fn publish_batch(&self, events: &[T]) -> Result<(), Rejected<usize>> {
-        self.publish_values(events, !self.owner.shared.is_inside())
+        self.publish_values(events, true)
     }
 
-    /// Publishes the events that `values` are made of, in order. Waits for room if `waits`, which no
-    /// thread of the pool may do.
+    /// Publishes the events that `values` are made of, in order. Waits for room if `waits`, but not inside.
     pub(crate) fn publish_values(&self, values: &[T], waits: bool) -> Result<(), Rejected<usize>> {
         let owner = &*self.owner;
         if owner.shared.is_forked() {
@@ -245,7 +244,7 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
         if owner.is_too_late() {
             return Err(Rejected::ShutDown(0));
         }
-        if !waits {
+        if !waits || owner.shared.is_inside() {
             return self.try_publish_values(values);
         }
         match owner.ring.publish_batch(values, || owner.call()) {
@@ -290,12 +289,6 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
             Some(handled) => handled.load(Acquire),
             None => self.owner.ring.consumed(),
         }
-    }
-
-    /// Whether the caller is one of the pool's threads.
-    #[cfg(feature = "capi")]
-    pub(crate) fn is_inside(&self) -> bool {
-        self.owner.shared.is_inside()
     }
 
     /// Whether this is a child of the process that made it.

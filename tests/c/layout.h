@@ -202,11 +202,6 @@ AT(pace_answer_t, headers_size, 24); AT(pace_answer_t, bytes, 32); AT(pace_answe
 AT(pace_answer_t, status, 48); AT(pace_answer_t, flags, 52); AT(pace_answer_t, wrote, 56);
 AT(pace_answer_t, outcome, 60);
 
-SIZE(pace_request_body_hooks_t, 32);
-AT(pace_request_body_hooks_t, struct_size, 0); AT(pace_request_body_hooks_t, reserved, 4);
-AT(pace_request_body_hooks_t, begin, 8); AT(pace_request_body_hooks_t, data, 16);
-AT(pace_request_body_hooks_t, end, 24);
-
 SIZE(pace_http_options_t, 112);
 AT(pace_http_options_t, struct_size, 0); AT(pace_http_options_t, max_headers, 4);
 AT(pace_http_options_t, listeners, 8); AT(pace_http_options_t, listener_count, 16);
@@ -216,6 +211,11 @@ AT(pace_http_options_t, max_requests, 56); AT(pace_http_options_t, head_timeout_
 AT(pace_http_options_t, body_timeout_ns, 72); AT(pace_http_options_t, keep_alive_timeout_ns, 80);
 AT(pace_http_options_t, keep_alive_requests, 88); AT(pace_http_options_t, reserved, 92);
 AT(pace_http_options_t, on_exhausted, 96); AT(pace_http_options_t, exhausted_data, 104);
+
+SIZE(pace_request_body_hooks_t, 32);
+AT(pace_request_body_hooks_t, struct_size, 0); AT(pace_request_body_hooks_t, reserved, 4);
+AT(pace_request_body_hooks_t, begin, 8); AT(pace_request_body_hooks_t, data, 16);
+AT(pace_request_body_hooks_t, end, 24);
 
 SIZE(pace_http_end_t, 64);
 AT(pace_http_end_t, status, 0); AT(pace_http_end_t, reserved, 4); AT(pace_http_end_t, method, 8);
@@ -568,11 +568,12 @@ SIZE(pace_watch_stats_t, 16);
 AT(pace_watch_stats_t, struct_size, 0); AT(pace_watch_stats_t, crossed, 4);
 AT(pace_watch_stats_t, looks, 8);
 
-SIZE(pace_webhook_options_t, 88);
+SIZE(pace_webhook_options_t, 96);
 AT(pace_webhook_options_t, struct_size, 0); AT(pace_webhook_options_t, reserved, 4);
 AT(pace_webhook_options_t, capacity, 8); AT(pace_webhook_options_t, timeout_ns, 16);
 AT(pace_webhook_options_t, retry, 24); AT(pace_webhook_options_t, headers, 64);
 AT(pace_webhook_options_t, header_count, 72); AT(pace_webhook_options_t, proxy, 80);
+AT(pace_webhook_options_t, url, 88);
 
 SIZE(pace_webhook_stats_t, 48);
 AT(pace_webhook_stats_t, struct_size, 0); AT(pace_webhook_stats_t, reserved, 4);

@@ -1070,6 +1070,42 @@ static pace_status_t do_signals_shut_down(things_t *t) {
     if (status == PACE_OK) pace_signals_free(signals);
     return status;
 }
+static pace_status_t do_task_type_config_load(things_t *t) {
+    pace_task_type_config_t options;
+    (void)t;
+    OK(pace_task_type_config_init(&options, sizeof options));
+    return pace_task_type_config_load(&options, NULL, true);
+}
+static pace_status_t do_hub_options_load(things_t *t) {
+    pace_hub_options_t options;
+    (void)t;
+    OK(pace_hub_options_init(&options, sizeof options));
+    return pace_hub_options_load(&options, NULL, true);
+}
+static pace_status_t do_history_options_load(things_t *t) {
+    pace_history_options_t options;
+    (void)t;
+    OK(pace_history_options_init(&options, sizeof options));
+    return pace_history_options_load(&options, NULL, true);
+}
+static pace_status_t do_listener_options_load(things_t *t) {
+    pace_listener_options_t options;
+    (void)t;
+    OK(pace_listener_options_init(&options, sizeof options));
+    return pace_listener_options_load(&options, NULL, true);
+}
+static pace_status_t do_http_options_load(things_t *t) {
+    pace_http_options_t options;
+    (void)t;
+    OK(pace_http_options_init(&options, sizeof options));
+    return pace_http_options_load(&options, NULL, true);
+}
+static pace_status_t do_webhook_options_load(things_t *t) {
+    pace_webhook_options_t options;
+    (void)t;
+    OK(pace_webhook_options_init(&options, sizeof options));
+    return pace_webhook_options_load(&options, NULL, true);
+}
 static pace_status_t do_workers_config_load(things_t *t) {
     pace_workers_config_t config;
     (void)t;
@@ -1504,6 +1540,12 @@ static const row_t table[] = {
     {"signals_new", do_signals_new, IS_OK | FULL | B(PACE_EOS), IS_OK, DOWN, 'p'},
     {"signals_shut_down", do_signals_shut_down, IS_OK | FULL | B(PACE_EOS), IS_OK, DOWN, 'p'},
     {"workers_config_load", do_workers_config_load, IS_OK, IS_OK, IS_OK, '-'},
+    {"task_type_config_load", do_task_type_config_load, IS_OK, IS_OK, IS_OK, '-'},
+    {"hub_options_load", do_hub_options_load, IS_OK, IS_OK, IS_OK, '-'},
+    {"history_options_load", do_history_options_load, IS_OK, IS_OK, IS_OK, '-'},
+    {"listener_options_load", do_listener_options_load, IS_OK, IS_OK, IS_OK, '-'},
+    {"http_options_load", do_http_options_load, IS_OK, IS_OK, IS_OK, '-'},
+    {"webhook_options_load", do_webhook_options_load, IS_OK, IS_OK, IS_OK, '-'},
     {"workers_metric", do_workers_metric, IS_OK, IS_OK, IS_OK, 'w'},
     {"metric_count", do_metric_count, IS_OK, IS_OK, IS_OK, 'x'},
     {"metric_set", do_metric_set, IS_OK, IS_OK, IS_OK, 'x'},
@@ -1896,6 +1938,12 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_task_fd_pollable(t.ends, NULL));
     SAYS(PACE_EINVAL, pace_task_fd_take(t.ends, NULL));
     SAYS(PACE_EINVAL, pace_workers_config_load(NULL, NULL, false));
+    SAYS(PACE_EINVAL, pace_task_type_config_load(NULL, NULL, false));
+    SAYS(PACE_EINVAL, pace_hub_options_load(NULL, NULL, false));
+    SAYS(PACE_EINVAL, pace_history_options_load(NULL, NULL, false));
+    SAYS(PACE_EINVAL, pace_listener_options_load(NULL, NULL, false));
+    SAYS(PACE_EINVAL, pace_http_options_load(NULL, NULL, false));
+    SAYS(PACE_EINVAL, pace_webhook_options_load(NULL, NULL, false));
     SAYS(PACE_EINVAL, pace_log_config_init(NULL, sizeof(pace_log_config_t)));
     SAYS(PACE_EINVAL, pace_log_config_load(NULL, NULL, false));
     SAYS(PACE_EINVAL, pace_log_stats(t.records, NULL));

@@ -1807,6 +1807,100 @@ static void figures(void) {
     finish(pool);
 }
 
+/* A whole service, from two files of which the later one wins, and the environment over both. */
+static void a_service_from_files(void) {
+    char base[64], own[64];
+    snprintf(base, sizeof base, "/tmp/paceline-c-base-%d.yaml", (int)getpid());
+    snprintf(own, sizeof own, "/tmp/paceline-c-own-%d.json", (int)getpid());
+    write_file(base,
+               "pool: {threads: 2}\n"
+               "tasks: {lane: high, timeout: 2s, retries: 3, retry_growth: fixed, full: reject}\n"
+               "hub: {max_payload: 8 B, notice_interval: 2s}\n"
+               "history: {pattern: 'a.>', keep_count: 2, lines: /tmp/none, disk_wait: 1s}\n"
+               "server: {address: '127.0.0.1:0', max_connections: 7, idle_timeout: 3s, backlog: 9}\n"
+               "http: {max_body: 3, head_timeout: 1s, keep_alive_requests: 5}\n"
+               "webhook: {url: 'http://127.0.0.1:9/', capacity: 4, retry_delay: 2s}\n");
+    write_file(
+        own,
+        "{\"tasks\": {\"retries\": 2, \"retry_delay\": \"5ms\"}, \"history\": {\"keep_age\": \"1h\"},"
+        " \"server\": {\"no_delay\": false}}");
+    setenv("PACELINE_TASKS_QUEUE_TIMEOUT", "4s", 1);
+    setenv("PACELINE_HUB_ERRORS", "77", 1);
+
+    pace_task_type_config_t tasks;
+    OK(pace_task_type_config_init(&tasks, sizeof tasks));
+    OK(pace_task_type_config_load(&tasks, base, false));
+    CHECK(tasks.retry.retries == 3 && tasks.retry.first_ns == 100 * MILLI && tasks.retry.cap_ns == 0);
+    OK(pace_task_type_config_load(&tasks, own, true));
+    CHECK(tasks.lane == PACE_LANE_HIGH && tasks.timeout_ns == 2 * SECOND);
+    CHECK(tasks.queue_timeout_ns == 4 * SECOND && tasks.deadline_ns == PACE_FOREVER);
+    CHECK(tasks.retry.shape == PACE_RETRY_FIXED && tasks.retry.retries == 2);
+    CHECK(tasks.retry.first_ns == 5 * MILLI && tasks.full == PACE_OVERLOAD_REJECT);
+
+    pace_hub_options_t hub;
+    OK(pace_hub_options_init(&hub, sizeof hub));
+    OK(pace_hub_options_load(&hub, base, true));
+    CHECK(hub.max_payload == 8 && hub.notice_interval_ns == 2 * SECOND && hub.errors == 77);
+
+    pace_history_options_t history;
+    OK(pace_history_options_init(&history, sizeof history));
+    OK(pace_history_options_load(&history, base, false));
+    OK(pace_history_options_load(&history, own, false));
+    CHECK(strcmp(history.pattern, "a.>") == 0 && strcmp(history.lines, "/tmp/none") == 0);
+    CHECK(history.keep_count == 2 && history.keep_age_ns == 3600 * SECOND && history.archive == NULL);
+    CHECK(history.when_full == PACE_DISK_WAIT && history.disk_wait_ns == SECOND);
+
+    pace_listener_options_t listener;
+    OK(pace_listener_options_init(&listener, sizeof listener));
+    OK(pace_listener_options_load(&listener, base, false));
+    CHECK(listener.no_delay);
+    OK(pace_listener_options_load(&listener, own, false));
+    CHECK(strcmp(listener.address, "127.0.0.1:0") == 0 && listener.max_connections == 7);
+    CHECK(listener.idle_timeout_ns == 3 * SECOND && listener.backlog == 9 && !listener.no_delay);
+
+    pace_http_options_t http;
+    OK(pace_http_options_init(&http, sizeof http));
+    OK(pace_http_options_load(&http, base, false));
+    CHECK(http.max_body == 3 && http.head_timeout_ns == SECOND && http.keep_alive_requests == 5);
+
+    pace_webhook_options_t webhook;
+    pace_webhook_t *posts = NULL;
+    OK(pace_webhook_options_init(&webhook, sizeof webhook));
+    SAYS(PACE_EINVAL, pace_webhook_new(NULL, &webhook, &posts));
+    OK(pace_webhook_options_load(&webhook, base, false));
+    CHECK(webhook.capacity == 4 && webhook.retry.retries == 5 && webhook.retry.first_ns == 2 * SECOND);
+    pace_status_t status = pace_webhook_new(NULL, &webhook, &posts);
+    CHECK(status == PACE_OK || status == PACE_EUNSUPPORTED);
+    pace_webhook_free(posts);
+
+    /* What was loaded is good for making them. */
+    pace_pool_t *pool = pool_of(2);
+    pace_workers_t *workers;
+    pace_task_type_t *task_type;
+    pace_hub_t *made;
+    OK(pace_workers_new(pool, NULL, &workers));
+    OK(pace_task_type_new(workers, "set", &tasks, &task_type));
+    hub.histories = &history;
+    hub.history_count = 1;
+    history.lines = NULL;
+    OK(pace_hub_new(pool, &hub, &made));
+    SAYS(PACE_EINVAL, pace_hub_publish(made, "a.b", "123456789", 9, PACE_PUBLISH_NO_RECEIPT, NULL));
+    pace_hub_free(made);
+    pace_task_type_free(task_type);
+    pace_workers_free(workers);
+    finish(pool);
+
+    write_file(own, "{\"hub\": {\"max_payload\": 0}, \"http\": {\"max_headers\": 257}}");
+    SAYS(PACE_EINVAL, pace_http_options_load(&http, own, false));
+    TELLS("hub.max_payload");
+    TELLS("http.max_headers");
+    CHECK(http.max_body == 3);
+    unsetenv("PACELINE_TASKS_QUEUE_TIMEOUT");
+    unsetenv("PACELINE_HUB_ERRORS");
+    unlink(base);
+    unlink(own);
+}
+
 static void from_a_file(void) {
     char path[64];
     pace_pool_t *pool = NULL;
@@ -2191,6 +2285,7 @@ int main(int argc, char **argv) {
     /* What reads the system's figures looks for the auxiliary vector where valgrind has put another. */
     if (argc == 1) figures();
     from_a_file();
+    a_service_from_files();
     shut_down();
     hooks_without_time();
     signals();

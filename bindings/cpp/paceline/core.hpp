@@ -682,6 +682,48 @@ inline std::vector<pace_piece_t> pieces_of(span<const std::string_view> pieces) 
 
 } // namespace detail
 
+/// Where settings come from: files, JSON or YAML by their names, of which later ones win, and over them variables
+/// PACELINE_… if `environment`. docs/SETTINGS.md lists all settings. What cannot be read or is wrong is Code::Invalid, which
+/// tells all of it. A configuration's load() gives what its section says, beside the defaults.
+struct Settings {
+    std::vector<std::string> files{};
+    /// Whether variables win over the files. Default false.
+    bool environment = false;
+
+    Settings() = default;
+    explicit Settings(std::vector<std::string> paths, bool variables = false)
+        : files(std::move(paths)), environment(variables) {}
+};
+
+namespace detail {
+/// Changes what C reads to what settings say.
+template <class Raw, class Load>
+pace_status_t load(const Settings &settings, Raw &raw, Load call) {
+    for (const std::string &file : settings.files) {
+        const pace_status_t status = call(&raw, file.c_str(), false);
+        if (status != PACE_OK) {
+            return status;
+        }
+    }
+    return settings.environment ? call(&raw, nullptr, true) : PACE_OK;
+}
+
+/// The configuration that `make` makes of what C reads, with its defaults and the settings over them.
+template <class Config, class Raw, class Init, class Load, class Make>
+Result<Config> loaded(const Settings &settings, Init init, Load call, Make make) {
+    Raw raw{};
+    (void)init(&raw, sizeof raw);
+    const pace_status_t status = load(settings, raw, call);
+    return status == PACE_OK ? Result<Config>(make(raw)) : Result<Config>(Error::last(status));
+}
+
+inline std::optional<std::uint64_t> unless_unlimited(std::uint64_t limit) noexcept {
+    return limit == PACE_UNLIMITED ? std::nullopt : std::optional<std::uint64_t>(limit);
+}
+
+inline std::string text_of(const char *text) { return text == nullptr ? std::string() : text; }
+} // namespace detail
+
 /// How failed attempts are followed by others.
 class Retry {
 public:
@@ -715,6 +757,13 @@ public:
     }
 
     const pace_retry_t &native() const noexcept { return raw_; }
+
+    /// What C has, if it is not the default.
+    static std::optional<Retry> of(const pace_retry_t &raw) noexcept {
+        Retry retry(raw.shape, 0, {}, {});
+        retry.raw_ = raw;
+        return raw.shape == PACE_RETRY_DEFAULT ? std::nullopt : std::optional<Retry>(retry);
+    }
 
 private:
     Retry(std::uint32_t shape, std::uint32_t retries, Duration first, Duration cap) noexcept {

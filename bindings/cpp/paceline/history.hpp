@@ -78,6 +78,44 @@ struct HistoryConfig {
     /// (std::nullopt) they never wait, and the archive goes without the oldest: flush() fails then, and says how many.
     std::optional<Duration> disk_wait{std::chrono::seconds(10)};
 
+    /// How large the file of lines becomes before it is renamed to `.1`, 1 KiB to 1 TiB.
+    std::uint64_t lines_max_size = std::uint64_t{64} << 20;
+    /// How many such files are kept, 1 to 1000.
+    std::uint32_t lines_files = 4;
+    /// What waits for the disk is written when it is so many messages, 1 to 65536.
+    std::uint32_t commit_messages = 1024;
+    /// What waits for the disk is written after so long in any case, up to an hour.
+    Duration commit_delay = std::chrono::milliseconds(10);
+
+    /// As the section `history` of settings says.
+    static Result<HistoryConfig> load(const Settings &settings) {
+        using Raw = pace_history_options_t;
+        return detail::loaded<HistoryConfig, Raw>(
+            settings, pace_history_options_init, pace_history_options_load, [](const Raw &raw) {
+                HistoryConfig config;
+                const auto age = [](std::uint64_t limit) {
+                    return limit == PACE_UNLIMITED ? std::nullopt
+                                                   : std::optional<Duration>(detail::time_of(limit));
+                };
+                config.pattern = raw.pattern == nullptr ? ">" : raw.pattern;
+                config.keep_count = detail::unless_unlimited(raw.keep_count);
+                config.keep_bytes = detail::unless_unlimited(raw.keep_bytes);
+                config.keep_age = age(raw.keep_age_ns);
+                config.archive = detail::text_of(raw.archive);
+                config.archive_count = detail::unless_unlimited(raw.archive_count);
+                config.archive_bytes = detail::unless_unlimited(raw.archive_bytes);
+                config.archive_age = age(raw.archive_age_ns);
+                config.process_only = raw.process_only;
+                config.lines = detail::text_of(raw.lines);
+                config.lines_max_size = raw.lines_max_size;
+                config.lines_files = raw.lines_files;
+                config.commit_messages = raw.commit_messages;
+                config.commit_delay = detail::time_of(raw.commit_delay_ns);
+                config.disk_wait = detail::time_of(raw.disk_wait_ns);
+                return config;
+            });
+    }
+
     HistoryConfig &set_pattern(std::string value) { return pattern = std::move(value), *this; }
     HistoryConfig &set_keep_count(std::uint64_t value) { return keep_count = value, *this; }
     HistoryConfig &set_keep_bytes(std::uint64_t value) { return keep_bytes = value, *this; }
@@ -100,6 +138,10 @@ struct HistoryConfig {
         raw.archive_bytes = archive_bytes.value_or(PACE_UNLIMITED);
         raw.archive_age_ns = age(archive_age);
         raw.lines = lines.empty() ? nullptr : lines.c_str();
+        raw.lines_max_size = lines_max_size;
+        raw.lines_files = lines_files;
+        raw.commit_messages = commit_messages;
+        raw.commit_delay_ns = detail::nanos(commit_delay);
         raw.process_only = process_only;
         raw.check = check;
         raw.when_full = disk_wait ? PACE_DISK_WAIT : PACE_DISK_GIVE_UP;

@@ -451,6 +451,26 @@ struct HttpConfig {
     std::optional<std::uint32_t> max_headers{}, keep_alive_requests{};
     std::optional<Duration> head_timeout{}, body_timeout{}, keep_alive_timeout{};
 
+    /// As the section `http` of settings says; its listener is Listen::load()'s.
+    static Result<HttpConfig> load(const Settings &settings) {
+        using Raw = pace_http_options_t;
+        return detail::loaded<HttpConfig, Raw>(
+            settings, pace_http_options_init, pace_http_options_load, [](const Raw &raw) {
+                HttpConfig config;
+                config.max_head = raw.max_head;
+                config.max_target = raw.max_target;
+                config.max_body = raw.max_body;
+                config.body_rate = raw.body_rate;
+                config.max_requests = raw.max_requests;
+                config.max_headers = raw.max_headers;
+                config.keep_alive_requests = raw.keep_alive_requests;
+                config.head_timeout = detail::time_of(raw.head_timeout_ns);
+                config.body_timeout = detail::time_of(raw.body_timeout_ns);
+                config.keep_alive_timeout = detail::time_of(raw.keep_alive_timeout_ns);
+                return config;
+            });
+    }
+
     HttpConfig &add_listener(Listen value) { return listeners.push_back(std::move(value)), *this; }
     HttpConfig &set_max_head(std::uint64_t value) { return max_head = value, *this; }
     HttpConfig &set_max_target(std::uint64_t value) { return max_target = value, *this; }

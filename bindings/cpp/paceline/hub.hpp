@@ -54,6 +54,26 @@ struct HubConfig {
     /// Of so many keys, up to 1,000,000, it is counted how often each was published.
     std::uint64_t count_keys = 0;
 
+    /// As the section `hub` of settings says; its histories are HistoryConfig::load()'s.
+    static Result<HubConfig> load(const Settings &settings) {
+        using Raw = pace_hub_options_t;
+        return detail::loaded<HubConfig, Raw>(
+            settings, pace_hub_options_init, pace_hub_options_load, [](const Raw &raw) {
+                HubConfig config;
+                const auto change = [](std::uint64_t &field, std::uint64_t said) {
+                    field = said == 0 ? field : said;
+                };
+                config.max_payload = raw.max_payload;
+                change(config.dead_letters, raw.dead_letters);
+                change(config.errors, raw.errors);
+                change(config.count_keys, raw.count_keys);
+                if (raw.notice_interval_ns != 0) {
+                    config.notice_interval = detail::time_of(raw.notice_interval_ns);
+                }
+                return config;
+            });
+    }
+
     HubConfig &set_name(std::string value) { return name = std::move(value), *this; }
     HubConfig &set_errors(std::uint64_t value) { return errors = value, *this; }
     HubConfig &set_notice_interval(Duration value) { return notice_interval = value, *this; }

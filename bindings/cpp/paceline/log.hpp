@@ -87,11 +87,9 @@ inline LogRecord LogRecord::from_native(const pace_log_record_t &raw) {
     return record;
 }
 
-/// Settings of a Log. What is not set is as `settings` has it, a file of settings (JSON or YAML, by its name),
-/// over which variables PACELINE_LOG_… win if `environment`; and then as paceline.h has it.
+/// Settings of a Log. What is not set is as the section `log` of `settings` has it; and then as paceline.h has it.
 struct LogConfig {
-    std::string settings{};
-    bool environment = false;
+    Settings settings{};
     /// Which lines are kept, as "info,net=debug,hub=off". Empty (default): "info".
     std::string levels{};
     /// The file that lines of JSON are appended to. Several logs may write one. A character device, a pipe and what a
@@ -119,12 +117,9 @@ public:
     static Result<Log> create(LogConfig config) {
         pace_log_config_t raw{};
         (void)pace_log_config_init(&raw, sizeof raw);
-        if (!config.settings.empty() || config.environment) {
-            const char *path = config.settings.empty() ? nullptr : config.settings.c_str();
-            const pace_status_t status = pace_log_config_load(&raw, path, config.environment);
-            if (status != PACE_OK) {
-                return Error::last(status);
-            }
+        const pace_status_t loaded = detail::load(config.settings, raw, pace_log_config_load);
+        if (loaded != PACE_OK) {
+            return Error::last(loaded);
         }
         raw.levels = config.levels.empty() ? raw.levels : config.levels.c_str();
         raw.file = config.file.empty() ? raw.file : config.file.c_str();

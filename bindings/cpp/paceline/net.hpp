@@ -61,6 +61,47 @@ struct Listen {
     /// Makes what turns the bytes of connections that are accepted here: TLS, as a rule.
     FilterFactory filter{};
 
+    /// As the section `server` of settings says, for a Server or an Http.
+    static Result<Listen> load(const Settings &settings) {
+        using Raw = pace_listener_options_t;
+        return detail::loaded<Listen, Raw>(
+            settings, pace_listener_options_init, pace_listener_options_load, [](const Raw &raw) {
+                Listen listen;
+                Raw usual{};
+                (void)pace_listener_options_init(&usual, sizeof usual);
+                const auto change = [](auto &field, auto said, auto usually) {
+                    if (said != usually) {
+                        field = said;
+                    }
+                };
+                const auto change_time = [](std::optional<Duration> &field, std::uint64_t said,
+                                            std::uint64_t usually) {
+                    if (said != usually) {
+                        field = detail::time_of(said);
+                    }
+                };
+                listen.address = detail::text_of(raw.address);
+                change(listen.max_connections, raw.max_connections, usual.max_connections);
+                change(listen.max_requests, raw.max_requests, usual.max_requests);
+                change(listen.max_unconsumed, raw.max_unconsumed, usual.max_unconsumed);
+                change(listen.output_low, raw.output_low, usual.output_low);
+                change(listen.output_high, raw.output_high, usual.output_high);
+                change(listen.output_max, raw.output_max, usual.output_max);
+                change_time(listen.idle_timeout, raw.idle_timeout_ns, usual.idle_timeout_ns);
+                change_time(listen.read_timeout, raw.read_timeout_ns, usual.read_timeout_ns);
+                change_time(listen.stall_timeout, raw.stall_timeout_ns, usual.stall_timeout_ns);
+                change_time(listen.linger, raw.linger_ns, usual.linger_ns);
+                change_time(listen.keep_alive, raw.keep_alive_ns, usual.keep_alive_ns);
+                change(listen.send_buffer, raw.send_buffer, usual.send_buffer);
+                change(listen.receive_buffer, raw.receive_buffer, usual.receive_buffer);
+                change(listen.backlog, raw.backlog, usual.backlog);
+                change(listen.no_delay, raw.no_delay, usual.no_delay);
+                listen.v6_only = raw.v6_only;
+                listen.reuse_port = raw.reuse_port;
+                return listen;
+            });
+    }
+
     Listen &set_address(std::string value) { return address = std::move(value), *this; }
     Listen &set_fd(int value) { return fd = value, *this; }
     Listen &set_max_connections(std::uint64_t value) { return max_connections = value, *this; }

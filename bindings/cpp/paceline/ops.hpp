@@ -149,6 +149,23 @@ struct WebhookConfig {
     std::vector<std::pair<std::string, std::string>> headers{};
     /// The proxy's address, as "http://proxy.example:3128". Empty (default): no proxy.
     std::string proxy{};
+    /// What is posted to, for Webhook::create(config).
+    std::string url{};
+
+    /// As the section `webhook` of settings says.
+    static Result<WebhookConfig> load(const Settings &settings) {
+        using Raw = pace_webhook_options_t;
+        return detail::loaded<WebhookConfig, Raw>(settings, pace_webhook_options_init,
+                                                  pace_webhook_options_load, [](const Raw &raw) {
+                                                      WebhookConfig config;
+                                                      config.capacity = raw.capacity;
+                                                      config.timeout = detail::time_of(raw.timeout_ns);
+                                                      config.retry = Retry::of(raw.retry);
+                                                      config.proxy = detail::text_of(raw.proxy);
+                                                      config.url = detail::text_of(raw.url);
+                                                      return config;
+                                                  });
+    }
 
     WebhookConfig &set_capacity(std::uint64_t value) { return capacity = value, *this; }
     WebhookConfig &set_timeout(Duration value) { return timeout = value, *this; }
@@ -170,6 +187,8 @@ class Webhook {
 public:
     /// Code::Unsupported: the library was built without the feature `webhook`; Code::Invalid names the
     /// setting. That nobody listens there is no error.
+    static Result<Webhook> create(const WebhookConfig &config) { return create(config.url, config); }
+    /// As above, to this URL.
     static Result<Webhook> create(const std::string &url, const WebhookConfig &config = {}) {
         pace_webhook_options_t options{};
         (void)pace_webhook_options_init(&options, sizeof options);

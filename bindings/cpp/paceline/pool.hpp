@@ -471,14 +471,12 @@ public:
         return Pool(std::make_shared<const detail::Core>(pool));
     }
 
-    /// From a file of settings (JSON or YAML, by its name; empty: none), over which variables
-    /// PACELINE_… win if `environment`. Code::Invalid tells all that is wrong in them.
-    static Result<Pool> from_settings(const std::string &path, bool environment) {
+    /// As the section `pool` of settings says. Code::Invalid tells all that is wrong in them.
+    static Result<Pool> from_settings(const Settings &settings) {
         pace_pool_config_t config{};
         (void)pace_pool_config_init(&config, sizeof config);
         pace_pool_t *pool = nullptr;
-        pace_status_t status =
-            pace_pool_config_load(&config, path.empty() ? nullptr : path.c_str(), environment);
+        pace_status_t status = detail::load(settings, config, pace_pool_config_load);
         if (status == PACE_OK) {
             status = pace_pool_new(&config, &pool);
         }

@@ -44,6 +44,13 @@ public:
     /// The oldest task with this policy in the lowest lane is dropped, and ends as Rejected.
     static OverloadPolicy drop_oldest() noexcept { return OverloadPolicy(PACE_OVERLOAD_DROP_OLDEST); }
 
+    /// What a struct of paceline.h has, if it is not the default.
+    static std::optional<OverloadPolicy> of(std::uint32_t full, std::uint64_t wait_ns) noexcept {
+        return full == PACE_OVERLOAD_DEFAULT
+                   ? std::nullopt
+                   : std::optional<OverloadPolicy>(OverloadPolicy(full, detail::time_of(wait_ns)));
+    }
+
     /// Writes it to a struct of paceline.h.
     template <class Raw>
     void fill(Raw &raw) const noexcept {

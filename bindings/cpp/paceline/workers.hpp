@@ -46,6 +46,26 @@ struct TaskTypeConfig {
     /// For tasks without a callable: how long a host may be silent about an attempt that it has taken, before
     /// it counts as gone, and the attempt as failed: 1 ms or more. Zero: it is waited for.
     Duration lease{};
+
+    /// As the section `tasks` of settings says.
+    static Result<TaskTypeConfig> load(const Settings &settings) {
+        using Raw = pace_task_type_config_t;
+        return detail::loaded<TaskTypeConfig, Raw>(
+            settings, pace_task_type_config_init, pace_task_type_config_load, [](const Raw &raw) {
+                TaskTypeConfig config;
+                config.lane = static_cast<Lane>(raw.lane);
+                config.retry = Retry::of(raw.retry);
+                config.timeout = detail::time_of(raw.timeout_ns);
+                config.queue_timeout = detail::time_of(raw.queue_timeout_ns);
+                config.deadline = detail::time_of(raw.deadline_ns);
+                config.soft_timeout = detail::time_of(raw.soft_timeout_ns);
+                config.grace = detail::time_of(raw.grace_ns);
+                config.lease = detail::time_of(raw.lease_ns);
+                config.max_running = raw.max_running == PACE_UNLIMITED32 ? 0 : raw.max_running;
+                config.full = OverloadPolicy::of(raw.full, raw.full_wait_ns);
+                return config;
+            });
+    }
 };
 
 /// A task that runs again and again, until this goes: a run that waits is cancelled, one that runs is asked to stop
@@ -322,11 +342,10 @@ struct Scaling {
     std::uint32_t patience{10};
 };
 
-/// Settings of a worker pool. What is not set is as `settings` has it, a file of settings (JSON or YAML, by
-/// its name), over which variables PACELINE_WORKERS_… win if `environment`; and then as paceline.h has it.
+/// Settings of a worker pool. What is not set is as the section `workers` of `settings` has it; and then as paceline.h has
+/// it.
 struct WorkersConfig {
-    std::string settings{};
-    bool environment = false;
+    Settings settings{};
     /// What its figures are labelled with.
     std::string name{};
     std::optional<std::uint32_t> max_waiting{};
@@ -467,12 +486,9 @@ public:
     static Result<WorkerPool> create(const Pool &pool, const WorkersConfig &settings = {}) {
         pace_workers_config_t config{};
         (void)pace_workers_config_init(&config, sizeof config);
-        if (!settings.settings.empty() || settings.environment) {
-            const char *path = settings.settings.empty() ? nullptr : settings.settings.c_str();
-            const pace_status_t status = pace_workers_config_load(&config, path, settings.environment);
-            if (status != PACE_OK) {
-                return Error::last(status);
-            }
+        const pace_status_t loaded = detail::load(settings.settings, config, pace_workers_config_load);
+        if (loaded != PACE_OK) {
+            return Error::last(loaded);
         }
         config.name = settings.name.empty() ? nullptr : settings.name.c_str();
         config.max_waiting = settings.max_waiting.value_or(config.max_waiting);

@@ -213,6 +213,7 @@ TEST_CASE("settings keep durations of any type") {
           }));
     KEEPS(HistoryConfig, keep_age);
     KEEPS(HistoryConfig, archive_age);
+    KEEPS(HistoryConfig, commit_delay);
     KEEPS(HistoryConfig, disk_wait);
     SETS(HistoryConfig, set_keep_age, keep_age);
     KEEPS(HubConfig, notice_interval);

@@ -126,7 +126,7 @@ TEST_CASE("wrong settings of a log are named") {
     config.max_size = 1;
     CHECK(Log::create(config).error() == Code::Invalid);
     config = LogConfig();
-    config.settings = "/nowhere/at/all.yaml";
+    config.settings.files = {"/nowhere/at/all.yaml"};
     CHECK(Log::create(config).error() == Code::Invalid);
     CHECK(Log().install().error() == Code::Invalid);
 }

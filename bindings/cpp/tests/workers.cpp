@@ -3,6 +3,9 @@
 #include "common.hpp"
 
 #include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <thread>
 #include <unistd.h>
@@ -253,6 +256,88 @@ TEST_CASE("a pool tells its figures and those of file systems without a worker p
     finish(pool);
 }
 
+TEST_CASE("a service comes from two files and the environment") {
+    const std::string base = "/tmp/paceline-cpp-base-" + std::to_string(::getpid()) + ".yaml";
+    const std::string own = "/tmp/paceline-cpp-own-" + std::to_string(::getpid()) + ".json";
+    std::ofstream(base) << R"(
+pool: {threads: 3}
+workers: {max_waiting: 16}
+tasks: {lane: high, timeout: 2s, retries: 3, retry_growth: fixed, full: reject}
+hub: {max_payload: 8 B, notice_interval: 2s}
+history: {pattern: 'a.>', keep_count: 2, keep_age: 1h, lines_files: 7}
+server: {address: '127.0.0.1:0', max_connections: 7, idle_timeout: 3s, reuse_port: true}
+http: {max_body: 3, head_timeout: 1s}
+webhook: {url: 'http://127.0.0.1:9/', capacity: 4, retries: 0}
+log: {facade: 3}
+)";
+    paceline::Settings settings({base, own}, true);
+    std::ofstream(own) << R"({"pool": {"threads": 2}, "tasks": {"retries": 1, "retry_delay": "1ms"}})";
+    CHECK(paceline::HubConfig::load(settings).error() == Code::Invalid);
+    std::ofstream(base, std::ios::app) << "\n";
+    {
+        std::ifstream in(base);
+        std::string text((std::istreambuf_iterator<char>(in)), {});
+        text.erase(text.find("log:"));
+        std::ofstream(base) << text;
+    }
+    ::setenv("PACELINE_HUB_ERRORS", "77", 1);
+    const auto hub_config = paceline::HubConfig::load(settings).value();
+    ::unsetenv("PACELINE_HUB_ERRORS");
+    CHECK(hub_config.errors == 77);
+    CHECK(hub_config.max_payload == 8);
+    CHECK(hub_config.dead_letters == 10000);
+    CHECK(hub_config.notice_interval == std::chrono::seconds(2));
+
+    const Pool pool = Pool::from_settings(settings).value();
+    CHECK(pool.stats().value().threads.size() == 2 + 4);
+    paceline::WorkersConfig workers_config;
+    workers_config.settings = settings;
+    const WorkerPool workers = WorkerPool::create(pool, workers_config).value();
+    const auto tasks = TaskTypeConfig::load(settings).value();
+    CHECK(tasks.lane == Lane::High);
+    CHECK(tasks.timeout == std::chrono::seconds(2));
+    CHECK(tasks.full.has_value());
+    const auto kind = workers.task_type("set", tasks).value();
+    auto failing = kind.submit([] { throw std::runtime_error("no"); }).value();
+    CHECK(failing.wait().value().attempts == 2);
+
+    const auto history = paceline::HistoryConfig::load(settings).value();
+    CHECK(history.pattern == "a.>");
+    CHECK(history.keep_count == 2);
+    CHECK(history.keep_age == hours(1));
+    CHECK(history.lines_files == 7);
+    CHECK(history.archive.empty());
+    {
+        const auto hub =
+            paceline::Hub::create(pool, paceline::HubConfig(hub_config).add_history(history)).value();
+        CHECK(hub.publish("a.b", "123456789").error() == Code::Invalid);
+        for (int n = 0; n < 5; ++n) {
+            CHECK(hub.publish("a.b", "x").has_value());
+        }
+        paceline::Query query;
+        query.pattern = "a.b";
+        CHECK(hub.query(query).value().size() == 2);
+    }
+    const auto listen = paceline::Listen::load(settings).value();
+    CHECK(listen.address == "127.0.0.1:0");
+    CHECK(listen.max_connections == 7);
+    CHECK(listen.idle_timeout == std::chrono::seconds(3));
+    CHECK_FALSE(listen.read_timeout);
+    CHECK(listen.reuse_port);
+    const auto http = paceline::HttpConfig::load(settings).value();
+    CHECK(http.max_body == 3);
+    CHECK(http.head_timeout == std::chrono::seconds(1));
+    const auto webhook = paceline::WebhookConfig::load(settings).value();
+    CHECK(webhook.url == "http://127.0.0.1:9/");
+    CHECK(webhook.capacity == 4);
+    const auto posts = paceline::Webhook::create(webhook);
+    CHECK((posts.has_value() || posts.error() == Code::Unsupported));
+    settle(workers);
+    finish(pool);
+    ::unlink(base.c_str());
+    ::unlink(own.c_str());
+}
+
 TEST_CASE("attempts that a host makes, and those that are cancelled") {
     const Pool pool = make_pool(1);
     const WorkerPool workers = WorkerPool::create(pool).value();
@@ -343,7 +428,7 @@ TEST_CASE("a worker pool says how it is") {
     settle(workers);
     CHECK(order == "21");
     finish(pool);
-    CHECK(Pool::from_settings("/nowhere/at/all.json", false).error() == Code::Invalid);
+    CHECK(Pool::from_settings(paceline::Settings({"/nowhere/at/all.json"})).error() == Code::Invalid);
 }
 
 namespace {
@@ -460,9 +545,9 @@ TEST_CASE("a worker pool is extended by middleware and has a log of its own") {
         CHECK(log.flush(hours(1)));
         CHECK(told == 8);
         paceline::WorkersConfig wrong;
-        wrong.settings = "/nowhere/at/all.yaml";
+        wrong.settings.files = {"/nowhere/at/all.yaml"};
         CHECK(WorkerPool::create(pool, wrong).error() == Code::Invalid);
-        wrong.settings.clear();
+        wrong.settings = {};
         wrong.middleware = {around};
         wrong.max_waiting = 0;
         CHECK(WorkerPool::create(pool, wrong).error() == Code::Invalid);

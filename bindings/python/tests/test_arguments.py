@@ -42,6 +42,7 @@ from paceline import (
     Scaling,
     Server,
     Service,
+    Settings,
     Signals,
     Supervisor,
     Udp,
@@ -178,6 +179,7 @@ class Table(Case):
         hooks = {"on_thread_start": "none function", "on_thread_end": "none function"}
         yield row("Pool", Pool, settings, watch_period=MAYBE_TIME, spin=MAYBE_TIME, **hooks)
         yield row("Pool", Pool, settings, settings="none text bytes")
+        yield row("Settings.listen", Settings().listen, {"address": "x"}, address="none text")
         yield row("Pool.set_active", pool.set_active, {}, threads="number")
         names = {"fn": abs}
         for where, way in (("Pool", pool), ("LaneRef", pool.lane(1)), ("Strand", pool.strand())):

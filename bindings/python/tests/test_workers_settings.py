@@ -17,7 +17,7 @@ from typing import Any
 from unittest import mock
 
 import paceline
-from paceline import Middleware, Pool, Rate, Retry, RetryBudget, Scaling, TaskStatus
+from paceline import InvalidError, Middleware, Pool, Rate, Retry, RetryBudget, Scaling, TaskStatus
 from paceline import Attempt, WorkerPool, current_attempt
 from paceline import _layout as layout
 from paceline import _policy
@@ -919,6 +919,79 @@ class Scales(Case):
         pace.active = 5
         pace.tick()
         self.assertEqual((pace.active, pace.timers), (5, []))
+
+
+class Services(Case):
+    def test_a_service_from_two_files_and_the_environment(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            base, own = os.path.join(folder, "base.yaml"), os.path.join(folder, "own.json")
+            with open(base, "w", encoding="utf-8") as file:
+                file.write(
+                    "pool: {threads: 3, name: rider}\n"
+                    "workers: {max_waiting: 16}\n"
+                    "tasks: {lane: high, timeout: 2s, retries: 3, retry_growth: fixed, full: reject}\n"
+                    "hub: {max_payload: 8 B, notice_interval: 2s}\n"
+                    "history: {pattern: 'a.>', keep_count: 2, keep_age: 1h}\n"
+                    "server: {address: '127.0.0.1:0', max_connections: 7, output_low: 1}\n"
+                    "http: {max_body: 3, head_timeout: 1500ms}\n"
+                    "webhook: {url: 'http://127.0.0.1:9/', capacity: 4, retries: 0}\n"
+                    "log: {facade: false}\n"
+                )
+            with open(own, "w", encoding="utf-8") as file:
+                json.dump({"pool": {"threads": 2}, "tasks": {"retries": 1, "retry_delay": "1ms"}}, file)
+            with mock.patch.dict(os.environ, {"PACELINE_HUB_ERRORS": "77"}):
+                settings = paceline.Settings(base, own, environment=True)
+                self.assertEqual(
+                    settings.hub(), {"max_payload": 8, "errors": 77, "notice_interval": 2.0}
+                )
+                with paceline.Pool(settings=settings) as pool:
+                    self.assertEqual(len(pool.stats().threads), 2)
+                    workers = paceline.WorkerPool(pool, settings=[base, own])
+                    runs: list[int] = []
+
+                    def fails() -> None:
+                        runs.append(1)
+                        raise ValueError
+
+                    chosen = settings.tasks()
+                    self.assertEqual((chosen["timeout"], chosen["full"]), (2.0, "reject"))
+                    self.assertEqual(chosen["priority"], paceline.Lane.HIGH)
+                    task = workers.task(name="fails", **chosen)(fails).submit()
+                    self.assertEqual(task.report(60).status, paceline.TaskStatus.FAILED)
+                    self.assertEqual(len(runs), 2)
+                    hub = paceline.Hub(pool, histories=settings.histories(), **settings.hub())
+                    with self.assertRaises(InvalidError):
+                        hub.publish("a.b", b"123456789")
+                    for number in range(5):
+                        hub.publish("a.b", b"%d" % number)
+                    self.assertEqual(len(hub.query("a.b")), 2)
+                    listen = settings.listen("unused")
+                    self.assertEqual(listen.address, "127.0.0.1:0")
+                    self.assertEqual(listen.max_connections, 7)
+                    self.assertEqual(listen.output_marks, (1, 1 << 18, 1 << 24))
+                    self.assertEqual(settings.http(), {"max_body": 3, "head_timeout": 1.5})
+                    http = paceline.Http(pool, listen, **settings.http())
+                    http.start()
+                    self.assertEqual(len(http.addresses), 1)
+                    http.close()
+                    self.assertEqual(settings.webhook()["url"], "http://127.0.0.1:9/")
+                    try:
+                        paceline.Webhook(**settings.webhook()).close()
+                    except paceline.UnsupportedError:
+                        pass
+                    hub.close()
+                with open(own, "w", encoding="utf-8") as file:
+                    json.dump({"hub": {"max_payload": 0}, "htp": {}}, file)
+                with self.assertRaises(InvalidError) as told:
+                    settings.http()
+                self.assertIn("hub.max_payload", str(told.exception))
+                self.assertIn("htp", str(told.exception))
+        nothing = paceline.Settings()
+        self.assertEqual((nothing.hub(), nothing.histories(), nothing.tasks()), ({}, (), {}))
+        with self.assertRaisesRegex(InvalidError, "server.address"):
+            nothing.listen()
+        with self.assertRaises(TypeError):
+            paceline.Settings(5)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 //! documents settings goes by it.
 
 use super::node::Node;
+use super::service::{HISTORY, HTTP, HUB, SERVER, TASKS, WEBHOOK};
 use crate::log::{ALLOWED_LEVELS, Levels, LogBuilder};
 use crate::pool::{Builder, MAX_JOINED, MAX_THREADS, Pin, Promotion, SourceKind};
 use crate::task::{OverloadPolicy, WorkerPoolBuilder};
@@ -160,7 +161,7 @@ impl fmt::Display for Kind {
 }
 
 /// A type that a setting is kept as. The table names a kind that yields what the type is made of.
-trait Stored: Sized {
+pub(super) trait Stored: Sized {
     fn from_value(value: Value) -> Option<Self>;
 }
 
@@ -238,12 +239,44 @@ impl Stored for SourceKind {
     }
 }
 
+/// The builder after the calls of those of its methods whose settings are given.
+macro_rules! given {
+    ($builder:expr, $settings:expr, $($name:ident)+) => {{
+        let mut builder = $builder;
+        $(
+            if let Some(value) = $settings.$name.clone() {
+                builder = builder.$name(value);
+            }
+        )+
+        builder
+    }};
+}
+pub(super) use given;
+
 /// Makes of one list of settings: the typed section, its rows of the table, and what applies it to the
 /// builder, whose methods have the names of the settings.
 macro_rules! section {
     (
         $(#[$attribute:meta])*
         $Section:ident in $section:ident, for $Builder:ty, rows $ROWS:ident:
+        $($name:ident: $type:ty, $kind:expr, $default:literal, $about:literal;)+
+    ) => {
+        section! {
+            $(#[$attribute])*
+            $Section in $section, rows $ROWS:
+            $($name: $type, $kind, $default, $about;)+
+        }
+
+        impl $Section {
+            /// The builder with what is set here.
+            pub(super) fn apply(&self, builder: $Builder) -> $Builder {
+                given!(builder, self, $($name)+)
+            }
+        }
+    };
+    (
+        $(#[$attribute:meta])*
+        $Section:ident in $section:ident, rows $ROWS:ident:
         $($name:ident: $type:ty, $kind:expr, $default:literal, $about:literal;)+
     ) => {
         $(#[$attribute])*
@@ -257,19 +290,7 @@ macro_rules! section {
             )+
         }
 
-        impl $Section {
-            /// The builder with what is set here.
-            pub(super) fn apply(&self, mut builder: $Builder) -> $Builder {
-                $(
-                    if let Some(value) = self.$name.clone() {
-                        builder = builder.$name(value);
-                    }
-                )+
-                builder
-            }
-        }
-
-        const $ROWS: &[Field] = &[
+        pub(super) const $ROWS: &[Field] = &[
             $(Field {
                 section: stringify!($section),
                 name: stringify!($name),
@@ -282,6 +303,8 @@ macro_rules! section {
     };
 }
 
+pub(super) use section;
+
 impl Stored for OverloadPolicy {
     fn from_value(value: Value) -> Option<Self> {
         match String::from_value(value)?.as_str() {
@@ -289,6 +312,21 @@ impl Stored for OverloadPolicy {
             "reject" => Some(Self::Reject),
             "run_here" => Some(Self::RunHere),
             "drop_oldest" => Some(Self::DropOldest),
+            _ => None,
+        }
+    }
+}
+
+impl Stored for u32 {
+    fn from_value(value: Value) -> Option<Self> {
+        usize::from_value(value)?.try_into().ok()
+    }
+}
+
+impl Stored for u64 {
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Count(count) => Some(count),
             _ => None,
         }
     }
@@ -362,4 +400,5 @@ section! {
 }
 
 /// All settings, by section.
-pub(super) const TABLE: &[&[Field]] = &[POOL, WORKERS, LOG];
+pub(super) const TABLE: &[&[Field]] =
+    &[POOL, WORKERS, TASKS, HUB, HISTORY, SERVER, HTTP, WEBHOOK, LOG];

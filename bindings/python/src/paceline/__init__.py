@@ -81,6 +81,7 @@ _NAMES = {
         "WriteStatus",
     ),
     "_signals": ("Signals",),
+    "_settings": ("Settings",),
     "_sources": ("Lane",),
     "_subscriptions": ("Replay", "Subscription"),
     "_supervision": ("Supervisor",),

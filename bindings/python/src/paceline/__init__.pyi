@@ -153,6 +153,7 @@ from ._server import (
     WriteStatus as WriteStatus,
 )
 from ._signals import Signals as Signals
+from ._settings import Settings as Settings
 from ._sources import Lane as Lane
 from ._subscriptions import (
     Replay as Replay,

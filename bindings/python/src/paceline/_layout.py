@@ -742,18 +742,6 @@ class Answer(c.Structure):
     ]
 
 
-class RequestBodyHooks(c.Structure):
-    """``pace_request_body_hooks_t``"""
-
-    _fields_ = [
-        ("struct_size", c.c_uint32),
-        ("reserved", c.c_uint32),
-        ("begin", c.c_void_p),
-        ("data", c.c_void_p),
-        ("end", c.c_void_p),
-    ]
-
-
 class HttpOptions(c.Structure):
     """``pace_http_options_t``"""
 
@@ -774,6 +762,18 @@ class HttpOptions(c.Structure):
         ("reserved", c.c_uint32),
         ("on_exhausted", c.c_void_p),
         ("exhausted_data", c.c_void_p),
+    ]
+
+
+class RequestBodyHooks(c.Structure):
+    """``pace_request_body_hooks_t``"""
+
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("reserved", c.c_uint32),
+        ("begin", c.c_void_p),
+        ("data", c.c_void_p),
+        ("end", c.c_void_p),
     ]
 
 
@@ -1604,6 +1604,7 @@ class WebhookOptions(c.Structure):
         ("headers", c.c_void_p),
         ("header_count", c.c_size_t),
         ("proxy", c.c_char_p),
+        ("url", c.c_char_p),
     ]
 
 
@@ -1778,8 +1779,8 @@ STRUCTURES: dict[str, type[c.Structure | c.Union]] = {
     "pace_completion_t": Completion,
     "pace_request_event_t": RequestEvent,
     "pace_answer_t": Answer,
-    "pace_request_body_hooks_t": RequestBodyHooks,
     "pace_http_options_t": HttpOptions,
+    "pace_request_body_hooks_t": RequestBodyHooks,
     "pace_http_end_t": HttpEnd,
     "pace_http_stats_t": HttpStats,
     "pace_ip_t": Ip,

@@ -23,6 +23,7 @@ from ._contain import report
 from ._errors import ShutDownError
 from ._library import check, error, in_slices, lib, quick
 from ._native import Native
+from ._settings_files import Given, load
 
 #: Below ``logging.DEBUG``.
 TRACE = 5
@@ -234,15 +235,13 @@ class Log:
         max_size: Optional[int] = None,
         files: Optional[int] = None,
         capacity: Optional[int] = None,
-        settings: Union[str, os.PathLike[str], None] = None,
+        settings: Given = None,
         environment: bool = False,
     ) -> None:
         some_plain("callback", callback)
         config = layout.LogConfig()
         check(quick.pace_log_config_init(ctypes.byref(config), ctypes.sizeof(config)))
-        if settings is not None or environment:
-            where = None if settings is None else path("settings", settings)
-            check(lib.pace_log_config_load(ctypes.byref(config), where, environment))
+        load(config, lib.pace_log_config_load, settings, environment)
         if levels is not None:
             config.levels = text("levels", levels)
         if file is not None:

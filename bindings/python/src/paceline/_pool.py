@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 import time
 import weakref
@@ -41,6 +40,7 @@ from ._placement import Pin
 from ._pool_options import Options
 from ._sources import Lane, Lanes
 from ._tasks import LaneRef, Strand
+from ._settings_files import Given
 
 T = TypeVar("T")
 
@@ -282,7 +282,7 @@ class Pool:
     ``watch_period``: how long a handler may run, in seconds, 0.00001 to 1, before others take over what waits behind
     it; by default 0.002.
 
-    ``settings`` is a file, JSON or YAML by its name, whose section ``pool`` says what is not given here, and
+    ``settings`` is a file, JSON or YAML by its name, several, of which later ones win, or Settings, whose section ``pool`` says what is not given here, and
     ``environment`` lets variables PACELINE_POOL_… win over it. InvalidError tells all that is wrong in them; the settings
     leaders (but 1), lane_capacity, strand_capacity and stack_size are, for a pool of Python's threads.
 
@@ -314,7 +314,7 @@ class Pool:
         watch_period: float | None = None,
         on_thread_start: Hook | None = None,
         on_thread_end: Hook | None = None,
-        settings: str | os.PathLike[str] | None = None,
+        settings: Given = None,
         environment: bool = False,
     ) -> None:
         for hook, function_of_it in (

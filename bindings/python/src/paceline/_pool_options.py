@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
-from typing import Optional, Union
+from typing import Optional
 
 from . import _layout as layout
-from ._arguments import one_of, path, seconds, text, whole, within
+from ._arguments import one_of, seconds, text, whole, within
 from ._errors import InvalidError
-from ._library import check, lib
+from ._library import lib
 from ._lifetime import usable_cpus
 from ._native import pool_config
 from ._placement import Pin, planned
+from ._settings_files import Given, load
 
 _SOURCES = {"epoll": layout.SOURCE_EPOLL, "ring": layout.SOURCE_RING}
 _PROMOTIONS = {"deferred": layout.PROMOTION_DEFERRED, "eager": layout.PROMOTION_EAGER}
@@ -29,16 +28,12 @@ _NOT_HERE = (
 class Options:
     """What is made of them."""
 
-    def __init__(
-        self, settings: Union[str, bytes, os.PathLike[str], None] = None, environment: bool = False
-    ) -> None:
+    def __init__(self, settings: Given = None, environment: bool = False) -> None:
         self.config = config = pool_config()
         before = {name: getattr(config, name) for name, _, _ in _NOT_HERE}
         for name, absent, _ in _NOT_HERE:
             setattr(config, name, absent)
-        if settings is not None or environment:
-            where = None if settings is None else path("settings", settings)
-            check(lib.pace_pool_config_load(ctypes.byref(config), where, environment))
+        load(config, lib.pace_pool_config_load, settings, environment)
         for name, absent, allowed in _NOT_HERE:
             value = getattr(config, name)
             if value != absent and (name, value) != ("leaders", 1):

@@ -15,7 +15,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import weakref
 from collections.abc import Callable, Iterable
 from functools import update_wrapper
@@ -27,7 +26,6 @@ from ._arguments import (
     instance,
     items,
     one_of,
-    path,
     patience,
     plain,
     some_text,
@@ -57,6 +55,7 @@ from ._policy import (
 from ._pool import Pool
 from ._reports import TaskTypeStats, ShutdownReport, WorkersAudit, WorkersHealth
 from ._scaling import Scaling
+from ._settings_files import Given, load
 
 T = TypeVar("T")
 
@@ -90,7 +89,7 @@ class WorkerPool:
     ``scaling`` adapts the number of active threads to how long tasks wait, see Scaling; ``set_active`` sets
     it. The others are parked, and cost nothing.
 
-    ``settings`` is a file, JSON or YAML by its name, whose section ``workers`` says what is not given here
+    ``settings`` is a file, JSON or YAML by its name, several, or Settings, whose section ``workers`` says what is not given here
     (``full``, ``max_waiting``, ``max_droppable``, ``min_active``), and with ``environment`` variables
     PACELINE_WORKERS_… win over it. What is wrong in them is named by an InvalidError, all at once.
 
@@ -117,7 +116,7 @@ class WorkerPool:
         scaling: Optional[Scaling] = None,
         middleware: Iterable[Middleware] = (),
         log: Optional[Log] = None,
-        settings: Union[str, os.PathLike[str], None] = None,
+        settings: Given = None,
         environment: bool = False,
     ) -> None:
         layers = tuple(items("middleware", middleware, "an iterable of paceline.Middleware"))
@@ -131,9 +130,7 @@ class WorkerPool:
             instance("log", log, Log)
         config = layout.WorkersConfig()
         check(quick.pace_workers_config_init(ctypes.byref(config), ctypes.sizeof(config)))
-        if settings is not None or environment:
-            where = None if settings is None else path("settings", settings)
-            check(lib.pace_workers_config_load(ctypes.byref(config), where, environment))
+        load(config, lib.pace_workers_config_load, settings, environment)
         if max_waiting is not None:
             config.max_waiting = whole("max_waiting", max_waiting)
         if max_droppable is not None:
