@@ -139,7 +139,8 @@ impl Source for Tasks {
             let attempt = OpenAttempt::new(&self.0, event);
             Entry::new(event.token(), attempt.map_or_else(|ended| ended, EntryKind::Attempt))
         }));
-        Brought::Some { count, more: taken == most }
+        // Tasks whose time was over were taken too, and are not counted.
+        Brought::Some { count, more: taken > 0 }
     }
 }
 

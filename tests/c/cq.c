@@ -472,6 +472,18 @@ static void attempts(void) {
     done.flags = PACE_CQ_FAIL | PACE_CQ_PERMANENT;
     OK(pace_cq_complete(cq, &done, 1));
     CHECK(done.status == PACE_TASK_FAILED);
+    /* Those that are taken, and wait for another of their type first, leave none behind. */
+    pace_task_type_t *alone;
+    OK(pace_task_type_config_init(&config, sizeof config));
+    config.max_running = 1;
+    OK(pace_task_type_new(workers, "alone", &config, &alone));
+    for (int i = 0; i < 4; i++) OK(pace_workers_submit_pulled(workers, alone, 50, NULL, NULL));
+    for (int i = 0; i < 4; i++) {
+        CHECK(take(cq, entries, 2) == 1);
+        CHECK(entries[0].kind == PACE_CQ_ATTEMPT && entries[0].tag == 50);
+        OK(pace_cq_done(cq, entries, 1));
+    }
+    pace_task_type_free(alone);
     /* The end of the queue fails what is out. */
     OK(pace_workers_submit_pulled(workers, type, 3, NULL, &tasks[2]));
     entries[0] = one(cq, PACE_CQ_ATTEMPT, 3);
