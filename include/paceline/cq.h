@@ -296,9 +296,9 @@ pace_status_t pace_cq_new(pace_pool_t *pool,
                           pace_cq_t **cq);
 
 /**
- * *fd is readable while pace_cq_wait() would not sleep, for a loop of the host's own. It belongs to the queue: never
- * read or close it. In a pool without threads it is the pool's (pace_pool_pollable), unless the queue is `beside`: call
- * pace_cq_wait() with a time of 0 when it is readable.
+ * *fd is readable while pace_cq_wait() may find something, for a loop of the host's own, which then calls that with a
+ * time of 0. In a pool without threads, unless the queue is `beside`, it is readable for what the pool has to do, too. It belongs to the queue: never
+ * read or close it.
  *
  * PACE_EOS if there are no descriptors left; PACE_EINVAL for a pool without threads whose source has none.
  *

@@ -11,9 +11,10 @@ use crate::pool::{Deadline, HostOutbox, Shared, pollable, take_part};
 use crate::queue::Outbox;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::store_load_barrier;
+use crate::sys::epoll::{Epoll, IN};
 use core::time::Duration;
-use std::os::fd::BorrowedFd;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// A completion queue.
 pub(crate) struct Core {
@@ -23,6 +24,8 @@ pub(crate) struct Core {
     list: List,
     /// What the pool itself has for this host.
     pub(crate) events: Arc<HostOutbox>,
+    /// For hosts with a loop of their own, in a pool without threads.
+    both: OnceLock<Epoll>,
     /// What is told here without a source: whoever will tell something has entered.
     notes: Arc<Outbox<Entry>>,
     all: Mutex<Vec<Weak<Attachment>>>,
@@ -37,6 +40,7 @@ impl Core {
             takes_part: shared.ready.members.threads == 0 && !beside,
             list: List::new(),
             events: shared.hosts.outbox(),
+            both: OnceLock::new(),
             notes: Arc::new(Outbox::new()),
             all: Mutex::default(),
         });
@@ -197,15 +201,25 @@ impl Core {
         }
     }
 
-    /// Readable while a wait would not sleep. Where threads that wait take part that is the pool's own descriptor.
+    /// Readable while a wait would not sleep.
     pub(crate) fn descriptor(&self) -> Result<BorrowedFd<'_>> {
         if self.shared.is_forked() {
             return Err(Error::Forked);
         }
-        if self.takes_part {
-            return pollable(&self.shared);
+        let listed = self.list.ready.pollable()?;
+        if !self.takes_part {
+            return Ok(listed);
         }
-        self.list.ready.pollable()
+        // The pool has something to do, or another of its hosts has found something for this one.
+        if self.both.get().is_none() {
+            let failed = |error| Error::os("watch a pool and a list together (epoll)", error);
+            let both = Epoll::new().map_err(failed)?;
+            both.add(listed, IN, 0).map_err(failed)?;
+            both.add(pollable(&self.shared)?, IN, 0).map_err(failed)?;
+            // Of two that come at once, one has made its own for nothing.
+            let _second = self.both.set(both);
+        }
+        Ok(self.both.get().expect("set above or by another").as_fd())
     }
 }
 

@@ -74,7 +74,7 @@ Row = tuple[str, Callable[..., Any], dict[str, Any], dict[str, str]]
 HOOKS = ("Codec", "ConnHandler", "Middleware", "RequestBody")
 #: What only paceline makes.
 MADE = (
-    "Admission Attempt Audit Calls Conn Counter Datagram DeadLetter DeadLetterStats DrainReport Frame Future Gauge Handle Headers"
+    "Admission Attempt Audit Calls CompletionEntry CompletionStats Conn ConnDetail Counter Datagram DeadLetter DeadLetterStats DrainReport Frame Future Gauge Handle Headers"
     " Histogram HistoryStats HttpStats HubAudit HubError Inherited Key LinesRead TaskTypeStats LaneRef Latency LogRecord LogStats Mailbox Message MessageFilter"
     " Periodic RequestEnd Publisher PublisherStats Receipt Redelivered Replay ReplayMailbox ReplayStats Report Request Retry"
     " NativeThreadStats ServerStats SetStats ShutdownReport Stats Strand Subscription SubscriptionStats Task TaskFunction TaskReport ThreadStats"
@@ -618,8 +618,46 @@ class Table(Case):
         self.assertIn(b"done", told)
         self.assertEqual(refused, [])
 
+    def completions(self) -> Iterator[Row]:
+        queue = paceline.CompletionQueue(self.pool)
+        self.addCleanup(queue.close)
+        yield row(
+            "CompletionQueue", paceline.CompletionQueue, {"pool": self.pool}, pool="", lease=MAYBE_TIME
+        )
+        yield row("CompletionQueue.wait", queue.wait, {"timeout": 0}, most="number", timeout=MAYBE_TIME)
+        tag = {"tag": "number"}
+        yield row("CompletionQueue.after", queue.after, {"seconds": 3600, "tag": 1}, seconds=TIME, **tag)
+        yield row("CompletionQueue.every", queue.every, {"seconds": 3600, "tag": 1}, seconds=TIME, **tag)
+        post = lambda tags: queue.post(tags)
+        yield row("CompletionQueue.post", post, {"tags": 1}, tags="number")
+        done = lambda entries: queue.done(entries)
+        yield row("CompletionQueue.done", done, {}, entries="")
+        entry = paceline.CompletionEntry(paceline.EntryKind.TASK, 1, 0, b"", None, False)
+        texts = {"message": "none text", "data": "bytes"}
+        numbers = {"flow": "number", "left": "number", "flags": "number"}
+        good: dict[str, Any] = {"entry": entry}
+        yield row("CompletionQueue.complete", queue.complete, good, entry="", **texts, **numbers)
+        yield row("CompletionQueue.renew", queue.renew, {}, entry="")
+        mail = {"mailbox": self.hub.mailbox("completions"), "tag": 1}
+        yield row("CompletionQueue.mailbox", queue.mailbox, mail, mailbox="", **tag)
+        io = {"io": 1 << 20, "tag": 1}
+        yield row("CompletionQueue.register", queue.register, io, io="number", interest="number", **tag)
+        yield row(
+            "CompletionQueue.signals", queue.signals, {"numbers": [9], "tag": 1}, numbers="", **tag
+        )
+        places = {"places": "127.0.0.1:0", "tag": 1}
+        yield row("CompletionQueue.serve", queue.serve, places, places="text", wanted="", **tag)
+
     def all_rows(self) -> Iterator[Row]:
-        made = (self.pools, self.queues, self.messages, self.outside, self.mailboxes, self.kept)
+        made = (
+            self.completions,
+            self.pools,
+            self.queues,
+            self.messages,
+            self.outside,
+            self.mailboxes,
+            self.kept,
+        )
         for rows in (*made, self.workers, self.policies, self.servers, self.http):
             yield from rows()
 

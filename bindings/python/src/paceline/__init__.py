@@ -3,7 +3,7 @@
 ``Executor`` is the standard library's executor interface; ``Pool`` serves descriptors, timers and
 tasks; ``WorkerPool`` runs tasks that have names, retries and limits; ``Server`` and ``Http`` serve TCP and Unix
 connections on it, ``Udp`` datagrams; ``Hub`` carries messages from publishers to whoever subscribes to their keys;
-``Queue`` and ``Ring`` carry short byte strings between threads. Importing makes no threads, and loads neither a module
+``Queue`` and ``Ring`` carry short byte strings between threads; a ``CompletionQueue`` has what happens as data. Importing makes no threads, and loads neither a module
 nor the shared library before a name of it is asked for.
 """
 
@@ -15,6 +15,15 @@ _NAMES = {
     "_attempt": ("Attempt", "current_attempt"),
     "_calls": ("Calls", "Periodic", "TaskFunction"),
     "_counters": ("Audit",),
+    "_cq": (
+        "Complete",
+        "CompletionEntry",
+        "CompletionQueue",
+        "CompletionStats",
+        "ConnDetail",
+        "ConnEvent",
+        "EntryKind",
+    ),
     "_dead": ("DeadLetter", "DeadLetterStats", "Redelivered"),
     "_errors": (
         "DeadlockError",

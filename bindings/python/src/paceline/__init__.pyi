@@ -15,6 +15,15 @@ from ._calls import (
     TaskFunction as TaskFunction,
 )
 from ._counters import Audit as Audit
+from ._cq import (
+    Complete as Complete,
+    CompletionEntry as CompletionEntry,
+    CompletionQueue as CompletionQueue,
+    CompletionStats as CompletionStats,
+    ConnDetail as ConnDetail,
+    ConnEvent as ConnEvent,
+    EntryKind as EntryKind,
+)
 from ._dead import (
     DeadLetter as DeadLetter,
     DeadLetterStats as DeadLetterStats,
