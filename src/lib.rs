@@ -14,6 +14,7 @@
 //! | TCP and Unix servers, datagrams, HTTP (feature `http`) | `net::Server`, `http::Http`, `net::UdpSocket` |
 //! | tasks with names, retries, limits and reports | `task::WorkerPool` |
 //! | publish and subscribe by keys | `hub::Hub` |
+//! | what happens as data, for hosts that cannot be called back | `cq::CompletionQueue` |
 //! | settings from files, the log's files, services, webhooks | `admin` |
 //!
 //! [`Task`] is what [`Pool::submit`] gives, and its `wait` the closure's value; `task::TaskHandle` is a worker pool's, whose

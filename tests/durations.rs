@@ -10,6 +10,7 @@ mod common;
 mod places;
 
 use common::{Count, LONG, hang_guard, in_child_blocking, until};
+use paceline::cq::CompletionQueue;
 use paceline::http::Http;
 use paceline::hub::history::{History, Limits, ReplayFrom};
 use paceline::hub::{
@@ -56,6 +57,21 @@ const DRIVERS: &[(&str, Driver)] = &[
     ("Pool::every", |pool| {
         refused(pool.every(MAX, || Flow::Done), "100 years");
         drop(pool.every(YEARS, || unreachable!("it is not due")).unwrap());
+    }),
+    ("CompletionQueue::after", |pool| {
+        let queue = CompletionQueue::new(pool).unwrap();
+        refused(queue.after(MAX, 1), "100 years");
+        assert!(queue.after(YEARS, 1).unwrap().cancel());
+    }),
+    ("CompletionQueue::every", |pool| {
+        let queue = CompletionQueue::new(pool).unwrap();
+        refused(queue.every(MAX, 1), "100 years");
+        drop(queue.every(YEARS, 1).unwrap());
+    }),
+    ("CompletionQueue::wait", |pool| {
+        let queue = CompletionQueue::new(pool).unwrap();
+        let _timer = queue.after(20 * MS, 7).unwrap();
+        assert_eq!(queue.wait(&mut Vec::new(), 1, MAX).unwrap(), 1);
     }),
     ("Pool::after_pulled", |pool| {
         refused(pool.after_pulled(MAX, 1), "100 years");

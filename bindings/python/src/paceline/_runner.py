@@ -395,6 +395,9 @@ class Runner:
                 self.closed = why
         if self._native is not None:
             self.call_all()
+        if self.callers:
+            # This may be in the midst of a call: the sleeper that was taken for it has no token yet, and may be waited for.
+            self.call_again()
 
     def exit(self) -> None:
         """The interpreter ends: what is pending runs. Raises nothing."""
