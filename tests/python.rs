@@ -140,6 +140,7 @@ fn pools_queues_and_rings() {
     unittest("test_pool*.py");
     unittest("test_ways.py");
     unittest("test_queue.py");
+    unittest("test_cq.py");
     unittest("test_log.py");
 }
 

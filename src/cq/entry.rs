@@ -59,15 +59,15 @@ pub enum EntryKind {
 /// completes it with [`Flow::Wait`].
 pub struct Held {
     event: Event,
-    shared: Arc<Shared>,
+    /// Where its handle is; None: nothing is held.
+    shared: Option<Arc<Shared>>,
 }
 
 impl Held {
-    pub(super) fn new(event: Event, shared: Arc<Shared>) -> Self {
-        if let Some(HandleId(key)) = event.handle {
-            shared.ready.handles.slots.slot(key.index).pulled(key.generation, event.hold);
-        }
-        Self { event, shared }
+    pub(super) fn new(event: Event, shared: &Arc<Shared>) -> Self {
+        let Some(HandleId(key)) = event.handle else { return Self { event, shared: None } };
+        shared.ready.handles.slots.slot(key.index).pulled(key.generation, event.hold);
+        Self { event, shared: Some(Arc::clone(shared)) }
     }
 
     /// What happened.
@@ -86,10 +86,10 @@ impl Held {
     }
 
     fn end(&mut self, flow: Flow) {
-        if let Some(handle) = self.event.handle.take()
-            && !self.shared.is_forked()
+        if let (Some(handle), Some(shared)) = (self.event.handle.take(), self.shared.take())
+            && !shared.is_forked()
         {
-            complete(&self.shared, handle.0, Some(self.event.hold), flow);
+            complete(&shared, handle.0, Some(self.event.hold), flow);
         }
     }
 }
@@ -196,9 +196,11 @@ pub struct MessageBatch {
 }
 
 impl MessageBatch {
-    /// Calls `each` with every message, in order, and how many the subscription has lost before it.
-    pub fn for_each<'a>(&'a self, each: impl FnMut(&'a Stored, u64)) {
-        self.messages.for_each(each);
+    /// Every message, in order, and how many the subscription has lost before it.
+    pub fn messages(&self) -> Vec<(&Stored, u64)> {
+        let mut all = Vec::with_capacity(self.len());
+        self.messages.for_each(|message, lost_before| all.push((message, lost_before)));
+        all
     }
 
     /// How many there are, 1 to 64.

@@ -36,13 +36,16 @@ pub(crate) enum Brought {
     Over,
 }
 
+/// So many are taken together as a rule: there is one bit for each in the table of what is out.
+const TOGETHER: usize = 64;
+
 /// Of an outbox: each item as an entry.
 pub(crate) fn bring_of<T, S: Store<T>>(
     outbox: &Outbox<T, S>,
     most: usize,
     each: impl FnMut(T),
 ) -> Brought {
-    let mut items = Vec::new();
+    let mut items = Vec::with_capacity(most.min(TOGETHER));
     match outbox.take(&mut items, most, Duration::ZERO) {
         Some(count) => {
             items.into_iter().for_each(each);
@@ -61,15 +64,16 @@ pub(super) struct Events {
 impl Source for Events {
     fn bring(&self, _: u64, out: &mut Vec<Entry>, most: usize) -> Brought {
         let Some(core) = self.core.upgrade() else { return Brought::Over };
-        let mut events = Vec::new();
+        let mut events = Vec::with_capacity(most.min(TOGETHER));
         let Some(count) = self.outbox.bring(&mut events, most) else {
             core.pool_has_stopped();
             return Brought::Over;
         };
-        out.extend(events.into_iter().map(|event| {
+        out.reserve(count);
+        for event in events {
             let tag = event.token;
-            Entry::new(tag, EntryKind::Event(Held::new(event, Arc::clone(&core.shared))))
-        }));
+            out.push(Entry::new(tag, EntryKind::Event(Held::new(event, &core.shared))));
+        }
         Brought::Some { count, more: count == most }
     }
 
@@ -152,8 +156,6 @@ pub(crate) struct Mailed {
 
 impl Source for Mailed {
     fn bring(&self, tag: u64, out: &mut Vec<Entry>, most: usize) -> Brought {
-        /// One bit for each in the table of what is out.
-        const TOGETHER: usize = 64;
         let most = most.min(TOGETHER);
         let Some((messages, count, more)) = self.mail.take(most) else { return Brought::Over };
         if count == 0 {

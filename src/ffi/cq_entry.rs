@@ -289,7 +289,7 @@ impl Group {
     /// host of another language would do for each message.
     fn gather(&mut self) {
         let Self { messages, fields, payloads, .. } = self;
-        let mut gathers = true;
+        let (mut gathers, count) = (true, messages.len());
         messages.for_each(|message, _| {
             if !message.headers().is_empty() {
                 fields.extend(list(message.headers()));
@@ -297,6 +297,10 @@ impl Group {
             let payload = message.payload().as_slice();
             gathers &= payload.len() <= PACE_CQ_TOGETHER;
             if gathers {
+                if payloads.capacity() == 0 {
+                    // Most are as long as the first.
+                    payloads.reserve(payload.len() * count);
+                }
                 payloads.extend_from_slice(payload);
             }
         });

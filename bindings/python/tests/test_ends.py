@@ -159,6 +159,7 @@ WAITS: dict[str, Callable[[Pool, Busy], Any]] = {
 CALL_NOTHING = {
     "Admission": "a count",
     "CalledBack": "not public",
+    "CompletionQueue": "data, and no calls",
     "Executor": "its base class waits for what was submitted",
     "Handled": "Subscription and Replay",
     "Hosted": "Server, Http and Udp",

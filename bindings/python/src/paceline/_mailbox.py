@@ -166,7 +166,7 @@ def pull_from(hub: object, call: Any, pointer: Any, most: int, timeout: float | 
 
 @dataclass(frozen=True)
 class Settings:
-    """Of a mailbox."""
+    """What a mailbox is made with."""
 
     capacity: int
     overflow: str
@@ -174,7 +174,7 @@ class Settings:
     filter: Optional[MessageFilter]
     group: Optional[str]
     balance: str
-    #: None: without a limit.
+    #: How long a publisher waits for room, in seconds; None: without a limit.
     block: Optional[float] = None
     measured: bool = False
     lease: Optional[float] = None
