@@ -168,6 +168,7 @@ pub unsafe extern "C" fn pace_webhook_new(
         boundary::check(if named { options.url } else { c"".as_ptr() }, "url")?;
         // SAFETY: not NULL where it is asked, and as the header demands.
         let url =
+            // SAFETY: not NULL, and as the header demands.
             if named { unsafe { boundary::text(options.url, "url") }? } else { url.get("url")? };
         let to = out(webhook, "webhook")?;
         // SAFETY: as the header demands.
