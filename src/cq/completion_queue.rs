@@ -152,7 +152,7 @@ impl CompletionQueue {
     /// [`Error::Invalid`](crate::Error::Invalid) if it is attached already, or its descriptor was asked for.
     pub fn mailbox(&self, mailbox: &Arc<Mailbox>, tag: u64) -> Result<()> {
         let mail = Mail::Mailbox(Arc::downgrade(mailbox));
-        let source = Arc::new(Mailed { mail, core: Arc::downgrade(&self.core) });
+        let source = Arc::new(Mailed::new(mail));
         self.attach(tag, source, |to| mailbox.listen(to))
     }
 
@@ -162,7 +162,7 @@ impl CompletionQueue {
     /// As there.
     pub fn replay(&self, replay: &Arc<ReplayMailbox>, tag: u64) -> Result<()> {
         let mail = Mail::Replay(Arc::downgrade(replay));
-        let source = Arc::new(Mailed { mail, core: Arc::downgrade(&self.core) });
+        let source = Arc::new(Mailed::new(mail));
         self.attach(tag, source, |to| replay.listen(to))
     }
 

@@ -5,15 +5,16 @@
 //! | state | it has something | it is listed | left by |
 //! |---|---|---|---|
 //! | QUIET | no | no | the first that comes: it raises the attachment |
-//! | LISTED | yes, or had | once or more | a waiter, who takes it off the list |
+//! | LISTED | yes, or had | once | a waiter, who takes it off the list |
 //! | TAKEN | perhaps | no | that waiter: back to the list if it left something, else QUIET |
 //! | OVER | never again | no | nobody: its last entry is [`EntryKind::Ended`](super::EntryKind::Ended) |
 //!
 //! # Invariants
 //!
-//! 1. A source that has something is listed, or with a waiter who looks after taking it off the list. Who puts the
-//!    first thing in raises the attachment after that; who takes some and leaves some lists it again. Both are ordered by
-//!    the source's own lock, or its word (`queue/pollable.rs`).
+//! 1. A source that has something, or is over and has not said so, is in the list, once, or with a waiter who looks after
+//!    taking it off. Who puts the first thing in, and who ends it, raises the attachment after that; who takes some and
+//!    leaves some, or the end, lists it again. A raise while it is listed does nothing: so an end that comes then is found
+//!    by who takes the rest. All are ordered by the source's own lock, or its word (`queue/pollable.rs`), and `listed`.
 //! 2. No listed source lies beside waiters: the list is an [`Outbox`], which calls as many as are needed.
 //! 3. A source may be listed in vain, which costs one look.
 //! 4. The queue is over when it is closed, or when its pool has stopped and every source is over.
@@ -22,7 +23,8 @@
 use super::entry::{Entry, EntryKind};
 use super::source::{Brought, Source};
 use crate::queue::{Line, Outbox};
-use crate::sync::atomic::AtomicUsize;
+use crate::sync::atomic::Ordering::AcqRel;
+use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use core::time::Duration;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -47,6 +49,8 @@ pub(crate) struct Attachment {
     me: Weak<Attachment>,
     /// The queue is not over before it is.
     counts: bool,
+    /// It is in the list, or about to be.
+    listed: AtomicBool,
     /// None: it is over.
     source: Mutex<Option<Arc<dyn Source>>>,
 }
@@ -54,7 +58,7 @@ pub(crate) struct Attachment {
 impl Line for Attachment {
     fn raise(&self) {
         if let (Some(to), Some(attachment)) = (self.to.upgrade(), self.me.upgrade()) {
-            to.list(attachment);
+            attachment.list(&*to);
         }
     }
 
@@ -73,8 +77,18 @@ impl Attachment {
             to: Weak::clone(to),
             me: Weak::clone(me),
             counts,
+            listed: AtomicBool::new(false),
             source: Mutex::new(Some(source)),
         })
+    }
+
+    /// Puts it into the list, unless it is there.
+    pub(super) fn list(self: Arc<Self>, to: &dyn Lists) {
+        // AcqRel: pairs with the change in `look`. If it is there already, who takes it off sees what was put into the
+        // source before this.
+        if !self.listed.swap(true, AcqRel) {
+            to.list(self);
+        }
     }
 
     pub(super) fn source(&self) -> Option<Arc<dyn Source>> {
@@ -123,9 +137,11 @@ impl List {
         to.unlist(count);
         let mut found = 0;
         for (place, attachment) in attachments.drain(..).enumerate() {
+            // AcqRel: pairs with the change in `list`. What comes from now on lists it again.
+            attachment.listed.swap(false, AcqRel);
             let share = (most - found).div_ceil(count - place);
             if share == 0 {
-                to.list(attachment);
+                attachment.list(to);
                 continue;
             }
             let Some(source) = attachment.source() else { continue };
@@ -133,7 +149,7 @@ impl List {
                 Brought::Some { count, more } => {
                     found += count;
                     if more {
-                        to.list(attachment);
+                        attachment.list(to);
                     }
                 }
                 Brought::Over => {

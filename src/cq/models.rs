@@ -11,7 +11,7 @@
 //! | race | fault | how it shows |
 //! |---|---|---|
 //! | two waiters beside one source | who leaves something does not list the source again | deadlock |
-//! | a completion against a source's end | the end is told by each who finds it; it is not counted; the queue is over before the last item was taken | a subtraction below zero; deadlock; an item is lost |
+//! | a completion against a source's end | the end is told by each who finds it; it is not counted; the queue is over before the last item was taken; who takes the rest does not look for the end | a subtraction below zero; deadlock; an item is lost; deadlock |
 //! | a lease that runs out beside a late completion | what is busy lapses; the bits of what lapsed stay | both have it; the counters |
 //! | a close with entries out | nobody is told | deadlock |
 
@@ -80,11 +80,11 @@ impl Fixture {
     }
 
     /// What a waiter gets, each with its token, until it has so many or all is over; and how often it heard of an end.
-    fn wait(&self, most: usize) -> (Vec<(u64, u64)>, usize) {
+    fn wait(&self, most: usize, share: usize) -> (Vec<(u64, u64)>, usize) {
         let (mut attachments, mut entries) = (Vec::new(), Vec::new());
         let (mut got, mut ends) = (Vec::new(), 0);
         while got.len() < most {
-            match self.list.look(self, &mut attachments, &mut entries, 1, FOR_EVER) {
+            match self.list.look(self, &mut attachments, &mut entries, share, FOR_EVER) {
                 Found::Entries(_) => {}
                 Found::Nothing => continue,
                 Found::Over => break,
@@ -123,13 +123,13 @@ fn two_waiters_share_a_source() {
         let numbers = queue.source();
         let waiter = {
             let queue = Arc::clone(&queue);
-            thread::spawn(move || queue.wait(1).0)
+            thread::spawn(move || queue.wait(1, 1).0)
         };
         let putter = thread::spawn(move || {
             numbers.put(1).unwrap();
             numbers.put(2).unwrap();
         });
-        let mut got = queue.wait(1).0;
+        let mut got = queue.wait(1, 1).0;
         got.extend(waiter.join().unwrap());
         putter.join().unwrap();
         got.sort_unstable();
@@ -152,14 +152,14 @@ fn an_end_is_told_once_beside_completions() {
         let waiter = {
             let queue = Arc::clone(&queue);
             thread::spawn(move || {
-                let (got, ends) = queue.wait(usize::MAX);
+                let (got, ends) = queue.wait(usize::MAX, 2);
                 got.iter().for_each(|&(_, token)| assert!(queue.finish(token)));
                 (got.len(), ends)
             })
         };
         numbers.end();
         numbers.left();
-        let (got, ends) = queue.wait(usize::MAX);
+        let (got, ends) = queue.wait(usize::MAX, 2);
         got.iter().for_each(|&(_, token)| assert!(queue.finish(token)));
         let (others, others_ends) = waiter.join().unwrap();
         assert_eq!((got.len() + others, ends + others_ends), (1, 1));
@@ -203,7 +203,7 @@ fn a_close_leaves_what_is_out() {
         numbers.put(1).unwrap();
         let waiter = {
             let queue = Arc::clone(&queue);
-            thread::spawn(move || queue.wait(2).0)
+            thread::spawn(move || queue.wait(2, 1).0)
         };
         let _left = queue.list.ready.close();
         let _late = numbers.put(2);

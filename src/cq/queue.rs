@@ -163,7 +163,7 @@ impl Core {
         for attachment in self.all_attachments() {
             if let Some(source) = attachment.source() {
                 source.pool_has_stopped();
-                self.list(attachment);
+                attachment.list(self);
             }
         }
     }

@@ -6,6 +6,8 @@ use super::queue::Core;
 use crate::net::{ConnHost, UdpHost};
 use crate::pool::HostOutbox;
 use crate::queue::{Outbox, Store};
+use crate::sync::atomic::AtomicBool;
+use crate::sync::atomic::Ordering::Relaxed;
 use crate::task::Attempts;
 use core::time::Duration;
 use std::sync::{Arc, Weak};
@@ -30,7 +32,7 @@ pub(crate) trait Source: Send + Sync {
 
 /// What a source has given.
 pub(crate) enum Brought {
-    /// So many; whether there may be more now.
+    /// So many; whether there may be more now, or the end.
     Some { count: usize, more: bool },
     /// Nothing, and nothing ever again.
     Over,
@@ -49,7 +51,8 @@ pub(crate) fn bring_of<T, S: Store<T>>(
     match outbox.take(&mut items, most, Duration::ZERO) {
         Some(count) => {
             items.into_iter().for_each(each);
-            Brought::Some { count, more: count == most }
+            // The end may have come while it was listed for these: it is not told again.
+            Brought::Some { count, more: count == most || outbox.is_over() }
         }
         None => Brought::Over,
     }
@@ -65,7 +68,7 @@ impl Source for Events {
     fn bring(&self, _: u64, out: &mut Vec<Entry>, most: usize) -> Brought {
         let Some(core) = self.core.upgrade() else { return Brought::Over };
         let mut events = Vec::with_capacity(most.min(TOGETHER));
-        let Some(count) = self.outbox.bring(&mut events, most) else {
+        let Some((count, more)) = self.outbox.bring(&mut events, most) else {
             core.pool_has_stopped();
             return Brought::Over;
         };
@@ -74,7 +77,7 @@ impl Source for Events {
             let tag = event.token;
             out.push(Entry::new(tag, EntryKind::Event(Held::new(event, &core.shared))));
         }
-        Brought::Some { count, more: count == most }
+        Brought::Some { count, more }
     }
 
     fn tells_end(&self) -> bool {
@@ -150,8 +153,15 @@ impl Source for Tasks {
 
 /// The messages of a mailbox or a replay.
 pub(crate) struct Mailed {
-    pub(crate) mail: Mail,
-    pub(crate) core: Weak<Core>,
+    mail: Mail,
+    /// Nobody will serve it any more.
+    stopped: AtomicBool,
+}
+
+impl Mailed {
+    pub(crate) fn new(mail: Mail) -> Self {
+        Self { mail, stopped: AtomicBool::new(false) }
+    }
 }
 
 impl Source for Mailed {
@@ -159,8 +169,8 @@ impl Source for Mailed {
         let most = most.min(TOGETHER);
         let Some((messages, count, more)) = self.mail.take(most) else { return Brought::Over };
         if count == 0 {
-            let stops = |core: Arc<Core>| core.shared.end.is_stopping();
-            return match self.core.upgrade().is_none_or(stops) {
+            // Relaxed: it is set before this is listed again, which orders it.
+            return match self.stopped.load(Relaxed) {
                 true => Brought::Over,
                 false => Brought::Some { count: 0, more: false },
             };
@@ -170,5 +180,9 @@ impl Source for Mailed {
             EntryKind::Messages(MessageBatch { messages, mail: self.mail.clone() }),
         ));
         Brought::Some { count, more }
+    }
+
+    fn pool_has_stopped(&self) {
+        self.stopped.store(true, Relaxed);
     }
 }

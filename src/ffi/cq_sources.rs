@@ -263,7 +263,7 @@ pub unsafe extern "C" fn pace_cq_mailbox(
         // SAFETY: as the header demands.
         let mailbox = &unsafe { open_mailbox(mailbox) }?.mailbox;
         let mail = Mail::Mailbox(Arc::downgrade(mailbox));
-        let source = Arc::new(Mailed { mail, core: Arc::downgrade(&cq.core) });
+        let source = Arc::new(Mailed::new(mail));
         Ok(cq.core.attach_new(tag, source, |to| mailbox.listen(to))?)
     })
 }
@@ -285,7 +285,7 @@ pub unsafe extern "C" fn pace_cq_replay(
         // SAFETY: as the header demands.
         let replay = &unsafe { open_replay(replay) }?.mailbox;
         let mail = Mail::Replay(Arc::downgrade(replay));
-        let source = Arc::new(Mailed { mail, core: Arc::downgrade(&cq.core) });
+        let source = Arc::new(Mailed::new(mail));
         Ok(cq.core.attach_new(tag, source, |to| replay.listen(to))?)
     })
 }

@@ -253,6 +253,11 @@ impl<T, S: Store<T>> Outbox<T, S> {
         left
     }
 
+    /// Whether nothing comes any more, be something left or not.
+    pub(crate) fn is_over(&self) -> bool {
+        self.lock().is_over()
+    }
+
     fn tell_if_over(&self, state: MutexGuard<'_, State<S>>) {
         if state.is_over() {
             self.raise();

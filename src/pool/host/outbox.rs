@@ -203,11 +203,12 @@ impl Outbox {
         }
     }
 
-    /// Takes up to `most` without waiting. None: it is closed, and nothing is left.
-    pub(crate) fn bring(&self, out: &mut Vec<Event>, most: usize) -> Option<usize> {
+    /// Takes up to `most` without waiting: how many, and whether there may be more, or the end. None: it is closed, and
+    /// nothing is left.
+    pub(crate) fn bring(&self, out: &mut Vec<Event>, most: usize) -> Option<(usize, bool)> {
         let mut state = self.lock();
         let count = self.take_from(&mut state, out, most);
-        (count > 0 || !state.closed).then_some(count)
+        (count > 0 || !state.closed).then_some((count, count == most || state.closed))
     }
 
     fn raise(&self) {
