@@ -363,7 +363,9 @@ pace_status_t pace_cq_stats(pace_cq_t *cq, pace_cq_stats_t *stats);
 /**
  * Closes the queue: nothing is brought any more, and every thread that waits gets PACE_ESHUTDOWN. What is out can be
  * completed still. Sources that are attached stay as they are; what they have, and what comes, nobody takes: a request
- * gets a 500, and a connection goes on as if its events were completed with nothing to say.
+ * gets a 500, and a connection goes on as if its events were completed with nothing to say. Handles of pace_cq_register()
+ * and pace_cq_every() end with what happens to them next, if they are not deregistered before; tags that nobody has taken
+ * are dropped, and counted as cancelled tasks of the pool.
  *
  * Threads: any. In handlers: yes, it never waits.
  */
@@ -371,7 +373,7 @@ pace_status_t pace_cq_close(pace_cq_t *cq);
 
 /**
  * Closes the queue, and frees it. What is out is withdrawn, as if its handler had failed: a request gets a 500, an
- * attempt has failed, a message becomes a dead letter of its subscription; a connection and a descriptor go on. NULL: nothing.
+ * attempt has failed, a message becomes a dead letter of its subscription; a connection goes on. NULL: nothing.
  *
  * Threads: any, as long as no other uses the queue any more. In handlers: yes, it never waits.
  */

@@ -7,7 +7,7 @@ use super::entry::{Entry, EntryKind};
 use super::list::{Attachment, Found, List, Lists};
 use super::source::{Events, Notes, Source};
 use crate::error::{Error, Result};
-use crate::pool::{Deadline, HostOutbox, Shared, pollable, take_part};
+use crate::pool::{Deadline, HostOutbox, Shared, abandon, pollable, take_part};
 use crate::queue::Outbox;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::store_load_barrier;
@@ -182,8 +182,7 @@ impl Core {
     pub(crate) fn close(&self) {
         let left = self.list.ready.close();
         self.unlist(left.len());
-        self.events.close();
-        self.events.end_service();
+        abandon(&self.events, &self.shared);
         drop(self.notes.close());
         for attachment in self.all_attachments() {
             if let Some(source) = attachment.end() {

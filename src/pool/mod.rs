@@ -102,7 +102,7 @@ pub use end::PoolReport;
 pub use handle::{Handle, HandleOptions};
 pub use handler::{EventKind, Flow, SlowReport};
 pub use host::{Event, HandleId};
-pub(crate) use host::{Outbox as HostOutbox, complete, pollable, take_part};
+pub(crate) use host::{Outbox as HostOutbox, abandon, complete, pollable, take_part};
 pub(crate) use members::Overseer;
 pub use members::ThreadRole;
 pub use placement::Pin;

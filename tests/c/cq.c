@@ -719,6 +719,47 @@ static void records_without_a_pool(void) {
     pace_log_free(log);
 }
 
+/* A queue that goes leaves nothing behind: tags that nobody took do not hold up a drain, and handles end. */
+static void what_is_left(uint32_t threads) {
+    pace_pool_t *pool = pool_of(threads);
+    pace_cq_t *cq = queue_of(pool, 0), *other = queue_of(pool, 0);
+    pace_handle_t idle = {0}, out = {0}, waits = {0};
+    pace_handle_options_t options;
+    pace_cq_entry_t entry;
+    uint64_t tags[4] = {0};
+    bool open = true;
+    int ends[3][2];
+    OK(pace_handle_options_init(&options, sizeof options));
+    options.level = true;
+    for (int i = 0; i < 3; i++) make_pipe(ends[i]);
+    OK(pace_cq_register(cq, ends[0][0], &options, 1, &out));
+    CHECK(write(ends[0][1], "x", 1) == 1);
+    one(cq, PACE_CQ_READY, 1);
+    OK(pace_cq_register(cq, ends[1][0], &options, 2, &waits));
+    CHECK(write(ends[1][1], "x", 1) == 1);
+    OK(pace_cq_register(cq, ends[2][0], &options, 3, &idle));
+    OK(pace_cq_post(cq, tags, 4, NULL));
+    OK(pace_cq_after(cq, MILLI, 4, NULL));
+    pace_cq_free(cq);
+    CHECK(write(ends[2][1], "x", 1) == 1);
+    const pace_handle_t handles[3] = {out, waits, idle};
+    for (int i = 0; i < 3; i++) {
+        do {
+            size_t got;
+            SAYS(PACE_ETIMEDOUT, pace_cq_wait(other, &entry, 1, MILLI, &got));
+            OK(pace_handle_is_open(pool, handles[i], &open));
+        } while (open);
+        OK(pace_cq_register(other, ends[i][0], &options, 5, &idle));
+        entry = one(other, PACE_CQ_READY, 5);
+        pace_cq_completion_t done = completion(entry.token, 0);
+        done.answer = PACE_FLOW_DONE;
+        OK(pace_cq_complete(other, &done, 1));
+        for (int end = 0; end < 2; end++) close(ends[i][end]);
+    }
+    pace_cq_free(other);
+    finish(pool);
+}
+
 static void *wait_for_the_end(void *data) {
     pace_cq_entry_t entries[8];
     pace_cq_t *cq = (pace_cq_t *)data;
@@ -828,6 +869,7 @@ int main(void) {
         connections(threads);
         messages(threads);
         several(threads);
+        what_is_left(threads);
         beside_a_descriptor(threads);
     }
     requests();

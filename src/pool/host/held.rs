@@ -1,8 +1,10 @@
 //! What host threads have pulled and not completed.
 
+use super::outbox::{HandleId, Outbox};
 use crate::pool::handler::Flow;
 use crate::pool::shared::Shared;
 use crate::pool::slots::{Finish, Key, Payload, with_claimed};
+use crate::source::Ready;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use core::cell::RefCell;
 use std::sync::{Arc, Weak};
@@ -91,4 +93,40 @@ pub(crate) fn complete(shared: &Shared, key: Key, hold: Option<u16>, flow: Flow)
         shared.ready.notify(shared.is_inside());
     }
     true
+}
+
+/// Nobody will complete this event: its handle ends.
+fn end_held(shared: &Shared, key: Key, hold: u16) {
+    shared.ready.handles.slots.slot(key.index).pulled(key.generation, hold);
+    complete(shared, key, Some(hold), Flow::Done);
+}
+
+/// The host that takes the events of this outbox is gone. Handles whose events wait end now, others with their next
+/// event; tokens that wait are dropped, and counted as that.
+pub(crate) fn abandon(outbox: &Outbox, shared: &Shared) {
+    let left = outbox.leave();
+    shared.counters.dropped.fetch_add(outbox.sweep(), Relaxed);
+    for event in left {
+        if let Some(HandleId(key)) = event.handle {
+            end_held(shared, key, event.hold);
+        }
+    }
+    shared.recheck_drain();
+}
+
+/// Hands a claimed slot out to the host that it was registered for.
+pub(crate) fn hand_out(index: u32, readiness: Ready, shared: &Shared, inside: bool) {
+    let slot = shared.ready.handles.slots.slot(index);
+    let (kind, token, outbox) = with_claimed(slot, |payload| match payload {
+        Payload::Activity(activity) => activity.hand_out(readiness),
+        Payload::Once(_) | Payload::Empty => unreachable!("not a pulled handle"),
+    });
+    let key = Key { index, generation: slot.generation() };
+    let hold = slot.hold();
+    // From here on a host thread may complete it (invariant 2), unless there is none any more.
+    if outbox.put(kind, token, key, hold) {
+        shared.hosts.call(&shared.ready, inside);
+    } else {
+        end_held(shared, key, hold);
+    }
 }

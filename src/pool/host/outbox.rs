@@ -1,11 +1,9 @@
 //! Events that wait for a host thread. `pull.rs` describes what pulling is.
 
 use crate::pool::handler::EventKind;
-use crate::pool::shared::Shared;
-use crate::pool::slots::{Key, Payload, Takes, with_claimed};
+use crate::pool::slots::{Key, Takes};
 use crate::pool::this_thread;
 use crate::queue::Line;
-use crate::source::Ready;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use std::collections::VecDeque;
@@ -62,6 +60,8 @@ struct State {
     waiters: usize,
     closed_outside: bool,
     closed: bool,
+    /// Its host is gone: what happens to its handles ends them.
+    gone: bool,
 }
 
 /// Tokens of all outboxes of a pool: accepted, handed out, and waiting.
@@ -80,8 +80,8 @@ impl Totals {
 }
 
 impl Takes for Outbox {
-    fn put(&self, kind: EventKind, token: u64, key: Key, hold: u16) {
-        self.push(Event { kind, token, handle: Some(HandleId(key)), hold });
+    fn put(&self, kind: EventKind, token: u64, key: Key, hold: u16) -> bool {
+        self.push(Event { kind, token, handle: Some(HandleId(key)), hold })
     }
 }
 
@@ -111,10 +111,14 @@ impl Outbox {
     }
 
     /// Puts an event in that nothing bounds but the number of its kind.
-    pub(super) fn push(&self, event: Event) {
+    /// False: the host is gone.
+    pub(super) fn push(&self, event: Event) -> bool {
         let mut state = self.lock();
-        state.events.push_back(event);
-        self.added(&state, 1);
+        if !state.gone {
+            state.events.push_back(event);
+            self.added(&state, 1);
+        }
+        !state.gone
     }
 
     /// Puts in as many tokens as fit; says how many. Err: it is closed for this caller.
@@ -239,8 +243,17 @@ impl Outbox {
         }
     }
 
+    /// Its host is gone: nothing comes in any more. Gives what waits; tokens are still to be swept.
+    pub(super) fn leave(&self) -> VecDeque<Event> {
+        self.end_service();
+        let mut state = self.lock();
+        (state.closed, state.gone) = (true, true);
+        self.raise();
+        core::mem::take(&mut state.events)
+    }
+
     /// Nobody comes back.
-    pub(crate) fn end_service(&self) {
+    fn end_service(&self) {
         self.server.store(NOBODY, Relaxed);
     }
 
@@ -262,18 +275,4 @@ impl Outbox {
         self.totals.posted.fetch_sub(posted, AcqRel);
         posted
     }
-}
-
-/// Hands a claimed slot out to the host that it was registered for.
-pub(crate) fn hand_out(index: u32, readiness: Ready, shared: &Shared, inside: bool) {
-    let slot = shared.ready.handles.slots.slot(index);
-    let (kind, token, outbox) = with_claimed(slot, |payload| match payload {
-        Payload::Activity(activity) => activity.hand_out(readiness),
-        Payload::Once(_) | Payload::Empty => unreachable!("not a pulled handle"),
-    });
-    let key = Key { index, generation: slot.generation() };
-    let hold = slot.hold();
-    // From here on a host thread may complete it (invariant 2).
-    outbox.put(kind, token, key, hold);
-    shared.hosts.call(&shared.ready, inside);
 }

@@ -155,8 +155,8 @@ pub(crate) trait Activity: Send {
 
 /// Where a host takes the events of handles that are pulled.
 pub(crate) trait Takes: Send + Sync {
-    /// What has happened to `key`, whose slot is held with this number.
-    fn put(&self, kind: EventKind, token: u64, key: Key, hold: u16);
+    /// What has happened to `key`, whose slot is held with this number. False: the host is gone.
+    fn put(&self, kind: EventKind, token: u64, key: Key, hold: u16) -> bool;
 }
 
 /// A slot's content, owned as the table in the module's head says.
