@@ -645,8 +645,8 @@ class Table(Case):
         yield row(
             "CompletionQueue.signals", queue.signals, {"numbers": [9], "tag": 1}, numbers="", **tag
         )
-        places = {"places": "127.0.0.1:0", "tag": 1}
-        yield row("CompletionQueue.serve", queue.serve, places, places="text", wanted="", **tag)
+        places = {"listen": "127.0.0.1:0", "tag": 1}
+        yield row("CompletionQueue.serve", queue.serve, places, listen="text", wanted="", **tag)
 
     def all_rows(self) -> Iterator[Row]:
         made = (

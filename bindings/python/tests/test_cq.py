@@ -85,6 +85,16 @@ class Queues(Case):
         self.assertEqual(self.queue.wait(timeout=0.01), [])
         with self.assertRaises(TypeError):
             self.queue.register("no descriptor", 1)  # type: ignore[arg-type]
+        # What is registered ends with its queue, also a lost one, so another may have it.
+        for again in range(3):
+            queue = CompletionQueue(self.pool)
+            queue.register(here, again)
+            (entry,) = queue.wait(1, timeout=60)
+            if again == 1:
+                queue.done(entry)
+                queue.close()
+            del queue
+            gc.collect()
 
     def test_connections(self) -> None:
         (address,) = self.queue.serve("127.0.0.1:0", 1, wanted=[ConnEvent.OPENED, ConnEvent.CLOSED])

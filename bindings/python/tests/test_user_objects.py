@@ -607,6 +607,38 @@ def pushed(stage: Stage, place: str) -> Call:
     return lambda act: comes_out(act, lambda: put(Items(act, b"x")))
 
 
+@drives(
+    "CompletionQueue.register:io",
+    "CompletionQueue.signals:numbers",
+    "CompletionQueue.serve:wanted",
+    main=True,
+)
+@drives("CompletionQueue.serve:listen", "CompletionQueue.serve:settings", main=True)
+def attached(stage: Stage, place: str) -> Call:
+    pool, what = stage.pool(), place.partition(":")[2]
+    ours, theirs = socket.socketpair()
+    stage.keep(ours), stage.keep(theirs)
+
+    def call(act: Act) -> None:
+        with paceline.CompletionQueue(pool) as queue:
+            if what == "io":
+                comes_out(act, lambda: queue.register(Socket(act, ours.fileno()), 1))
+            elif what == "numbers":
+                # A thread of the pool's does not block it, which is refused.
+                with contextlib.suppress(paceline.InvalidError):
+                    comes_out(act, lambda: queue.signals(Items(act, signal.SIGUSR2), 1))
+            elif what == "wanted":
+                wanted = Items(act, paceline.ConnEvent.OPENED)
+                comes_out(act, lambda: queue.serve("127.0.0.1:0", 1, wanted=wanted))
+            elif what == "settings":
+                number = Number(act, 65536)
+                comes_out(act, lambda: queue.serve("127.0.0.1:0", 1, send_buffer=number))
+            else:
+                comes_out(act, lambda: queue.serve(Items(act, "127.0.0.1:0"), 1))
+
+    return call
+
+
 # --- worker pools -------------------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ return is elsewhere: a descriptor, a connection and a mailbox's message wait for
 from __future__ import annotations
 
 import ctypes
+from collections import deque
 from collections.abc import Iterable
 from enum import IntEnum, IntFlag
 from types import TracebackType
@@ -25,13 +26,13 @@ from ._arguments import (
     text,
     whole,
     within,
-    wrong,
 )
 from ._hosts import Native, addresses, base_of
 from ._library import check, error, in_slices, lib, quick
-from ._listen import Listeners, Places, listeners
+from ._listen import Listeners, Places, fd_of, listeners
 from ._mailbox import Mailbox
 from ._message import MESSAGE, Batch, Message
+from ._native import NativePool
 from ._pool import Flow, HasFileno, Interest, Pool, Ready
 
 
@@ -171,7 +172,13 @@ class CompletionQueue:
         check(lib.pace_cq_new(inside, ctypes.byref(config), ctypes.byref(pointer)))
         #: The pool lives as long as this.
         self.pool = pool
-        self._native = Native(pointer, lib.pace_cq_free)
+        self._handles = _Handles(pool._runner.native)
+
+        def free(queue: ctypes.c_void_p, handles: _Handles = self._handles) -> None:
+            handles.close()
+            lib.pace_cq_free(queue)
+
+        self._native = Native(pointer, free)
         #: What is attached, as long as it may be needed.
         self._kept: list[Any] = []
 
@@ -257,14 +264,16 @@ class CompletionQueue:
         level: bool = True,
     ) -> None:
         """Entries tell whenever ``io``, a socket or descriptor, is ready; the next comes after one was completed, with
-        ``Flow.DONE`` none. ``io`` must stay open until then. Raises as ``Pool.register``."""
+        ``Flow.DONE`` none. ``io`` must stay open until then, or until the queue is closed. Raises as ``Pool.register``."""
+        fd = io if isinstance(io, int) else fd_of("io", io)
         options = layout.HandleOptions()
         check(quick.pace_handle_options_init(ctypes.byref(options), ctypes.sizeof(options)))
         options.interest, options.level = number("interest", interest), bool(level)
         handle = ctypes.c_uint64()
         pointer, at = self._native.pointer, ctypes.byref(options)
         tag = whole("tag", tag, 64)
-        check(lib.pace_cq_register(pointer, _fd(io), at, tag, ctypes.byref(handle)))
+        check(lib.pace_cq_register(pointer, fd, at, tag, ctypes.byref(handle)))
+        self._handles.add(handle.value)
 
     def every(self, seconds: float, tag: int) -> None:
         """A tick comes every ``seconds``, until one is completed with ``Flow.DONE``; those that are due while one is out
@@ -272,6 +281,7 @@ class CompletionQueue:
         handle, period = ctypes.c_uint64(), nanos("seconds", seconds)
         tag = whole("tag", tag, 64)
         check(quick.pace_cq_every(self._native.pointer, period, tag, ctypes.byref(handle)))
+        self._handles.add(handle.value)
 
     def after(self, seconds: float, tag: int) -> None:
         """An entry comes once, ``seconds`` from now. Raises InvalidError, Full, ShutDownError."""
@@ -301,12 +311,12 @@ class CompletionQueue:
         self._kept.append(Native(pointer, lib.pace_signals_free))
 
     def serve(
-        self, places: Places, tag: int, *, wanted: Iterable[ConnEvent] = (), **settings: Any
+        self, listen: Places, tag: int, *, wanted: Iterable[ConnEvent] = (), **settings: Any
     ) -> list[str]:
-        """Serves connections at ``places``, as ``Server`` does with these settings, and what happens to them comes as
+        """Serves connections at ``listen``, as ``Server`` does with these settings, and what happens to them comes as
         entries: data, and the events that are ``wanted``. Returns the addresses. It ends with the queue. Raises as
         ``Server``."""
-        where, options = Listeners(listeners(places, settings)), layout.ServerOptions()
+        where, options = Listeners(listeners(listen, settings)), layout.ServerOptions()
         check(quick.pace_server_options_init(ctypes.byref(options), ctypes.sizeof(options)))
         options.listeners, options.listener_count = where.pointer, where.count
         events = items("wanted", wanted, "an iterable of ConnEvent")
@@ -318,9 +328,10 @@ class CompletionQueue:
         return addresses(pointer)
 
     def close(self) -> None:
-        """Nothing is brought any more, and every thread that waits gets ShutDownError. What is out can be completed
-        still."""
+        """Nothing is brought any more, and every thread that waits gets ShutDownError. Descriptors are free and ticks
+        end, as soon as what is out of them is completed."""
         lib.pace_cq_close(self._native.pointer)
+        self._handles.close()
 
     def __enter__(self) -> CompletionQueue:
         return self
@@ -349,12 +360,24 @@ _WANTED = {
 }
 
 
-def _fd(io: Union[HasFileno, int]) -> int:
-    if isinstance(io, int):
-        return io
-    if callable(getattr(io, "fileno", None)):
-        return io.fileno()
-    raise wrong("io", io, "a socket, something with fileno(), or a descriptor")
+class _Handles:
+    """What is registered for a queue, and ends with it."""
+
+    def __init__(self, native: NativePool) -> None:
+        self._native = native
+        self._all: deque[int] = deque()
+
+    def add(self, handle: int) -> None:
+        self._all.append(handle)
+
+    def close(self) -> None:
+        while True:
+            try:
+                handle = self._all.popleft()
+            except IndexError:
+                return
+            # Stale: it was completed with DONE. Closing: it ends when what is out of it is completed.
+            quick.pace_handle_deregister(self._native.pointer, handle)
 
 
 def _entry(row: layout.CqEntry) -> CompletionEntry:
