@@ -638,7 +638,7 @@ unsafe fn begin(response: Response, completion: &pace_cq_completion_t) -> Result
 }
 
 /// Adds lines of headers, each of which ends with CR LF.
-fn with_headers(mut response: Response, lines: &[u8]) -> Result<Response> {
+pub(super) fn with_headers(mut response: Response, lines: &[u8]) -> Result<Response> {
     let mut rest = lines;
     while let Some(end) = rest.windows(2).position(|pair| pair == b"\r\n") {
         let line = &rest[..end];

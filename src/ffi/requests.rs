@@ -8,6 +8,7 @@
 use super::boundary::{self, FORKED, Failure, Out, Result, TIMED_OUT, call, call_void, nanos};
 use super::callback::pace_conn_id_t;
 use super::conn::{name, number_of};
+use super::cq_answer::with_headers;
 use super::net_pull::{handler_of, pace_pulled_t};
 use super::pool::{open as open_pool, pace_pool_t};
 use super::status::*;
@@ -589,23 +590,6 @@ unsafe fn begin(response: Response, answer: &pace_answer_t) -> Result<Response> 
         response = response.close();
     }
     with_headers(response, lines)
-}
-
-/// Adds lines of headers, each of which ends with CR LF.
-fn with_headers(mut response: Response, lines: &[u8]) -> Result<Response> {
-    let mut rest = lines;
-    while let Some(end) = rest.windows(2).position(|pair| pair == b"\r\n") {
-        let line = &rest[..end];
-        let colon = line.iter().position(|&byte| byte == b':').unwrap_or(end);
-        let field = core::str::from_utf8(&line[..colon]).unwrap_or_default();
-        let value = line.get(colon + 1..).unwrap_or_default();
-        response = response.header(field, value.trim_ascii());
-        rest = &rest[end + 2..];
-    }
-    match rest.is_empty() {
-        true => Ok(response),
-        false => Err(Failure::invalid("headers", "without an end", "lines that end with CR LF")),
-    }
 }
 
 fn proceed(
