@@ -887,9 +887,7 @@ typedef struct pace_event_t {
 } pace_event_t;
 
 /**
- * As pace_pool_register(), for a host that pulls: there is no handler, and `token` comes out of
- * pace_pool_pull() whenever `fd` is ready. The handle's next event comes after this one was
- * completed. An edge-triggered descriptor must have been read until EAGAIN before that.
+ * As pace_cq_register(), and `token` comes out of pace_pool_pull() whenever `fd` is ready.
  *
  * PACE_EINVAL, PACE_EOS, PACE_EFULL, PACE_ESHUTDOWN, PACE_EVERSION.
  *
@@ -902,7 +900,7 @@ pace_status_t pace_pull_register(pace_pool_t *pool,
                                  pace_handle_t *handle);
 
 /**
- * As pace_pool_every(), for a host that pulls. Ticks that come while one is held are skipped.
+ * As pace_cq_every(), for pace_pool_pull().
  *
  * PACE_EINVAL, PACE_EFULL, PACE_ESHUTDOWN.
  *

@@ -1,5 +1,13 @@
 //! What only hosts of other languages take as data: in Rust it has handlers, or is asked for.
 
+pub(crate) use super::{
+    entry::{Entry, EntryKind, Held, OpenAttempt},
+    list::Attachment,
+    mail::Mail,
+    queue::{Core, Promise},
+    source::{Brought, Conns, Datagrams, Mailed, Source, Tasks, bring_of},
+    table::{Done, Table},
+};
 use crate::http;
 use crate::hub::Received;
 use crate::log::Record;

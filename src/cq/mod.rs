@@ -33,7 +33,7 @@
 mod completion_queue;
 mod entry;
 #[cfg(feature = "capi")]
-mod internal;
+pub(crate) mod internal;
 mod list;
 mod mail;
 #[cfg(all(test, loom))]
@@ -45,12 +45,3 @@ mod table;
 
 pub use completion_queue::CompletionQueue;
 pub use entry::{Entry, EntryKind, Held, MessageBatch, OpenAttempt};
-#[cfg(feature = "capi")]
-pub(crate) use {
-    internal::{Internal, Told},
-    list::Attachment,
-    mail::Mail,
-    queue::{Core, Promise},
-    source::{Brought, Conns, Datagrams, Mailed, Source, Tasks, bring_of},
-    table::{Done, Table},
-};

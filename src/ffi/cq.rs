@@ -12,7 +12,9 @@ use super::pool::{open as open_pool, pace_pool_t};
 use super::sized::{self, Room};
 use super::status::*;
 use super::timer;
-use crate::cq::{Attachment, Brought, Core, Entry, EntryKind, Internal, Source, Table, Told};
+use crate::cq::internal::{
+    Attachment, Brought, Core, Entry, EntryKind, Internal, Source, Table, Told,
+};
 use crate::pool::Timer;
 use crate::queue::Line;
 use crate::sys::clock;

@@ -12,7 +12,7 @@ use super::cq_entry::{Answer, Answered, Item, Out};
 use super::server::{host_of, pace_server_t};
 use super::status::*;
 use super::task_status::number_of as number_of_status;
-use crate::cq::{Core, Done, Entry, EntryKind, Internal, Table, Told};
+use crate::cq::internal::{Core, Done, Entry, EntryKind, Internal, Table, Told};
 use crate::http::{Response, Whose};
 use crate::net::{ConnEvent, WriteStatus};
 use crate::{Error, Flow};

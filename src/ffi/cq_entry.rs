@@ -14,7 +14,7 @@ use super::task_status::number_of as number_of_status;
 use super::udp::{as_data as address, pace_ip_t};
 use super::values::pace_field_t;
 use crate::EventKind;
-use crate::cq::{EntryKind, Held, Internal, Mail, OpenAttempt, Told};
+use crate::cq::internal::{EntryKind, Held, Internal, Mail, OpenAttempt, Told};
 use crate::http::{self, Body, PulledRequest, Upload};
 use crate::hub::{Messages, Received};
 use crate::net::{ConnEvent, ConnEventKind, UdpEvent};
@@ -371,7 +371,7 @@ fn of_body(kind: u32, tag: u64, request: u64) -> pace_cq_entry_t {
 }
 
 /// `ended`: the body of the request of this token has ended.
-pub(super) fn see(entry: crate::cq::Entry, ended: &mut Option<u64>) -> Seen {
+pub(super) fn see(entry: crate::cq::internal::Entry, ended: &mut Option<u64>) -> Seen {
     let tag = entry.tag;
     let out = match entry.kind {
         EntryKind::Event(held) if held.handle().is_some() => Out::Event(held),

@@ -21,7 +21,7 @@ use super::udp::{builder as udp_builder, pace_udp_options_t, pace_udp_t};
 use super::work_task::key as task_key;
 use super::workers::{open as open_workers, pace_workers_t};
 use crate::Signals;
-use crate::cq::{
+use crate::cq::internal::{
     Brought, Conns, Datagrams, Entry, EntryKind, Internal, Mail, Mailed, Promise, Source, Tasks,
     Told, bring_of,
 };

@@ -21,7 +21,7 @@ use super::sized::{self, In, InOut};
 use super::status::*;
 use super::values::pace_text_t;
 use crate::Pool;
-use crate::cq::Core;
+use crate::cq::internal::Core;
 use crate::http::{
     Http, HttpBuilder, HttpStats, Next, Request, RequestBody, RequestEnd, Requests, Response,
 };

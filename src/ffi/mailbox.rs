@@ -260,7 +260,7 @@ pub(super) fn lend_through(
     to: impl FnMut(usize, pace_message_t),
 ) -> Result<usize> {
     let mut place = PLACE.try_with(RefCell::take).unwrap_or_default();
-    place.pulled.clear();
+    place.pulled = Messages::default();
     let taken = take(&mut place.pulled);
     place.show(to);
     let is_kept = PLACE.try_with(|kept| kept.replace(place)).is_ok();

@@ -35,9 +35,7 @@ pub struct pace_event_t {
     pub handle: pace_handle_t,
 }
 
-/// As pace_pool_register(), for a host that pulls: there is no handler, and `token` comes out of
-/// pace_pool_pull() whenever `fd` is ready. The handle's next event comes after this one was
-/// completed. An edge-triggered descriptor must have been read until EAGAIN before that.
+/// As pace_cq_register(), and `token` comes out of pace_pool_pull() whenever `fd` is ready.
 ///
 /// PACE_EINVAL, PACE_EOS, PACE_EFULL, PACE_ESHUTDOWN, PACE_EVERSION.
 ///
@@ -63,7 +61,7 @@ pub unsafe extern "C" fn pace_pull_register(
     })
 }
 
-/// As pace_pool_every(), for a host that pulls. Ticks that come while one is held are skipped.
+/// As pace_cq_every(), for pace_pool_pull().
 ///
 /// PACE_EINVAL, PACE_EFULL, PACE_ESHUTDOWN.
 ///

@@ -122,11 +122,6 @@ fn with_lost(taken: &Taken, lost: u64) -> impl Iterator<Item = (&Stored, u64)> {
 pub(crate) struct Messages(Vec<Part>);
 
 impl Messages {
-    #[cfg(feature = "capi")]
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
-    }
-
     pub(crate) fn len(&self) -> usize {
         let of = |part: &Part| match part {
             Part::One(_) => 1,
