@@ -17,6 +17,7 @@ typedef struct things {
     pace_http_t *http;
     pace_udp_t *udp;
     pace_pulled_t *pulled;
+    pace_cq_t *cq;
     pace_requests_t *requests;
     pace_udp_pulled_t *datagrams;
     pace_workers_t *workers;
@@ -1264,6 +1265,7 @@ static pace_status_t do_free_null(things_t *t) {
     pace_pulled_free(NULL);
     pace_requests_free(NULL);
     pace_udp_pulled_free(NULL);
+    pace_cq_free(NULL);
     pace_workers_free(NULL);
     pace_task_type_free(NULL);
     pace_task_fd_free(NULL);
@@ -1278,6 +1280,143 @@ static pace_status_t do_free_null(things_t *t) {
     pace_archive_free(NULL);
     return PACE_OK;
 }
+
+/* Completion queues. What they give is completed at once. */
+static pace_status_t do_cq_new(things_t *t) {
+    pace_cq_config_t config;
+    pace_cq_t *cq;
+    OK(pace_cq_config_init(&config, sizeof config));
+    if (t->pool == NULL) return pace_cq_config_init(NULL, sizeof config);
+    pace_status_t status = pace_cq_new(t->pool, &config, &cq);
+    if (status == PACE_OK) pace_cq_free(cq);
+    return status;
+}
+static pace_status_t do_cq_fd(things_t *t) {
+    int fd;
+    return pace_cq_fd(t->cq, &fd);
+}
+static pace_status_t do_cq_wait(things_t *t) {
+    pace_cq_entry_t entries[4];
+    size_t got;
+    pace_status_t status = pace_cq_wait(t->cq, entries, 4, 0, &got);
+    if (status == PACE_OK) OK(pace_cq_done(t->cq, entries, got));
+    return status;
+}
+static pace_status_t do_cq_done(things_t *t) {
+    pace_cq_entry_t entry;
+    memset(&entry, 0, sizeof entry);
+    entry.token = 77;
+    return pace_cq_done(t->cq, &entry, 1);
+}
+static pace_status_t do_cq_complete(things_t *t) {
+    pace_cq_completion_t completion = {0};
+    completion.token = 77;
+    return pace_cq_complete(t->cq, &completion, 1);
+}
+static pace_status_t do_cq_renew(things_t *t) { return pace_cq_renew(t->cq, UINT64_MAX); }
+static pace_status_t do_cq_stats(things_t *t) {
+    pace_cq_stats_t stats = {0};
+    stats.struct_size = sizeof stats;
+    return pace_cq_stats(t->cq, &stats);
+}
+static pace_status_t end_handle(things_t *t, pace_status_t status, pace_handle_t handle) {
+    if (status != PACE_OK) return status;
+    status = pace_handle_deregister(t->pool, handle);
+    return status == PACE_ECLOSING || status == PACE_ESTALE ? PACE_OK : status;
+}
+static pace_status_t do_cq_register(things_t *t) {
+    pace_handle_t handle;
+    pace_status_t status = pace_cq_register(t->cq, t->fd, NULL, 1, &handle);
+    return end_handle(t, status, handle);
+}
+static pace_status_t do_cq_every(things_t *t) {
+    pace_handle_t handle;
+    pace_status_t status = pace_cq_every(t->cq, SECOND, 2, &handle);
+    return end_handle(t, status, handle);
+}
+static pace_status_t do_cq_after(things_t *t) {
+    pace_timer_t timer;
+    bool cancelled;
+    pace_status_t status = pace_cq_after(t->cq, 3600 * SECOND, 3, &timer);
+    if (status == PACE_OK) OK(pace_timer_cancel(t->pool, timer, &cancelled));
+    return status;
+}
+static pace_status_t do_cq_post(things_t *t) {
+    const uint64_t tags[2] = {4, 5};
+    return pace_cq_post(t->cq, tags, 2, NULL);
+}
+static pace_status_t do_cq_read(things_t *t) { return pace_cq_read(t->cq, 77); }
+static pace_status_t do_cq_upgrade(things_t *t) {
+    return pace_cq_upgrade(t->cq, 77, "echo", NULL, 0, t->server, 0, NULL);
+}
+static pace_status_t do_cq_admit(things_t *t) {
+    pace_admission_t *admission;
+    return pace_cq_admit(t->cq, 77, &admission);
+}
+static pace_status_t do_cq_is_cancelled(things_t *t) {
+    bool cancelled;
+    return pace_cq_is_cancelled(t->cq, 77, &cancelled);
+}
+static pace_status_t do_cq_server(things_t *t) {
+    pace_server_t *server;
+    pace_status_t status = pace_cq_server(t->cq, NULL, PACE_WANTED_ALL, 6, &server);
+    if (status == PACE_OK) pace_server_free(server);
+    return status;
+}
+static pace_status_t do_cq_connect(things_t *t) {
+    return pace_cq_connect(t->server, "unix:@nobody listens here", 0, NULL);
+}
+static pace_status_t do_cq_udp(things_t *t) {
+    pace_udp_options_t options;
+    pace_udp_t *udp;
+    OK(pace_udp_options_init(&options, sizeof options));
+    options.bind = TCP;
+    pace_status_t status = pace_cq_udp(t->cq, &options, 1024, 7, &udp);
+    if (status == PACE_OK) pace_udp_free(udp);
+    return status;
+}
+static pace_status_t do_cq_route(things_t *t) {
+    return pace_cq_route(t->cq, t->http, "PUT", "/c", true, 8);
+}
+static pace_status_t do_cq_fallback(things_t *t) { return pace_cq_fallback(t->cq, t->http, 9); }
+static pace_status_t do_cq_http_ends(things_t *t) { return pace_cq_http_ends(t->cq, t->http, 10); }
+static pace_status_t do_cq_workers(things_t *t) { return pace_cq_workers(t->cq, t->workers, 11); }
+static pace_status_t do_cq_task(things_t *t) { return pace_cq_task(t->cq, t->workers, t->work, 12); }
+static pace_status_t do_cq_mailbox(things_t *t) {
+    pace_mailbox_t *mailbox;
+    pace_status_t status = pace_hub_mailbox(t->hub, "cq", NULL, &mailbox);
+    if (status != PACE_OK) return status;
+    status = pace_cq_mailbox(t->cq, mailbox, 13);
+    pace_mailbox_free(mailbox);
+    return status;
+}
+static pace_status_t do_cq_replay(things_t *t) {
+    pace_replay_mailbox_t *replay;
+    pace_status_t status = pace_hub_replay_mailbox(t->hub, "cq", PACE_REPLAY_NOW, 0, &replay);
+    if (status != PACE_OK) return status;
+    status = pace_cq_replay(t->cq, replay, 14);
+    pace_replay_mailbox_free(replay);
+    return status;
+}
+static pace_status_t do_cq_request(things_t *t) {
+    return pace_cq_request(t->cq, t->key, NULL, "abc", 3, MILLI, 15, NULL);
+}
+static pace_status_t do_cq_log(things_t *t) {
+    pace_log_config_t config;
+    pace_log_t *log;
+    OK(pace_log_config_init(&config, sizeof config));
+    config.pull_capacity = 8;
+    OK(pace_log_new(&config, &log));
+    pace_status_t status = pace_cq_log(t->cq, log, 16);
+    pace_log_free(log);
+    return status;
+}
+static pace_status_t do_cq_signals(things_t *t) {
+    const int numbers[1] = {SIGKILL};
+    pace_signals_t *signals;
+    return pace_cq_signals(t->cq, numbers, 1, 17, &signals);
+}
+static pace_status_t do_cq_close(things_t *t) { return pace_cq_close(t->cq); }
 
 /* --- the table ------------------------------------------------------------------------------------ */
 
@@ -1296,7 +1435,7 @@ typedef struct row {
     uint32_t open; /* pool open, things there */
     uint32_t gone; /* pool open, ids made up */
     uint32_t down; /* pool shut down */
-    /* p pool, r ring, q queue, s server, h HTTP, u datagrams, v pulled, e requests, d pulled datagrams, a answer, b body, w worker pool, k kind, f descriptor of ends, x figures, - nothing */
+    /* p pool, r ring, q queue, s server, h HTTP, u datagrams, v pulled, c completion queue, e requests, d pulled datagrams, a answer, b body, w worker pool, k kind, f descriptor of ends, x figures, - nothing */
     char needs;
 } row_t;
 
@@ -1574,6 +1713,34 @@ static const row_t table[] = {
     {"workers_metrics", do_workers_metrics, FULL, FULL, FULL, 'w'},
     {"workers_on_shutdown", do_workers_on_shutdown, IS_OK, IS_OK, IS_OK, 'w'},
     {"set_active", do_set_active, IS_OK, IS_OK, DOWN, 'p'},
+    {"cq_new", do_cq_new, IS_OK, IS_OK, DOWN, 'p'},
+    {"cq_fd", do_cq_fd, IS_OK, IS_OK, IS_OK, 'c'},
+    {"cq_wait", do_cq_wait, IS_OK | LATE, IS_OK | LATE, IS_OK | LATE | DOWN, 'c'},
+    {"cq_done", do_cq_done, GONE, GONE, GONE, 'c'},
+    {"cq_complete", do_cq_complete, GONE, GONE, GONE, 'c'},
+    {"cq_renew", do_cq_renew, GONE, GONE, GONE, 'c'},
+    {"cq_stats", do_cq_stats, IS_OK, IS_OK, IS_OK, 'c'},
+    {"cq_register", do_cq_register, IS_OK | FULL | B(PACE_EOS), IS_OK, DOWN, 'c'},
+    {"cq_every", do_cq_every, IS_OK | FULL, IS_OK, DOWN, 'c'},
+    {"cq_after", do_cq_after, IS_OK | FULL, IS_OK, DOWN, 'c'},
+    {"cq_post", do_cq_post, IS_OK | FULL, IS_OK | FULL, DOWN, 'c'},
+    {"cq_read", do_cq_read, GONE, GONE, GONE, 'c'},
+    {"cq_upgrade", do_cq_upgrade, INV, INV, INV, 'c'},
+    {"cq_admit", do_cq_admit, GONE, GONE, GONE, 'c'},
+    {"cq_is_cancelled", do_cq_is_cancelled, GONE, GONE, GONE, 'c'},
+    {"cq_server", do_cq_server, IS_OK | FULL, IS_OK, DOWN, 'c'},
+    {"cq_connect", do_cq_connect, INV, INV, INV, 's'},
+    {"cq_udp", do_cq_udp, IS_OK | FULL, IS_OK | FULL, DOWN, 'c'},
+    {"cq_route", do_cq_route, IS_OK, IS_OK, IS_OK, 'c'},
+    {"cq_fallback", do_cq_fallback, IS_OK, IS_OK, IS_OK, 'c'},
+    {"cq_http_ends", do_cq_http_ends, IS_OK, IS_OK, IS_OK, 'c'},
+    {"cq_workers", do_cq_workers, IS_OK | INV, IS_OK | INV, IS_OK | INV, 'c'},
+    {"cq_task", do_cq_task, TASKS, GONE, IS_OK | GONE, 'c'},
+    {"cq_mailbox", do_cq_mailbox, IS_OK, IS_OK, DOWN, 'c'},
+    {"cq_replay", do_cq_replay, IS_OK, IS_OK, IS_OK | DOWN, 'c'},
+    {"cq_request", do_cq_request, IS_OK | FULL, IS_OK | FULL, DOWN, 'c'},
+    {"cq_log", do_cq_log, IS_OK, IS_OK, IS_OK, 'c'},
+    {"cq_signals", do_cq_signals, INV, INV, INV | DOWN, 'c'},
     /* What ends things comes last. */
     {"workers_shutdown", do_workers_shutdown, IS_OK, IS_OK, IS_OK, 'w'},
     {"subscription_drain", do_subscription_drain, IS_OK | GONE | B(PACE_EDEADLOCK), GONE, IS_OK | GONE,
@@ -1582,6 +1749,7 @@ static const row_t table[] = {
     {"mailbox_unsubscribe", do_mailbox_unsubscribe, IS_OK, IS_OK, IS_OK, 'm'},
     {"udp_drain", do_udp_drain, IS_OK, IS_OK, IS_OK, 'u'},
     {"udp_close", do_udp_close, IS_OK | GONE, IS_OK, GONE, 'u'},
+    {"cq_close", do_cq_close, IS_OK, IS_OK, IS_OK, 'c'},
     {"pulled_close", do_pulled_close, IS_OK, IS_OK, IS_OK, 'v'},
     {"requests_close", do_requests_close, IS_OK, IS_OK, IS_OK, 'e'},
     {"cut_off", do_cut_off, IS_OK, IS_OK, IS_OK, 's'},
@@ -1594,7 +1762,7 @@ static const row_t table[] = {
 };
 #define ROWS (sizeof table / sizeof *table)
 /* How many of them end nothing that others need. */
-#define HARMLESS (ROWS - 15)
+#define HARMLESS (ROWS - 16)
 
 static void expect(const char *situation, const row_t *row, uint32_t allowed, pace_status_t status) {
     if (status <= 0 && status > -32 && (allowed & B(status)) != 0) return;
@@ -1659,6 +1827,7 @@ static void make_things(things_t *t) {
     OK(pace_http_new(t->pool, &t->http));
     OK(udp_new(t->pool, &t->udp));
     OK(pace_pulled_new(t->pool, NULL, 0, &t->pulled));
+    OK(pace_cq_new(t->pool, NULL, &t->cq));
     OK(pace_requests_new(t->pool, &t->requests));
     pace_udp_options_t pulled_udp;
     OK(pace_udp_options_init(&pulled_udp, sizeof pulled_udp));
@@ -1713,6 +1882,7 @@ static void free_things(things_t *t) {
     pace_http_free(t->http);
     pace_udp_free(t->udp);
     pace_pulled_free(t->pulled);
+    pace_cq_free(t->cq);
     pace_requests_free(t->requests);
     pace_udp_pulled_free(t->datagrams);
     pace_task_type_free(t->kind);
@@ -1762,6 +1932,7 @@ static void with_null(void) {
         if (table[i].needs == 'h') less.http = NULL;
         if (table[i].needs == 'u') less.udp = NULL;
         if (table[i].needs == 'v') less.pulled = NULL;
+        if (table[i].needs == 'c') less.cq = NULL;
         if (table[i].needs == 'e') less.requests = NULL;
         if (table[i].needs == 'd') less.datagrams = NULL;
         if (table[i].needs == 'y') less.hub = NULL;
