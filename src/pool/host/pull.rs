@@ -258,10 +258,10 @@ impl Pool {
     ) -> Result<Timer> {
         let (weak, outbox) = (Arc::downgrade(self.shared()), Arc::clone(outbox));
         self.after(delay, move || {
-            if let Some(shared) = weak.upgrade() {
-                if outbox.push(Event::unheld(EventKind::Timer, token)) {
-                    shared.hosts.call(&shared.ready, shared.is_inside());
-                }
+            if let Some(shared) = weak.upgrade()
+                && outbox.push(Event::unheld(EventKind::Timer, token))
+            {
+                shared.hosts.call(&shared.ready, shared.is_inside());
             }
         })
     }
