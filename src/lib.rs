@@ -70,3 +70,8 @@ pub use time::{Backoff, GiveUp, Jitter, Retry};
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The programs in Rust of docs/coming-from.md run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/coming-from.md")]
+struct ComingFrom;

@@ -10,6 +10,8 @@
  * A slow reader harms nobody. What it does not take waits in its connection's output. Above the high
  * mark (64 KiB) it misses lines; when it has read down to the low mark it is told how many. One that
  * takes nothing at all for 30 s is closed, and has left.
+ *
+ * feature: server/handlers
  */
 #include "common.h"
 

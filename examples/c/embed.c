@@ -4,6 +4,8 @@
  * pool stands in the host's poll beside the host's own, and tells when there is something to do.
  *
  *     cc examples/c/embed.c -I include -L target/release -lpaceline -Wl,-rpath,target/release -o embed
+ *
+ * feature: pool/join
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,6 +1,8 @@
 /* A task, ten tasks, a timer.
  *
  *     cc examples/c/hello.c -I include -L target/release -lpaceline -Wl,-rpath,target/release -o hello
+ *
+ * feature: pool/tasks
  */
 #include <paceline/pool.h>
 #include <stdatomic.h>

@@ -13,6 +13,8 @@
  * (RWF_NOWAIT); only when that is not there, the pool is told that this thread is about to block, and
  * another one leads on meanwhile. What fits into one read is sent with its head at once. More is pumped:
  * 64 KiB at a time, as fast as the peer takes it.
+ *
+ * feature: http/routes
  */
 #include "common.h"
 

@@ -15,6 +15,8 @@
  * An end is passed on as what it was: a half-close as a half-close, a reset as a reset. An upstream
  * that cannot be reached resets the client, and is told on stderr. When interrupted, it lets streams
  * go on to their ends, for up to 10 s.
+ *
+ * feature: server/connect
  */
 #include "common.h"
 

@@ -5,6 +5,8 @@
  * since the last call, so the table simply belongs to the handler.
  *
  *     cc examples/c/ring.c -I include -L target/release -lpaceline -Wl,-rpath,target/release -lm -o ring
+ *
+ * feature: pool/rings
  */
 #include <math.h>
 #include <paceline/pool.h>

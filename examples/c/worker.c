@@ -2,6 +2,9 @@
  * task beside them, a graceful stop, and a report.
  *
  *     cc examples/c/worker.c -I include -L target/release -lpaceline -Wl,-rpath,target/release -o worker
+ *
+ * feature: workers/retries
+ * feature: workers/shutdown
  */
 #include <paceline/workers.h>
 #include <stdatomic.h>

@@ -4,6 +4,8 @@
 // pool stands in the host's poll beside the host's own, and tells when there is something to do.
 //
 //     c++ -std=c++17 examples/cpp/embed.cpp -I include -I bindings/cpp -L target/release -lpaceline -Wl,-rpath,target/release -o embed
+//
+// feature: pool/join
 
 #include <array>
 #include <chrono>

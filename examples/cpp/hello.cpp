@@ -1,6 +1,8 @@
 // A task, ten tasks, a timer.
 //
 //     c++ -std=c++17 examples/cpp/hello.cpp -I include -I bindings/cpp -L target/release -lpaceline -Wl,-rpath,target/release -o hello
+//
+// feature: pool/tasks
 
 #include <chrono>
 #include <future>

@@ -11,6 +11,8 @@
 // The kernel has no readiness for files: a read of what is not in the page cache waits for the disk, and
 // the thread that waits may be the one that leads. So each read first asks for what is cached
 // (RWF_NOWAIT); only when that is not there, the pool is told that this thread is about to block.
+//
+// feature: http/routes
 
 #include "server.hpp"
 

@@ -5,6 +5,8 @@
 // since the last call, so the table simply belongs to the handler.
 //
 //     c++ -std=c++17 examples/cpp/ring.cpp -I include -I bindings/cpp -L target/release -lpaceline -Wl,-rpath,target/release -pthread -o ring
+//
+// feature: pool/rings
 
 #include <algorithm>
 #include <array>

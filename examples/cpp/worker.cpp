@@ -2,6 +2,9 @@
 // task beside them, a graceful stop, and a report.
 //
 //     c++ -std=c++17 examples/cpp/worker.cpp -I include -I bindings/cpp -L target/release -lpaceline -Wl,-rpath,target/release -o worker
+//
+// feature: workers/retries
+// feature: workers/shutdown
 
 #include <paceline/workers.hpp>
 

@@ -5,6 +5,8 @@
 
 A slow reader harms nobody: above the high mark of its output it misses lines, and when it has read
 down to the low mark it is told how many.
+
+feature: server/handlers
 """
 
 from __future__ import annotations

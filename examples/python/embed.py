@@ -4,6 +4,8 @@ The pool has no threads. Its one descriptor tells the host's loop when there is 
 the handlers run on the loop's thread, between its own.
 
     python examples/python/embed.py
+
+feature: pool/join
 """
 
 import asyncio

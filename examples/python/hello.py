@@ -1,6 +1,8 @@
 """A task, ten tasks, a timer.
 
 python examples/python/hello.py
+
+feature: pool/tasks
 """
 
 import queue

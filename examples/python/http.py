@@ -3,6 +3,8 @@
 python examples/python/http.py --listen 127.0.0.1:8080 --directory .
 curl -i http://127.0.0.1:8080/README.md
 curl -i http://127.0.0.1:8080/api/hello/you
+
+feature: http/routes
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ Python.
 A stream is two connections, and what the one reads is written to the other. If not all of it is with
 the kernel, the reader pauses until all of it is: so each direction has a back-pressure of its own, and no more
 than two reads, of 64 KiB each, wait here. An end is passed on as what it was.
+
+feature: server/connect
 """
 
 from __future__ import annotations

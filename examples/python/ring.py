@@ -5,6 +5,8 @@ have seen. A serial ring calls its handler on one thread at a time, with everyth
 the last call, so the table simply belongs to the handler.
 
     python examples/python/ring.py
+
+feature: pool/rings
 """
 
 import math

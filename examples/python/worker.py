@@ -2,6 +2,9 @@
 task beside them, a graceful stop, and a report.
 
     python examples/python/worker.py
+
+feature: workers/retries
+feature: workers/shutdown
 """
 
 from __future__ import annotations

@@ -1,10 +1,14 @@
-//! The servers among the examples that are there in every language: they behave as those in Rust do, so
-//! their tests are the same.
+//! Programs in C, C++ and Python. The servers among the examples that are there in every language behave as those in
+//! Rust do, so their tests are the same. The programs of examples/features and of docs/coming-from.md are small, and
+//! check themselves.
 #![cfg(all(not(loom), feature = "capi"))]
 #![allow(clippy::duplicate_mod, reason = "the suites take their programs from who includes them")]
 
 mod c;
 mod cpp;
+mod features;
+mod page;
+mod programs;
 #[path = "../common/skipped.rs"]
 mod skipped;
 

@@ -57,6 +57,12 @@ const HABITS: &[Habit] = &[
         ],
     },
     Habit {
+        word: "examples",
+        takes: "",
+        does: "runs the small programs of examples/features, and writes docs/EXAMPLES.md from their heads",
+        commands: &["PACELINE_BLESS=1 cargo test --test languages features"],
+    },
+    Habit {
         word: "abi",
         takes: "",
         does: "takes today's header as the baseline of the binary interface, when a struct or function was added",

@@ -1,0 +1,29 @@
+"""Eager promotion: before each handler another thread begins to lead. It is for handlers that block as a rule; by default
+a thread that watches takes over the lead from a handler that is slow.
+
+feature: pool/promotion
+"""
+
+import socket
+import threading
+
+import paceline
+from paceline import Flow, Ready
+
+meeting = threading.Barrier(3)
+
+
+def meet(_: socket.socket, ready: Ready) -> Flow:
+    """Both handlers are inside at once, though neither says that it blocks."""
+    meeting.wait(60)
+    return Flow.DONE
+
+
+one, to_one = socket.socketpair()
+other, to_other = socket.socketpair()
+with one, to_one, other, to_other, paceline.Pool(3, promotion="eager") as pool:
+    to_one.send(b"!")
+    to_other.send(b"!")
+    pool.register(one, meet)
+    pool.register(other, meet)
+    meeting.wait(60)

@@ -1,0 +1,34 @@
+/* A pool that waits at a source in memory, and not at epoll: tasks, timers and rings as ever, but no descriptors.
+ *
+ * feature: pool/source
+ */
+#include "../check.h"
+#include <paceline/pool.h>
+
+static void answer(void *number, int32_t *outcome) {
+    *(int *)number = 42;
+    *outcome = 0;
+}
+
+static int32_t never(void *data, pace_handle_t self, int32_t fd, uint32_t ready) {
+    (void)data, (void)self, (void)fd, (void)ready;
+    return PACE_FLOW_DONE;
+}
+
+int main(void) {
+    int number = 0;
+    pace_pool_config_t config;
+    pace_task_t task;
+    pace_handle_t handle;
+    pace_pool_t *pool;
+    must(pace_pool_config_init(&config, sizeof config));
+    config.threads = 2;
+    config.source = PACE_SOURCE_RING;
+    must(pace_pool_new(&config, &pool));
+    must(pace_pool_submit(pool, PACE_LANE_NORMAL, answer, &number, NULL, &task));
+    must(pace_task_wait(pool, task, PACE_FOREVER, NULL));
+    CHECK(number == 42);
+    CHECK(pace_pool_register(pool, 0, NULL, never, NULL, NULL, &handle) != PACE_OK);
+    pace_pool_free(pool);
+    return 0;
+}

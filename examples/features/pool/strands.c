@@ -1,0 +1,27 @@
+/* A strand: its tasks run one at a time and in order, on any thread, so what they share needs no lock.
+ *
+ * feature: pool/strands
+ */
+#include "../check.h"
+#include <paceline/pool.h>
+
+static void count(void *counter, int32_t *outcome) {
+    ++*(int *)counter;
+    *outcome = 0;
+}
+
+int main(void) {
+    int counter = 0;
+    pace_strand_t strand;
+    pace_task_t last;
+    pace_pool_t *pool;
+    must(pace_pool_new(NULL, &pool));
+    must(pace_strand_new(pool, &strand));
+    for (int n = 0; n < 999; n++) must(pace_strand_post(pool, strand, count, &counter, NULL));
+    must(pace_strand_submit(pool, strand, count, &counter, NULL, &last));
+    must(pace_task_wait(pool, last, PACE_FOREVER, NULL));
+    CHECK(counter == 1000);
+    must(pace_strand_close(pool, strand));
+    pace_pool_free(pool);
+    return 0;
+}

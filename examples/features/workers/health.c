@@ -1,0 +1,52 @@
+/* Health, and figures of tasks as text for a collector, with figures of the program's own beside them.
+ *
+ * feature: workers/health
+ */
+#include "../check.h"
+#include <paceline/pool.h>
+#include <paceline/workers.h>
+#include <string.h>
+
+static void work(void *data, pace_attempt_t *attempt, int32_t *outcome) {
+    (void)data, (void)attempt;
+    *outcome = 0;
+}
+
+int main(void) {
+    static char text[1 << 16];
+    size_t needed;
+    uint32_t format;
+    const char *media_type;
+    const pace_label_t label = {"shop", "eu"};
+    pace_health_t health = {.struct_size = sizeof health};
+    pace_workers_config_t config;
+    pace_task_t task;
+    pace_pool_t *pool;
+    pace_workers_t *workers;
+    pace_task_type_t *type;
+    pace_metric_t *orders;
+    must(pace_pool_new(NULL, &pool));
+    must(pace_workers_config_init(&config, sizeof config));
+    config.metrics = true;
+    must(pace_workers_new(pool, &config, &workers));
+    must(pace_task_type_new(workers, "fetch", NULL, &type));
+    must(pace_workers_submit(workers, type, work, NULL, NULL, NULL, &task));
+    must(pace_workers_wait(workers, task, PACE_FOREVER, NULL));
+    must(pace_workers_metric(workers, PACE_METRIC_COUNTER, "orders", "Orders.", &label, 1, &orders));
+    must(pace_metric_count(orders, 3));
+
+    must(pace_workers_health(workers, &health));
+    CHECK(health.health == PACE_HEALTH_READY && health.stuck == 0);
+    must(pace_metrics_format("text/plain", &format, &media_type)); /* of a request's Accept header */
+    must(pace_workers_metrics(workers, format, text, sizeof text, &needed));
+    CHECK(strstr(text, "orders_total{shop=\"eu\"} 3") != NULL && strstr(text, "fetch") != NULL);
+    pace_metric_free(orders);
+    must(pace_workers_shutdown(workers, PACE_FOREVER, 0, 0, NULL, NULL, NULL));
+    health.struct_size = sizeof health;
+    must(pace_workers_health(workers, &health));
+    CHECK(health.health == PACE_HEALTH_DRAINING);
+    pace_task_type_free(type);
+    pace_workers_free(workers);
+    pace_pool_free(pool);
+    return 0;
+}

@@ -1,0 +1,61 @@
+/* Limits in time, of one attempt and of all of them, and cancellation. No code is killed: an attempt sees that it should end.
+ *
+ * feature: workers/timeouts
+ */
+#include "../check.h"
+#include <paceline/pool.h>
+#include <paceline/workers.h>
+
+#define MILLISECOND UINT64_C(1000000)
+
+static void until_cancelled(void *data, pace_attempt_t *attempt, int32_t *outcome) {
+    bool is_cancelled = false;
+    (void)data, (void)outcome;
+    while (!is_cancelled) {
+        usleep(1000);
+        must(pace_attempt_is_cancelled(attempt, &is_cancelled));
+    }
+    must(pace_attempt_fail(attempt, "given up"));
+}
+
+static pace_task_report_t run(pace_workers_t *workers, pace_task_type_t *type,
+                              const pace_task_options_t *options) {
+    pace_task_report_t report = {.struct_size = sizeof report};
+    pace_task_t task;
+    must(pace_workers_submit(workers, type, until_cancelled, NULL, NULL, options, &task));
+    must(pace_workers_wait(workers, task, PACE_FOREVER, &report));
+    return report;
+}
+
+int main(void) {
+    pace_task_options_t options;
+    pace_task_report_t report;
+    pace_task_t task;
+    bool cancelled;
+    pace_pool_t *pool;
+    pace_workers_t *workers;
+    pace_task_type_t *type;
+    must(pace_pool_new(NULL, &pool));
+    must(pace_workers_new(pool, NULL, &workers));
+    must(pace_task_type_new(workers, "slow", NULL, &type));
+
+    must(pace_task_options_init(&options, sizeof options));
+    options.timeout_ns = 5 * MILLISECOND; /* of an attempt, of which there may be several */
+    options.retry = (pace_retry_t){.shape = PACE_RETRY_FIXED, .retries = 2, .first_ns = MILLISECOND};
+    report = run(workers, type, &options);
+    CHECK(report.status == PACE_TASK_TIMED_OUT && report.attempts == 3);
+
+    must(pace_task_options_init(&options, sizeof options));
+    options.deadline_ns = 5 * MILLISECOND; /* of all attempts, and of the waits between them */
+    CHECK(run(workers, type, &options).status == PACE_TASK_TIMED_OUT);
+
+    must(pace_workers_submit(workers, type, until_cancelled, NULL, NULL, NULL, &task));
+    must(pace_workers_cancel(workers, task, &cancelled));
+    report.struct_size = sizeof report;
+    must(pace_workers_wait(workers, task, PACE_FOREVER, &report));
+    CHECK(cancelled && report.status == PACE_TASK_CANCELLED);
+    pace_task_type_free(type);
+    pace_workers_free(workers);
+    pace_pool_free(pool);
+    return 0;
+}
