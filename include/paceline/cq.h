@@ -431,6 +431,18 @@ pace_status_t pace_cq_post(pace_cq_t *cq,
                            size_t count,
                            size_t *accepted);
 
+/**
+ * Wakes one thread that waits, or the next that would: `tag` comes as PACE_CQ_TASK, as one that was posted. But it is no
+ * task: it is in no counter of the pool, and a drain does not wait for it. For a host that calls its threads to a list
+ * of its own.
+ *
+ * PACE_ESHUTDOWN: the queue was closed, or its pool has stopped.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_cq_wake(pace_cq_t *cq,
+                           uint64_t tag);
+
 /* ------------------------------------- Completion queues: completing */
 
 /** A connection whose time was over goes on: the time begins anew. */

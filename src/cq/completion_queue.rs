@@ -5,7 +5,7 @@ use super::list::Attachment;
 use super::mail::Mail;
 use super::queue::{Core, Promise};
 use super::source::{Conns, Datagrams, Mailed, Source, Tasks};
-use crate::error::{Rejected, Result};
+use crate::error::{Error, Rejected, Result};
 use crate::hub::Mailbox;
 use crate::hub::history::ReplayMailbox;
 use crate::net::{Server, ServerBuilder, UdpBuilder, UdpSocket, Wanted};
@@ -106,6 +106,16 @@ impl CompletionQueue {
     /// [`Rejected`] says how many were accepted before the refusal.
     pub fn post(&self, tags: &[u64]) -> core::result::Result<(), Rejected<usize>> {
         self.pool.post_for(&self.core.events, tags)
+    }
+
+    /// Wakes one thread that waits, or the next that would: `tag` comes as an entry, as one that was posted. But it is no task:
+    /// it is in no counter of the pool, and a drain does not wait for it. For a program that calls its threads to a list of
+    /// its own.
+    ///
+    /// # Errors
+    /// [`Error::ShutDown`](crate::Error::ShutDown) when the queue was closed, or its pool has stopped.
+    pub fn wake(&self, tag: u64) -> Result<()> {
+        if self.core.wake(tag) { Ok(()) } else { Err(Error::ShutDown) }
     }
 
     /// Starts a server whose connections come as entries. `wanted` says which of their events besides data.

@@ -3,11 +3,11 @@
 //! In a pool with threads, and in a queue beside one without, the list is where hosts sleep (`list`). Otherwise the hosts
 //! are the pool's members while they wait: who lists passes a barrier and looks who is parked; who parks passes one and looks at `listed`.
 
-use super::entry::{Entry, EntryKind};
+use super::entry::{Entry, EntryKind, Held};
 use super::list::{Attachment, Found, List, Lists};
 use super::source::{Events, Notes, Source};
 use crate::error::{Error, Result};
-use crate::pool::{Deadline, HostOutbox, Shared, abandon, pollable, take_part};
+use crate::pool::{Deadline, Event, EventKind, HostOutbox, Shared, abandon, pollable, take_part};
 use crate::queue::Outbox;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::store_load_barrier;
@@ -171,6 +171,15 @@ impl Core {
     /// Something that needs no source of its own has happened.
     pub(crate) fn note(&self, entry: Entry) {
         drop(self.notes.put(entry));
+    }
+
+    /// Brings a tag that is no task of the pool. False: nothing is brought any more.
+    pub(crate) fn wake(&self, tag: u64) -> bool {
+        if self.shared.is_forked() || self.shared.end.is_stopping() {
+            return false;
+        }
+        let event = Held::new(Event::unheld(EventKind::Posted, tag), &self.shared);
+        self.notes.put(Entry::new(tag, EntryKind::Event(event))).is_ok()
     }
 
     fn all_attachments(&self) -> Vec<Arc<Attachment>> {

@@ -450,6 +450,22 @@ pub unsafe extern "C" fn pace_cq_post(
     })
 }
 
+/// Wakes one thread that waits, or the next that would: `tag` comes as PACE_CQ_TASK, as one that was posted. But it is no
+/// task: it is in no counter of the pool, and a drain does not wait for it. For a host that calls its threads to a list
+/// of its own.
+///
+/// PACE_ESHUTDOWN: the queue was closed, or its pool has stopped.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_cq_wake(cq: *mut pace_cq_t, tag: u64) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let cq = unsafe { open(cq) }?;
+        if cq.core.wake(tag) { Ok(()) } else { Err(crate::Error::ShutDown.into()) }
+    })
+}
+
 thread_local! {
     /// Where this thread's entries lie on their way, so that a wait allocates little once warm.
     static TAKEN: Cell<Vec<Entry>> = const { Cell::new(Vec::new()) };

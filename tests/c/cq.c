@@ -82,6 +82,9 @@ static void the_pools_own(uint32_t threads) {
     CHECK(got == 8);
     OK(pace_cq_post(cq, NULL, 0, NULL));
     nothing(other);
+    OK(pace_cq_wake(other, 40));
+    entry = one(other, PACE_CQ_TASK, 40);
+    CHECK(entry.token == 0);
     for (size_t seen = 0; seen < 8;) {
         size_t some = take(cq, entries, MOST);
         for (size_t i = 0; i < some; i++, seen++)
@@ -136,6 +139,7 @@ static void the_pools_own(uint32_t threads) {
     OK(pace_pool_shutdown(pool, 0, NULL));
     SAYS(PACE_ESHUTDOWN, pace_cq_post(cq, tags, 8, &got));
     CHECK(got == 0);
+    SAYS(PACE_ESHUTDOWN, pace_cq_wake(cq, 1));
     SAYS(PACE_ESHUTDOWN, pace_cq_wait(cq, entries, MOST, PACE_FOREVER, &got));
     SAYS(PACE_ESHUTDOWN, pace_cq_wait(cq, entries, MOST, 0, &got));
     pace_cq_free(cq);

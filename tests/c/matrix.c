@@ -1345,6 +1345,7 @@ static pace_status_t do_cq_post(things_t *t) {
     const uint64_t tags[2] = {4, 5};
     return pace_cq_post(t->cq, tags, 2, NULL);
 }
+static pace_status_t do_cq_wake(things_t *t) { return pace_cq_wake(t->cq, 6); }
 static pace_status_t do_cq_read(things_t *t) { return pace_cq_read(t->cq, 77); }
 static pace_status_t do_cq_upgrade(things_t *t) {
     return pace_cq_upgrade(t->cq, 77, "echo", NULL, 0, t->server, 0, NULL);
@@ -1724,6 +1725,7 @@ static const row_t table[] = {
     {"cq_every", do_cq_every, IS_OK | FULL, IS_OK, DOWN, 'c'},
     {"cq_after", do_cq_after, IS_OK | FULL, IS_OK, DOWN, 'c'},
     {"cq_post", do_cq_post, IS_OK | FULL, IS_OK | FULL, DOWN, 'c'},
+    {"cq_wake", do_cq_wake, IS_OK, IS_OK, DOWN, 'c'},
     {"cq_read", do_cq_read, GONE, GONE, GONE, 'c'},
     {"cq_upgrade", do_cq_upgrade, INV, INV, INV, 'c'},
     {"cq_admit", do_cq_admit, GONE, GONE, GONE, 'c'},

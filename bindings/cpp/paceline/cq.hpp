@@ -529,6 +529,9 @@ public:
         const pace_status_t status = pace_cq_post(raw_, tags.data(), tags.size(), &accepted);
         return made(accepted > 0 ? PACE_OK : status, [&] { return accepted; });
     }
+    /// Wakes one thread that waits, or the next that would: `tag` comes as EntryKind::Task. But it is no task: it is in no
+    /// counter of the pool, and no drain waits for it. Code::ShutDown.
+    Result<void> wake(std::uint64_t tag) const { return detail::outcome(pace_cq_wake(raw_, tag)); }
 
     /// As Server::create(): what happens to its connections comes as EntryKind::Conn. `wanted` says with PACE_WANTED_ bits
     /// which of their events besides data; for the rest a connection does what it does without hooks. When the server has

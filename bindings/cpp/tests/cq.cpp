@@ -101,9 +101,12 @@ TEST_CASE("descriptors, timers and tags come as entries") {
             entry = next_entry(queue, EntryKind::Task, tag);
             CHECK(queue.done(entry).has_value());
         }
+        queue.wake(17).value();
+        CHECK(next_entry(queue, EntryKind::Task, 17).token == 0);
         settle(queue);
         finish(pool);
         CHECK(queue.post(1).error() == Code::ShutDown);
+        CHECK(queue.wake(1).error() == Code::ShutDown);
         CHECK(CompletionQueue::create(pool).error() == Code::ShutDown);
     }
 }

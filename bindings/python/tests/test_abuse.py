@@ -19,7 +19,7 @@ import paceline
 import paceline._mailbox
 from paceline import Flow
 from paceline._library import lib
-from paceline._native import NativePool, Puller, pool_config
+from paceline._native import EVENT, FOREVER, NativePool, Puller, pool_config
 from support import Case
 
 CALLS = int(os.environ.get("PACELINE_ABUSE", "20000"))
@@ -289,33 +289,34 @@ class Abuse(Case):
                 self.assertTrue(audit.balances, f"seed {seed}: {audit}")
                 self.assertEqual(audit.in_flight, 0)
 
-    def test_threads_that_end_with_events_held(self) -> None:
-        """Natively pulled, not completed, and the thread is gone: the event comes to the next."""
+    def test_threads_that_end_with_events_out(self) -> None:
+        """Taken, not completed, and the thread is gone: another completes the event, and it comes to the next."""
         native = NativePool(4, pool_config())
         ours, theirs = socket.socketpair()
         self.addCleanup(ours.close)
         self.addCleanup(theirs.close)
-        native.register(ours.fileno(), 1, True, False, False, 7)
+        native.queue.register(ours.fileno(), 1, True, False, False, 7)
         theirs.send(b"x")
         for _ in range(20):
-            got: list[Any] = []
-            thread = threading.Thread(target=lambda: got.extend(Puller(native, 4).pull() or []))
+            puller = Puller(native.queue, EVENT, 4)
+            thread = threading.Thread(target=puller.pull, args=(FOREVER,))
             thread.start()
             thread.join()
-            self.assertEqual([event[2] for event in got], [7])
+            self.assertEqual([event[2] for event in puller.entries], [7])
+            self.assertTrue(native.queue.complete(puller.entries[0][1], 0))
         native.shutdown()
 
     def test_stale_numbers(self) -> None:
         """Ids that were, never were, or belong to something else: an error, each time."""
         native = NativePool(1, pool_config())
-        ticks = native.every(1_000_000_000, 1)
+        ticks = native.queue.every(1_000_000_000, 1)
         self.assertEqual(lib.pace_handle_deregister(native.pointer, ticks), 0)
         numbers = [0, 1, ticks, ticks + (1 << 32), (1 << 64) - 1]
         numbers += [random.Random(3).getrandbits(64) for _ in range(1000)]
         for number in numbers:
             for call in (lib.pace_handle_pause, lib.pace_handle_resume, lib.pace_handle_deregister):
                 self.assertLess(call(native.pointer, number), 0)
-            self.assertLess(lib.pace_pull_complete(native.pointer, number, 0), 0)
+            self.assertFalse(native.queue.complete(number, 0))
             self.assertFalse(native.cancel_timer(number))
 
 

@@ -57,6 +57,8 @@ class Queues(Case):
                 self.assertEqual((entry.kind, entry.token), (EntryKind.TASK, 0))
                 seen.append(entry.tag)
         self.assertEqual(seen, [3, 4, 5])
+        self.queue.wake(6)
+        self.one(EntryKind.TASK, 6)
         self.queue.after(0.001, tag=9)
         self.one(EntryKind.TIMER, 9)
         self.queue.every(0.001, tag=8)

@@ -28,7 +28,7 @@ pub struct Event {
 }
 
 impl Event {
-    pub(super) fn unheld(kind: EventKind, token: u64) -> Self {
+    pub(crate) fn unheld(kind: EventKind, token: u64) -> Self {
         Self { kind, token, handle: None, hold: 0 }
     }
 }

@@ -32,7 +32,7 @@ from ._library import check, error, in_slices, lib, quick
 from ._listen import Listeners, Places, fd_of, listeners
 from ._mailbox import Mailbox
 from ._message import MESSAGE, Batch, Message
-from ._native import NativePool
+from ._native import NativePool, NativeQueue
 from ._pool import Flow, HasFileno, Interest, Pool, Ready
 
 
@@ -160,25 +160,20 @@ class CompletionQueue:
 
     def __init__(self, pool: Pool, *, lease: Optional[float] = None) -> None:
         instance("pool", pool, Pool)
-        config = layout.CqConfig()
-        check(quick.pace_cq_config_init(ctypes.byref(config), ctypes.sizeof(config)))
-        if lease is not None:
-            config.lease_ns = nanos("lease", lease, 0.001)
-        pool._runner.check_open()
-        # Threads of the pool serve it; without some, who waits does.
-        config.beside = pool._runner.most > 0
-        pointer = ctypes.c_void_p()
-        inside = pool._runner.native.pointer
-        check(lib.pace_cq_new(inside, ctypes.byref(config), ctypes.byref(pointer)))
+        nanoseconds = 0 if lease is None else nanos("lease", lease, 0.001)
+        runner = pool._runner
+        runner.check_open()
         #: The pool lives as long as this.
         self.pool = pool
-        self._handles = _Handles(pool._runner.native)
+        self._handles = _Handles(runner.native)
 
         def free(queue: ctypes.c_void_p, handles: _Handles = self._handles) -> None:
             handles.close()
             lib.pace_cq_free(queue)
 
-        self._native = Native(pointer, free)
+        # Threads of the pool serve it; without some, who waits does.
+        self._queue = NativeQueue(runner.native.pointer, runner.most > 0, nanoseconds, free)
+        self._native = self._queue.native
         #: What is attached, as long as it may be needed.
         self._kept: list[Any] = []
 
@@ -242,9 +237,7 @@ class CompletionQueue:
     def fileno(self) -> int:
         """A descriptor that is readable while ``wait(timeout=0)`` may find something, for a loop of one's own. It belongs
         to the pool: never read or close it."""
-        fd = ctypes.c_int32()
-        check(quick.pace_cq_fd(self._native.pointer, ctypes.byref(fd)))
-        return fd.value
+        return self._queue.fileno()
 
     def stats(self) -> CompletionStats:
         """What it has counted until now. Any thread."""
@@ -266,33 +259,30 @@ class CompletionQueue:
         """Entries tell whenever ``io``, a socket or descriptor, is ready; the next comes after one was completed, with
         ``Flow.DONE`` none. ``io`` must stay open until then, or until the queue is closed. Raises as ``Pool.register``."""
         fd = io if isinstance(io, int) else fd_of("io", io)
-        options = layout.HandleOptions()
-        check(quick.pace_handle_options_init(ctypes.byref(options), ctypes.sizeof(options)))
-        options.interest, options.level = number("interest", interest), bool(level)
-        handle = ctypes.c_uint64()
-        pointer, at = self._native.pointer, ctypes.byref(options)
-        tag = whole("tag", tag, 64)
-        check(lib.pace_cq_register(pointer, fd, at, tag, ctypes.byref(handle)))
-        self._handles.add(handle.value)
+        wanted, tag = number("interest", interest), whole("tag", tag, 64)
+        self._handles.add(self._queue.register(fd, wanted, bool(level), False, False, tag))
 
     def every(self, seconds: float, tag: int) -> None:
         """A tick comes every ``seconds``, until one is completed with ``Flow.DONE``; those that are due while one is out
         are skipped. Raises InvalidError, Full, ShutDownError."""
-        handle, period = ctypes.c_uint64(), nanos("seconds", seconds)
-        tag = whole("tag", tag, 64)
-        check(quick.pace_cq_every(self._native.pointer, period, tag, ctypes.byref(handle)))
-        self._handles.add(handle.value)
+        period = nanos("seconds", seconds)
+        self._handles.add(self._queue.every(period, whole("tag", tag, 64)))
 
     def after(self, seconds: float, tag: int) -> None:
         """An entry comes once, ``seconds`` from now. Raises InvalidError, Full, ShutDownError."""
-        delay, tag = nanos("seconds", seconds), whole("tag", tag, 64)
-        check(quick.pace_cq_after(self._native.pointer, delay, tag, None))
+        delay = nanos("seconds", seconds)
+        self._queue.after(delay, whole("tag", tag, 64))
 
     def post(self, *tags: int) -> None:
         """Each tag comes as an entry, in order. Any thread; it never waits. Raises Full when a lane of the pool has no
         room for more: then those before it are taken; ShutDownError."""
         array = (ctypes.c_uint64 * len(tags))(*(whole("tags", tag, 64) for tag in tags))
         check(quick.pace_cq_post(self._native.pointer, array, len(tags), None))
+
+    def wake(self, tag: int = 0) -> None:
+        """Wakes one thread that waits, or the next that would: ``tag`` comes as an entry, as one that was posted. But it
+        is no task: no drain waits for it. Any thread; it never waits. Raises ShutDownError."""
+        check(quick.pace_cq_wake(self._native.pointer, whole("tag", tag, 64)))
 
     def mailbox(self, mailbox: Mailbox, tag: int) -> None:
         """Messages of a mailbox come as entries, in order, and count as delivered; ``Complete.FAIL`` makes one a dead

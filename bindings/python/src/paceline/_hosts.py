@@ -19,10 +19,8 @@ waited for, before anything is torn down.
 from __future__ import annotations
 
 import ctypes
-import struct
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Optional
 
@@ -33,7 +31,8 @@ from ._contain import LEAVING, report
 from ._contain import log as log
 from ._errors import ForkedError, InvalidError, ShutDownError
 from ._library import SLICE as SLICE
-from ._library import check, error, lib, nanoseconds, quick
+from ._library import check, lib, nanoseconds, quick
+from ._native import FOREVER, NOT_AT_ALL, NativeQueue
 from ._native import Native as Native
 from ._pool import Pool, members_of
 
@@ -45,30 +44,10 @@ BATCH, BATCH_OF_SEVERAL = 64, 8
 ANSWERS = 16
 
 
-class CompletionQueue:
-    """Where a host's threads take entries from. Its one source is attached to it."""
-
-    def __init__(self, pool: Pool) -> None:
-        pool._runner.check_open()
-        config = layout.CqConfig()
-        check(quick.pace_cq_config_init(ctypes.byref(config), ctypes.sizeof(config)))
-        # The threads of the pool do its work.
-        config.beside = True
-        #: Of all functions whose names begin with pace_cq_.
-        self.pointer = ctypes.c_void_p()
-        inside = pool._runner.native.pointer
-        check(lib.pace_cq_new(inside, ctypes.byref(config), ctypes.byref(self.pointer)))
-        self.native = Native(self.pointer, lib.pace_cq_free)
-
-    def fileno(self) -> int:
-        """Readable while a wait would not sleep."""
-        fd = ctypes.c_int32()
-        check(quick.pace_cq_fd(self.pointer, ctypes.byref(fd)))
-        return fd.value
-
-    def close(self) -> None:
-        """Ends all waits, at once and for ever."""
-        lib.pace_cq_close(self.pointer)
+def queue_of(pool: Pool) -> NativeQueue:
+    """A queue where a host's threads take entries from. The threads of the pool do its work."""
+    pool._runner.check_open()
+    return NativeQueue(pool._runner.native.pointer, beside=True)
 
 
 class Source(Native):
@@ -78,66 +57,11 @@ class Source(Native):
         self,
         pointer: ctypes.c_void_p,
         free: Callable[[ctypes.c_void_p], object],
-        queue: CompletionQueue,
+        queue: NativeQueue,
     ) -> None:
         super().__init__(pointer, free)
         self._queue = queue
 
-
-def entries_of(detail: str, lent: str = "QQ") -> struct.Struct:
-    """The layout of ``pace_cq_entry_t``: kind, token, tag, bytes and size unless ``lent`` passes over them, and what
-    ``detail`` takes of its member of this name."""
-    front = f"=I4xQQ{lent}8x{detail}"
-    return struct.Struct(f"{front}{ctypes.sizeof(layout.CqEntry) - struct.calcsize(front)}x")
-
-
-class Puller:
-    """One thread's buffer for entries."""
-
-    def __init__(
-        self, queue: CompletionQueue, row: struct.Struct, batch: int, is_done: bool = False
-    ) -> None:
-        # Without declared types ctypes takes arguments that are its own objects as they are.
-        self._call = lib["pace_cq_wait"]
-        self._done = quick["pace_cq_done"] if is_done else None
-        self._row = row
-        self._buffer = ctypes.create_string_buffer(row.size * batch)
-        self._view = memoryview(self._buffer).cast("B")
-        #: Those that were taken and not handled. ``iter(entries.popleft, None)`` gives each without a call, after
-        #: which a handler of a signal could raise and lose it; it ends with IndexError.
-        self.entries: deque[Any] = deque()
-        self._count = ctypes.c_size_t()
-        #: How many are to be completed with nothing to say before the next are taken.
-        self._out = ctypes.c_size_t()
-        self._queue = queue
-        self._before = (queue.pointer, self._buffer, ctypes.c_size_t(batch))
-        self._after = ctypes.byref(self._count)
-
-    def pull(self, timeout: ctypes.c_uint64) -> int:
-        """How many lie in ``entries``; 0: none came; −1: it is over."""
-        entries, count = self.entries, self._count
-        # Else a handler of a signal has raised before all was handled.
-        if not entries and not count.value:
-            if self._done is not None and self._out.value:
-                self._done(self._queue.pointer, self._buffer, self._out)
-                self._out.value = 0
-            status = self._call(*self._before, timeout, self._after)
-            if status == layout.ETIMEDOUT:
-                return 0
-            if status == layout.ESHUTDOWN:
-                return -1
-            if status != layout.OK:
-                raise error(status)
-        rows = self._row.iter_unpack(self._view[: count.value * self._row.size])
-        self._out.value = count.value
-        # No call: nothing comes in between.
-        entries += rows
-        count.value = 0
-        return len(entries)
-
-
-FOREVER = ctypes.c_uint64(layout.FOREVER)
-NOT_AT_ALL = ctypes.c_uint64(0)
 
 _here = threading.local()
 

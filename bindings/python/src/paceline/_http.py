@@ -28,15 +28,13 @@ from ._arguments import data as data_of
 from ._contain import LEAVING, report
 from ._errors import Full, InvalidError, ShutDownError, StaleError
 from ._hosts import (
+    queue_of,
     ANSWERS,
-    NOT_AT_ALL,
-    CompletionQueue,
     Hosts,
-    Puller,
     Source,
     base_of,
-    entries_of,
 )
+from ._native import NOT_AT_ALL, Puller, entries_of
 from ._library import check, error, lib, quick
 from ._listen import Listeners, Places, listeners, seconds
 from ._pool import Pool
@@ -657,7 +655,7 @@ class Core(Hosts):
         self.started = False
         self._places = listeners(places, settings)
         self._options = options
-        self.queue = queue = CompletionQueue(pool)
+        self.queue = queue = queue_of(pool)
         http = ctypes.c_void_p()
         check(lib.pace_http_new(pool._runner.native.pointer, ctypes.byref(http)))
         self.http = Source(http, lib.pace_http_free, queue)

@@ -1,11 +1,11 @@
 """The threads of a Pool: they run tasks, pull batches of events, and help each other out.
 
-    pull ──► surplus of this thread ──► handler, one after the other ──► next pull completes them
+    wait ──► surplus of this thread ──► handler, one after the other ──► before the next wait all are completed
                     │ taken over, if the handler before it takes long
                     ▼
-             given back to the native pool, which hands it to whoever pulls next
+             given back to the native queue, which brings it to whoever waits next
 
-A pulled event is held by the thread that pulled it until that thread pulls again. So a slow handler
+An event that a thread has taken is out until that thread comes for the next ones. So a slow handler
 would hold up the rest of its batch. Whoever gets a batch of several sees to it that one idle thread
 watches: a watch sleeps for ``PATIENCE`` at a time, and what it finds waiting behind a handler that has
 run for as long it gives back (``FLOW_AGAIN``), which ends the slow thread's hold.
@@ -21,6 +21,7 @@ Invariants
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 import time
@@ -34,13 +35,13 @@ from . import _layout as layout
 from ._contain import interrupts, report, shown
 from ._runner import TASKS_PER_POLL, Runner, Unhandled
 from ._errors import DeadlockError, ForkedError, Full, OsError, ShutDownError
-from ._library import error, lib, quick
-from ._native import WAKE, NativePool, Pulled, Puller
+from ._library import error, lib
+from ._native import EVENT, FOREVER, NOT_AT_ALL, WAKE, Event, NativePool, Puller
 
 #: How long a handler may run before others take over what waits behind it. Seconds.
 PATIENCE = 0.002
 
-#: How many events a thread pulls at once.
+#: How many events a thread takes at once.
 BATCH = 16
 
 #: As ``Flow`` has them.
@@ -117,7 +118,7 @@ class Member:
         #: None: a thread of the user's.
         self.own = own
         self.puller = puller
-        self.surplus: deque[Pulled] = deque()
+        self.surplus: deque[Event] = deque()
         self.began = 0.0
         self.books = books
         self.handled = 0
@@ -132,10 +133,14 @@ class Member:
                 event = self.surplus.popleft()
             except IndexError:
                 return
-            kind, _, token, handle = event
-            if kind == layout.EVENT_READY:
-                # Stale: it was closed, or completed by somebody else.
-                quick.pace_pull_complete(self.runner.native.pointer, handle, AGAIN)
+            kind, token, tag, _, _ = event
+            if kind == layout.CQ_READY:
+                # False: it was closed, or completed by somebody else.
+                self.runner.native.queue.complete(token, AGAIN)
+                entry = self.runner.entries.get(tag)
+                if entry is not None and entry.closed:
+                    # Nobody may get it again.
+                    self.runner.end(entry)
             else:
                 self.runner.tasks.append(self.runner.as_task(event))
                 if self.runner.asleep and not self.runner.calling:
@@ -143,16 +148,18 @@ class Member:
 
 
 class Entry:
-    """What a token stands for: something registered, or a timer."""
+    """What a tag stands for: something registered, or a timer."""
 
     def __init__(self, runner: Members, call: Callable[[int], object], lasts: bool) -> None:
         self.runner = runner
         self.call = call
         #: False for what runs once.
         self.lasts = lasts
-        self.token = runner.native.next_token()
+        self.tag = runner.native.next_tag()
         #: The native number; 0 while it is being registered.
         self.native = 0
+        #: The token of the event that was handled last.
+        self.held = 0
         self.descriptor = -1
         self.closed = False
         self.gate = threading.Lock()
@@ -185,7 +192,7 @@ class Entry:
 
     def end(self) -> None:
         """Natively it is no more."""
-        if self.runner.entries.pop(self.token, None) is None:
+        if self.runner.entries.pop(self.tag, None) is None:
             # Another thread, or this one in the midst of a call, has ended it.
             return
         if self.descriptor >= 0:
@@ -298,10 +305,10 @@ class Members(Runner):
             call = _giving_back(call)
         entry = Entry(self, call, lasts=True)
         entry.descriptor = os.dup(fd)
-        self.entries[entry.token] = entry
+        self.entries[entry.tag] = entry
         try:
-            entry.native = self.native.register(
-                entry.descriptor, interest, level, may_block, paused, entry.token
+            entry.native = self.native.queue.register(
+                entry.descriptor, interest, level, may_block, paused, entry.tag
             )
         except BaseException:
             entry.end()
@@ -311,15 +318,15 @@ class Members(Runner):
     def every(self, period: int, call: Callable[[int], object]) -> Entry:
         self.check_open()
         entry = Entry(self, call, lasts=True)
-        return self._enter(entry, lambda: self.native.every(period, entry.token))
+        return self._enter(entry, lambda: self.native.queue.every(period, entry.tag))
 
     def after(self, delay: int, call: Callable[[int], object]) -> Entry:
         self.check_open()
         entry = Entry(self, call, lasts=False)
-        return self._enter(entry, lambda: self.native.after(delay, entry.token))
+        return self._enter(entry, lambda: self.native.queue.after(delay, entry.tag))
 
     def _enter(self, entry: Entry, register: Callable[[], int]) -> Entry:
-        self.entries[entry.token] = entry
+        self.entries[entry.tag] = entry
         try:
             entry.native = register()
         except BaseException:
@@ -341,36 +348,42 @@ class Members(Runner):
             raise ForkedError("the pool belongs to the process that this one was forked from")
         member = current()
         inside = member is not None and member.runner is self
-        status = lib.pace_handle_deregister(self.native.pointer, entry.native)
-        if status in (layout.OK, layout.ESTALE, layout.ESHUTDOWN):
-            held = False
-        elif status == layout.ECLOSING:
-            held = True
-        else:
-            raise error(status)
+        self.end(entry)
         mine = member is not None and member.running is entry
         if not mine and not entry.gate.acquire(blocking=not inside):
             # Its handler runs on another thread, which ends it afterwards.
             return False
         try:
-            # Who holds the event has nothing to do with it any more. Stale: it lies in the native
-            # pool still, and whoever pulls it ends it.
-            if not held or self.complete(entry, DONE):
-                entry.end()
+            # It was handled, and is out still.
+            self._complete(entry, entry.held, DONE)
         finally:
             if not mine:
                 entry.gate.release()
         return True
 
-    def complete(self, entry: Entry, flow: int) -> bool:
-        """Answers for an event that is held; False: none is."""
-        status = quick.pace_pull_complete(self.native.pointer, entry.native, flow)
-        return bool(status == layout.OK)
+    def end(self, entry: Entry) -> None:
+        """Ends natively what was closed. If an event of it is out, whoever has it has nothing to do with it any more;
+        if that still lies in the native queue, whoever takes it ends it."""
+        status = lib.pace_handle_deregister(self.native.pointer, entry.native)
+        if status in (layout.OK, layout.ESTALE, layout.ESHUTDOWN):
+            entry.end()
+        elif status != layout.ECLOSING:
+            raise error(status)
+        else:
+            for member in self.members:
+                for _, token, tag, _, _ in member.surplus.copy():
+                    if tag == entry.tag:
+                        self._complete(entry, token, DONE)
+
+    def _complete(self, entry: Entry, token: int, flow: int) -> None:
+        """Answers for an event, unless that was done before."""
+        if self.native.queue.complete(token, flow) and flow == DONE:
+            entry.end()
 
     # --- the threads -----------------------------------------------------------------------------
 
     def puller(self) -> Puller:
-        return Puller(self.native, BATCH)
+        return Puller(self.native.queue, EVENT, BATCH, is_done=True)
 
     def _serve(self, number: list[int]) -> None:
         own = _here.own = self.own[number[0]] = OwnThread(number[0])
@@ -412,7 +425,7 @@ class Members(Runner):
         """Calls a hook inside of the pool. What it raises goes where that of a posted task goes."""
         if hook is None:
             return
-        _here.member = Member(self, Puller(self.native, 1), [0, 0, 0, 0], own)
+        _here.member = Member(self, self.puller(), [0, 0, 0, 0], own)
         try:
             hook(own.number)
         except BaseException as raised:
@@ -458,10 +471,10 @@ class Members(Runner):
 
     def _begin(self, member: Member) -> None:
         # From its first pull on a drain waits for this thread.
-        first = member.puller.pull(0)
+        first = member.puller.pull(NOT_AT_ALL)
         self._join(member)
-        if first:
-            self.sort(member, first, 0)
+        if first > 0:
+            self.sort(member, 0)
             self.run_events(member)
 
     def work(self, books: list[int], puller: Puller) -> None:
@@ -488,7 +501,7 @@ class Members(Runner):
     def _leave(self, member: Member) -> None:
         _here.member = None
         member.give_back()
-        quick.pace_pull_done(self.native.pointer)
+        member.puller.done()
         with self._lock:
             self.members = [each for each in self.members if each is not member]
             self.handled_before += member.handled
@@ -498,11 +511,11 @@ class Members(Runner):
 
     def poll(self, member: Member) -> bool:
         """Looks for events while there are tasks."""
-        events = member.puller.pull(0)
-        if events is not None:
-            self.sort(member, events, 0)
+        goes_on = member.puller.pull(NOT_AT_ALL) >= 0
+        if goes_on:
+            self.sort(member, 0)
         # What is accepted still runs.
-        return events is not None or bool(self.tasks)
+        return goes_on or bool(self.tasks)
 
     def rest_as(self, member: Member, longest: int = layout.FOREVER) -> bool:
         """As ``rest``, and as the watch, if there is something to watch."""
@@ -523,25 +536,29 @@ class Members(Runner):
             except IndexError:
                 pass
         watches = self._takes_watch(member)
-        events = member.puller.pull(min(longest, self.patience) if watches else longest)
+        if watches:
+            longest = min(longest, self.patience)
+        time_out = FOREVER if longest == layout.FOREVER else ctypes.c_uint64(longest)
+        goes_on = member.puller.pull(time_out) >= 0
         if own is not None:
             own.has_waited()
         if watches:
             self.watching = False
             self._relieve(member)
-        if events is None:
-            return False
-        self.sort(member, events, 1)
-        return True
+        if goes_on:
+            self.sort(member, 1)
+        return goes_on
 
-    def sort(self, member: Member, events: list[Pulled], announced: int) -> None:
-        """Takes what was pulled into the surplus, and calls a watch if there is more than one."""
-        tokens = 0
-        for event in events:
-            if event[2] == WAKE:
+    def sort(self, member: Member, announced: int) -> None:
+        """Takes what has come into the surplus, and calls a watch if there is more than one."""
+        tokens, entries = 0, member.puller.entries
+        while entries:
+            # A handler of a signal may raise in between: it is taken twice then, but not lost.
+            if entries[0][2] == WAKE:
                 tokens += 1
             else:
-                member.surplus.append(event)
+                member.surplus.append(entries[0])
+            entries.popleft()
         if tokens:
             self.calling = False
         if tokens != announced:
@@ -601,32 +618,33 @@ class Members(Runner):
                 member.began = time.monotonic()
             self.handle(event, member)
 
-    def handle(self, event: Pulled, member: Member) -> None:
-        """Runs one event's handler, and completes it if the next pull would not do."""
-        _, ready, token, handle = event
-        entry = self.entries.get(token)
+    def handle(self, event: Event, member: Member) -> None:
+        """Runs one event's handler, and completes it if that is not enough that is done before the next wait."""
+        _, token, tag, handle, ready = event
+        entry = self.entries.get(tag)
         if entry is None:
             return
+        entry.held = token
         # It may come before the registering call has returned.
         entry.native = entry.native or handle
         member.handled += 1
         if self.eager:
             member.give_back()
         flow = entry.run(ready, member)
+        if entry.closed:
+            # Who has closed it meanwhile has not waited for this thread.
+            flow = DONE
         if flow == WAIT and entry.lasts:
             return
         if not entry.lasts:
             entry.end()
-        elif flow == DONE:
-            # Inside its own handler it may have been closed, and completed, already.
-            self.complete(entry, DONE)
-            entry.end()
         else:
-            self.complete(entry, flow)
+            # Inside its own handler it may have been closed, and completed, already.
+            self._complete(entry, token, flow)
         if member.interrupt is not None:
             raise member.interrupt
 
-    def as_task(self, event: Pulled) -> Any:
+    def as_task(self, event: Event) -> Any:
         """A timer's event, to be run by whoever is free."""
 
         def run(_: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""A native pool without threads of its own, and what a Python thread pulls from it.
+"""A native pool without threads of its own, completion queues, and what a Python thread takes from them.
 
 The pointer is given back when the last reference goes (``__del__``), never by ``close`` or
 ``shutdown``: so no method, on whatever thread, can meet memory that was freed.
@@ -10,7 +10,9 @@ import ctypes
 import itertools
 import struct
 import sys
+from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from . import _layout as layout
 from . import _lifetime
@@ -22,11 +24,12 @@ WAKE = 0
 #: The most host threads that a pool without threads takes.
 _MOST_HOSTS = 1024
 
-#: The fields of ``pace_event_t``: kind, ready, token, handle.
-EVENT = struct.Struct("=IIQQ")
+#: Times for a wait.
+FOREVER, NOT_AT_ALL = ctypes.c_uint64(layout.FOREVER), ctypes.c_uint64(0)
 
-#: What was pulled.
-Pulled = tuple[int, int, int, int]
+
+#: How a native object is given back.
+Free = Callable[[ctypes.c_void_p], object]
 
 
 class Native:
@@ -35,7 +38,7 @@ class Native:
     Of a cycle that is collected anything may still be called after this, by another ``__del__``. So all
     pointers to it become NULL, which the library refuses."""
 
-    def __init__(self, pointer: ctypes.c_void_p, free: Callable[[ctypes.c_void_p], object]) -> None:
+    def __init__(self, pointer: ctypes.c_void_p, free: Free) -> None:
         self.pointer = pointer
         #: Pointers to parts of it.
         self.inside: list[ctypes.c_void_p] = []
@@ -48,6 +51,59 @@ class Native:
             for pointer in (self.pointer, *self.inside):
                 pointer.value = None
             self._free(own)
+
+
+class NativeQueue:
+    """A native completion queue. With ``beside`` threads that wait do no work of the pool's. ``lease``: nanoseconds."""
+
+    def __init__(
+        self, pool: ctypes.c_void_p, beside: bool, lease: int = 0, free: Free | None = None
+    ) -> None:
+        config = layout.CqConfig()
+        check(quick.pace_cq_config_init(ctypes.byref(config), ctypes.sizeof(config)))
+        config.beside, config.lease_ns = beside, lease
+        #: Of all functions whose names begin with pace_cq_.
+        self.pointer = ctypes.c_void_p()
+        check(lib.pace_cq_new(pool, ctypes.byref(config), ctypes.byref(self.pointer)))
+        self.native = Native(self.pointer, free or lib.pace_cq_free)
+
+    def fileno(self) -> int:
+        """Readable while a wait would not sleep."""
+        fd = ctypes.c_int32()
+        check(quick.pace_cq_fd(self.pointer, ctypes.byref(fd)))
+        return fd.value
+
+    def close(self) -> None:
+        """Ends all waits, at once and for ever."""
+        lib.pace_cq_close(self.pointer)
+
+    def register(
+        self, fd: int, interest: int, level: bool, may_block: bool, paused: bool, tag: int
+    ) -> int:
+        options = layout.HandleOptions()
+        check(quick.pace_handle_options_init(ctypes.byref(options), ctypes.sizeof(options)))
+        options.interest = interest
+        options.level, options.may_block, options.paused = level, may_block, paused
+        handle = ctypes.c_uint64()
+        status = lib.pace_cq_register(self.pointer, fd, ctypes.byref(options), tag, ctypes.byref(handle))
+        check(status)
+        return handle.value
+
+    def every(self, period: int, tag: int) -> int:
+        handle = ctypes.c_uint64()
+        check(quick.pace_cq_every(self.pointer, period, tag, ctypes.byref(handle)))
+        return handle.value
+
+    def after(self, delay: int, tag: int) -> int:
+        timer = ctypes.c_uint64()
+        check(quick.pace_cq_after(self.pointer, delay, tag, ctypes.byref(timer)))
+        return timer.value
+
+    def complete(self, token: int, flow: int) -> bool:
+        """Answers for an event that is out; False: it is not."""
+        made = layout.CqCompletion(token=token, answer=flow)
+        status = quick.pace_cq_complete(self.pointer, ctypes.byref(made), 1)
+        return bool(status == layout.OK)
 
 
 def pool_config() -> layout.PoolConfig:
@@ -70,50 +126,22 @@ class NativePool:
         pointer = ctypes.c_void_p()
         check(lib.pace_pool_new(ctypes.byref(config), ctypes.byref(pointer)))
         self.pointer = pointer
+        #: What happens in the pool, for its Python threads, which are its threads while they wait.
+        self.queue = NativeQueue(pointer, beside=False)
         # Without declared types ctypes takes arguments that are its own objects as they are, which
         # halves what a call costs.
-        self._post = quick["pace_pull_post"]
+        self._post = quick["pace_cq_wake"]
         self._wake = ctypes.c_uint64(WAKE)
         self._generation = _lifetime.generation()
-        self._tokens = itertools.count(WAKE + 1)
+        self._tags = itertools.count(WAKE + 1)
 
-    def next_token(self) -> int:
-        """A token that nothing else of this pool has."""
-        return next(self._tokens)
+    def next_tag(self) -> int:
+        """A tag that nothing else of this pool has."""
+        return next(self._tags)
 
     def wake(self) -> None:
-        """Makes one pull return. Where nobody can be woken any more there is nobody to wake."""
-        self._post(self.pointer, self._wake)
-
-    def fileno(self) -> int:
-        """Readable while there may be something to pull."""
-        fd = ctypes.c_int32()
-        check(quick.pace_pool_pollable(self.pointer, ctypes.byref(fd)))
-        return fd.value
-
-    def register(
-        self, fd: int, interest: int, level: bool, may_block: bool, paused: bool, token: int
-    ) -> int:
-        options = layout.HandleOptions()
-        check(quick.pace_handle_options_init(ctypes.byref(options), ctypes.sizeof(options)))
-        options.interest = interest
-        options.level, options.may_block, options.paused = level, may_block, paused
-        handle = ctypes.c_uint64()
-        status = lib.pace_pull_register(
-            self.pointer, fd, ctypes.byref(options), token, ctypes.byref(handle)
-        )
-        check(status)
-        return handle.value
-
-    def every(self, period: int, token: int) -> int:
-        handle = ctypes.c_uint64()
-        check(quick.pace_pull_every(self.pointer, period, token, ctypes.byref(handle)))
-        return handle.value
-
-    def after(self, delay: int, token: int) -> int:
-        timer = ctypes.c_uint64()
-        check(quick.pace_pull_after(self.pointer, delay, token, ctypes.byref(timer)))
-        return timer.value
+        """Makes one wait return. Where nobody can be woken any more there is nobody to wake."""
+        self._post(self.queue.pointer, self._wake)
 
     def cancel_timer(self, timer: int) -> bool:
         cancelled = ctypes.c_bool()
@@ -160,35 +188,64 @@ class NativePool:
             lib.pace_pool_free(own)
 
 
+def entries_of(detail: str, lent: str = "QQ") -> struct.Struct:
+    """The layout of ``pace_cq_entry_t``: kind, token, tag, bytes and size unless ``lent`` passes over them, and what
+    ``detail`` takes of its member of this name."""
+    front = f"=I4xQQ{lent}8x{detail}"
+    return struct.Struct(f"{front}{ctypes.sizeof(layout.CqEntry) - struct.calcsize(front)}x")
+
+
+#: What a pool brings: kind, token, tag, handle, and what a descriptor is ready for.
+Event = tuple[int, int, int, int, int]
+
+#: Its layout.
+EVENT = entries_of("QI", lent="16x")
+
+
 class Puller:
-    """One thread's buffer for events. That thread only."""
+    """One thread's buffer for entries. That thread only."""
 
-    def __init__(self, native: NativePool, batch: int) -> None:
-        # The pool lives as long as whoever pulls from it.
-        self._native = native
-        self._buffer = ctypes.create_string_buffer(EVENT.size * batch)
+    def __init__(
+        self, queue: NativeQueue, row: struct.Struct, batch: int, is_done: bool = False
+    ) -> None:
+        # Without declared types ctypes takes arguments that are its own objects as they are.
+        self._call = lib["pace_cq_wait"]
+        self._done = quick["pace_cq_done"] if is_done else None
+        self._row = row
+        self._buffer = ctypes.create_string_buffer(row.size * batch)
         self._view = memoryview(self._buffer).cast("B")
+        #: Those that were taken and not handled. ``iter(entries.popleft, None)`` gives each without a call, after
+        #: which a handler of a signal could raise and lose it; it ends with IndexError.
+        self.entries: deque[Any] = deque()
         self._count = ctypes.c_size_t()
-        # As in NativePool: no declared types, and everything is made once.
-        self._call = lib["pace_pool_pull"]
-        self._before = (native.pointer, self._buffer, ctypes.c_size_t(batch))
+        #: How many are to be completed with nothing to say before the next are taken.
+        self._out = ctypes.c_size_t()
+        self._queue = queue
+        self._before = (queue.pointer, self._buffer, ctypes.c_size_t(batch))
         self._after = ctypes.byref(self._count)
-        self._forever = ctypes.c_uint64(layout.FOREVER)
 
-    def pull(self, timeout: int = layout.FOREVER) -> list[Pulled] | None:
-        """A batch, empty when the time has passed; None: the pool has ended.
+    def pull(self, timeout: ctypes.c_uint64) -> int:
+        """How many lie in ``entries``; 0: none came; −1: it is over."""
+        entries, count = self.entries, self._count
+        # Else a handler of a signal has raised before all was handled.
+        if not entries and not count.value:
+            self.done()
+            status = self._call(*self._before, timeout, self._after)
+            if status == layout.ETIMEDOUT:
+                return 0
+            if status == layout.ESHUTDOWN:
+                return -1
+            if status != layout.OK:
+                raise error(status)
+        rows = self._row.iter_unpack(self._view[: count.value * self._row.size])
+        self._out.value = count.value
+        # No call: nothing comes in between.
+        entries += rows
+        count.value = 0
+        return len(entries)
 
-        Completes what this thread pulled before.
-        """
-        time = self._forever if timeout == layout.FOREVER else ctypes.c_uint64(timeout)
-        status = self._call(*self._before, time, self._after)
-        if status == layout.OK:
-            if self._count.value == 1:
-                return [EVENT.unpack_from(self._view)]
-            size = self._count.value * EVENT.size
-            return list(EVENT.iter_unpack(self._view[:size]))
-        if status == layout.ETIMEDOUT:
-            return []
-        if status == layout.ESHUTDOWN:
-            return None
-        raise error(status)
+    def done(self) -> None:
+        """Completes, with nothing to say, what was taken last and is out still."""
+        if self._done is not None and self._out.value:
+            self._done(self._queue.pointer, self._buffer, self._out)
+            self._out.value = 0

@@ -486,7 +486,7 @@ class Pool:
         self._runner.check_open()
         if self._runner.threads:
             raise InvalidError("fileno is for pools without threads")
-        return self._runner.native.fileno()
+        return self._runner.native.queue.fileno()
 
     def join(self, seconds: float | None = 0) -> int:
         """Lets this thread take part: runs what there is, or waits for something for up to

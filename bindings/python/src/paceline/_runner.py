@@ -3,7 +3,7 @@
 The problem: a token through the native pool for every task would cost more than an empty task. So
 tasks lie in a deque on Python's side, whose ``append`` and ``popleft`` are atomic, and a native token
 is posted only when somebody sleeps and nobody has been called yet. A thread without work sleeps in
-``pace_pool_pull``, which lets go of the interpreter's lock.
+``pace_cq_wait``, which lets go of the interpreter's lock.
 
     submit:  append the task            thread:  popleft, run, until there is nothing
              asleep and not calling?             announce: append to asleep
@@ -36,7 +36,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures._base import LOGGER
 from concurrent.futures.thread import BrokenThreadPool
 from typing import Any, Optional, Protocol
@@ -47,7 +47,7 @@ from ._arguments import text
 from ._contain import interrupts, report, traceback_of, without_frame
 from ._errors import Error, ForkedError
 from ._future import RUNS
-from ._native import WAKE, NativePool, Pulled, Puller, pool_config
+from ._native import EVENT, FOREVER, NativePool, Puller, pool_config
 
 #: Columns of a thread's books.
 STARTED, COMPLETED, FAILED, CANCELLED = range(4)
@@ -485,7 +485,7 @@ class Runner:
 
     def puller(self) -> Puller:
         """A thread's own way to the native pool."""
-        return Puller(self.native, 1)
+        return Puller(self.native.queue, EVENT, 1)
 
     def work(self, books: list[int], puller: Puller) -> None:
         """Runs tasks, and sleeps when there are none, until the runner is closed."""
@@ -560,17 +560,12 @@ class Runner:
                 return True
             except IndexError:
                 pass
-        events = puller.pull()
-        if events is None:
+        if puller.pull(FOREVER) < 0:
             return False
-        self.take(events)
+        # Nothing else is posted here but what wakes.
+        puller.entries.clear()
+        self.calling = False
         return True
-
-    def take(self, events: Iterable[Pulled]) -> None:
-        """Looks at what was pulled: here only tokens that wake."""
-        for _, _, token, _ in events:
-            if token == WAKE:
-                self.calling = False
 
 
 _BROKEN = "A thread initializer failed, the thread pool is not usable anymore"

@@ -21,15 +21,14 @@ from ._arguments import data as data_of
 from ._contain import report
 from ._errors import ForkedError, StaleError
 from ._hosts import (
+    queue_of,
     ANSWERS,
-    CompletionQueue,
     Hosts,
-    Puller,
     Source,
     addresses,
     base_of,
-    entries_of,
 )
+from ._native import Puller, entries_of
 from ._library import check, lib, quick
 from ._listen import Listeners, Places, listeners, outgoing, seconds
 from ._pool import Pool
@@ -403,7 +402,7 @@ class Core(Hosts):
         options.outgoing = ctypes.addressof(others)
         if connect_timeout is not None:
             options.connect_timeout_ns = seconds("connect_timeout", connect_timeout)
-        self.queue = queue = CompletionQueue(pool)
+        self.queue = queue = queue_of(pool)
         # Of connections that are upgraded the server is another one.
         self.own = self.server
         wanted, reference = _wanted(factory), ctypes.byref(self.own)

@@ -954,6 +954,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "pace_cq_every": (c.c_int32, c.c_void_p, c.c_uint64, c.c_uint64, c.POINTER(c.c_uint64)),
     "pace_cq_after": (c.c_int32, c.c_void_p, c.c_uint64, c.c_uint64, c.POINTER(c.c_uint64)),
     "pace_cq_post": (c.c_int32, c.c_void_p, c.POINTER(c.c_uint64), c.c_size_t, c.POINTER(c.c_size_t)),
+    "pace_cq_wake": (c.c_int32, c.c_void_p, c.c_uint64),
     "pace_cq_complete": (c.c_int32, c.c_void_p, c.c_void_p, c.c_size_t),
     "pace_cq_read": (c.c_int32, c.c_void_p, c.c_uint64),
     "pace_cq_upgrade": (

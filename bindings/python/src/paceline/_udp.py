@@ -28,7 +28,8 @@ from ._arguments import (
     wrong,
 )
 from ._arguments import data as data_of
-from ._hosts import CompletionQueue, Hosts, Puller, Source, base_of, entries_of
+from ._hosts import Hosts, Source, base_of, queue_of
+from ._native import Puller, entries_of
 from ._library import check, lib, nanoseconds, quick
 from ._listen import HasFileno, fd_of
 from ._pool import Pool
@@ -258,7 +259,7 @@ class Core(Hosts):
                 setattr(options, key, whole(key, value, 63 if key.endswith("_buffer") else 32))
             else:
                 raise TypeError(f"Udp has no setting {key!r}")
-        self.queue = queue = CompletionQueue(pool)
+        self.queue = queue = queue_of(pool)
         self.udp = ctypes.c_void_p()
         most, reference = whole("max_waiting", max_waiting, 63), ctypes.byref(self.udp)
         check(lib.pace_cq_udp(queue.pointer, ctypes.byref(options), most, 0, reference))

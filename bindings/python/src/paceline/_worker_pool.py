@@ -53,15 +53,14 @@ from ._contain import interrupts, report, shown, told, without_frame
 from ._runner import has_lock
 from ._errors import Error, ForkedError, Full, ShutDownError
 from ._hosts import (
-    NOT_AT_ALL,
-    CompletionQueue,
+    queue_of,
     Hosts,
     Source,
     base_of,
-    entries_of,
     hosts_here,
     serve_here,
 )
+from ._native import NOT_AT_ALL, entries_of
 from ._library import check, error, lib, nanoseconds, quick
 from ._future import Mark, Raised
 from ._members import current
@@ -101,7 +100,7 @@ class Core(Hosts):
 
     def __init__(self, pool: Pool, name: str, threads: int, config: layout.WorkersConfig) -> None:
         super().__init__(pool, name, threads)
-        self.queue = queue = CompletionQueue(pool)
+        self.queue = queue = queue_of(pool)
         pointer, inside = ctypes.c_void_p(), pool._runner.native.pointer
         check(lib.pace_workers_new(inside, ctypes.byref(config), ctypes.byref(pointer)))
         self.native = Source(pointer, lib.pace_workers_free, queue)
