@@ -271,8 +271,8 @@ const DRIVERS: &[(&str, Driver)] = &[
         assert_eq!(times.snapshot().count(), 1);
     }),
     // Hubs.
-    ("HubBuilder::log_stats", |pool| {
-        refused(Hub::builder(pool).log_stats(MAX).build(), "10 ms to 1 day");
+    ("HubBuilder::stats_interval", |pool| {
+        refused(Hub::builder(pool).stats_interval(MAX).build(), "10 ms to 1 day");
     }),
     ("HubBuilder::notice_interval", |pool| {
         refused(Hub::builder(pool).notice_interval(MAX).build(), "1 ms to 1 hour");
@@ -344,6 +344,11 @@ const DRIVERS: &[(&str, Driver)] = &[
         let subscription = builder.serve(slow).unwrap();
         let _ = hub.publish("a", "!").unwrap();
         assert_eq!(subscription.drain(MAX).unwrap(), 0);
+    }),
+    ("Mailbox::suspend", |pool| {
+        let mailbox = Hub::new(pool).unwrap().mailbox("a", 8).unwrap();
+        let allowed = "up to 100 years";
+        assert!(mailbox.suspend(Some(MAX)).unwrap_err().to_string().contains(allowed));
     }),
     ("Mailbox::recv_timeout", |pool| {
         let hub = Hub::new(pool).unwrap();

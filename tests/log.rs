@@ -839,7 +839,8 @@ fn the_hubs_lines_reach_the_facade_once() {
                 None => builder.build().unwrap(),
             };
             KEPT.lock().unwrap().clear();
-            let hub = Hub::builder(&pool).log_stats(Duration::from_millis(10)).build().unwrap();
+            let hub =
+                Hub::builder(&pool).stats_interval(Duration::from_millis(10)).build().unwrap();
             let _ = hub.publish("a", "b").unwrap();
             let of_hub = || {
                 let kept = KEPT.lock().unwrap();

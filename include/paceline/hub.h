@@ -267,6 +267,11 @@ typedef struct pace_hub_options_t {
      * 0 (default): of none, which costs nothing.
      */
     uint64_t count_keys;
+    /**
+     * How often its statistics are published under $SYS.hub.statistics, and written to the log of the pool: 10 ms to
+     * 1 day. 0 (default): never.
+     */
+    uint64_t stats_interval_ns;
 } pace_hub_options_t;
 
 /**
@@ -934,10 +939,11 @@ typedef struct pace_subscription_options_t {
     /** Delivers messages by their priority. Default: in the order of publishing alone. */
     bool by_priority;
     /**
-     * Refuses the subscription if its pattern has one with the same handler and user_data. Default: it
-     * may have.
+     * For mailboxes of a host that runs a handler of its own: what was taken counts as running until the host says what
+     * became of it, by pace_mailbox_acknowledge() or pace_mailbox_bury(), and the subscription ends after the last.
+     * Default: what was taken counts as delivered.
      */
-    bool unique;
+    bool acknowledged;
     /** Room for later versions; zero. */
     uint8_t reserved[6];
     /**
@@ -1000,6 +1006,11 @@ typedef struct pace_subscription_options_t {
      * longer.
      */
     uint64_t longest_suspension_ns;
+    /**
+     * Refuses the subscription if its pattern has one of the same name, UTF-8, whatever language it was made in. It is
+     * copied. Default NULL: none.
+     */
+    const char *unique;
 } pace_subscription_options_t;
 
 /**
@@ -1079,7 +1090,7 @@ pace_status_t pace_subscription_options_init(pace_subscription_options_t *option
  * `subscription` may be NULL: it lasts as long as the hub then. `drop` runs when the subscription has
  * ended and no handler runs.
  *
- * PACE_EINVAL for a bad pattern or option, or a second subscription that is to be unique; PACE_EFULL when
+ * PACE_EINVAL for a bad pattern or option, or a second subscription of the same `unique`; PACE_EFULL when
  * 2^20 subscriptions have names; PACE_ESHUTDOWN.
  *
  * Threads: any. In handlers: yes, it never waits.
@@ -1157,11 +1168,11 @@ pace_status_t pace_subscription_stats(const pace_hub_t *hub,
 typedef struct pace_mailbox_t pace_mailbox_t;
 
 /**
- * Subscribes with a mailbox that the caller empties. Of the options the execution and `unique` are not
- * looked at, and those of supervision are refused, because there is no handler; NULL: 1024 messages, of
- * which more are refused.
+ * Subscribes with a mailbox that the caller empties. Of the options the execution is not looked at, and
+ * those of supervision are refused, because there is no handler; NULL: 1024 messages, of which more are
+ * refused.
  *
- * PACE_EINVAL for a bad pattern or option; PACE_ESHUTDOWN.
+ * PACE_EINVAL for a bad pattern or option, or a second subscription of the same `unique`; PACE_ESHUTDOWN.
  *
  * Threads: any. In handlers: yes, it never waits.
  */
@@ -1207,6 +1218,54 @@ pace_status_t pace_mailbox_pollable(pace_mailbox_t *mailbox,
  * Threads: any. In handlers: yes, it never waits.
  */
 pace_status_t pace_mailbox_stats(pace_mailbox_t *mailbox, pace_subscription_stats_t *stats);
+
+/**
+ * Of a mailbox that was made with `acknowledged`: says what became of the messages that were taken first, in the order
+ * in which they were taken: so many were dealt with, so many have failed for good, and so many were thrown away.
+ *
+ * PACE_EINVAL for more messages than were taken and are not acknowledged.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_mailbox_acknowledge(pace_mailbox_t *mailbox,
+                                       uint64_t delivered,
+                                       uint64_t failed,
+                                       uint64_t discarded);
+
+/**
+ * Tells the hub that the host has restarted its handler of these messages, and why: `failure` is UTF-8 and copied; NULL:
+ * together with others, or after a suspension. It counts as one of the subscription's `restarts`, and is told under
+ * $SYS.subscription.restarted and by pace_hub_errors().
+ *
+ * PACE_EINVAL.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_mailbox_restarted(pace_mailbox_t *mailbox,
+                                     const char *failure);
+
+/**
+ * Suspends the subscription as a supervisor would, because the host's handler fails too often: what waits, and what
+ * comes, becomes dead letters for so long, up to 100 years, or until pace_mailbox_resume(); PACE_FOREVER: until that
+ * alone. What was taken is the host's still. *suspended, which may be NULL, says whether it was open before.
+ *
+ * PACE_EINVAL.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_mailbox_suspend(pace_mailbox_t *mailbox,
+                                   uint64_t suspension_ns,
+                                   bool *suspended);
+
+/**
+ * Ends a suspension of pace_mailbox_suspend() now. *resumed, which may be NULL, says whether there was one.
+ *
+ * PACE_EINVAL.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_mailbox_resume(pace_mailbox_t *mailbox,
+                                  bool *resumed);
 
 /**
  * Ends the subscription. With PACE_UNSUBSCRIBE_DRAIN what waits can be pulled still. *ended, which may be

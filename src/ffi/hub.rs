@@ -63,6 +63,9 @@ pub struct pace_hub_options_t {
     /// Of so many keys, up to 1,000,000, it is counted how often each was published, and of others the sum.
     /// 0 (default): of none, which costs nothing.
     pub count_keys: u64,
+    /// How often its statistics are published under $SYS.hub.statistics, and written to the log of the pool: 10 ms to
+    /// 1 day. 0 (default): never.
+    pub stats_interval_ns: u64,
 }
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
@@ -83,6 +86,7 @@ const DEFAULTS: pace_hub_options_t = pace_hub_options_t {
     errors: 0,
     notice_interval_ns: 0,
     count_keys: 0,
+    stats_interval_ns: 0,
 };
 
 /// Publishing does not wait for room in mailboxes that let publishers wait: they refuse, and it answers PACE_EFULL. For
@@ -218,6 +222,7 @@ fn said_of(options: &mut pace_hub_options_t, hub: HubSettings) {
     change(&mut options.errors, hub.errors);
     change(&mut options.count_keys, hub.count_keys);
     change_time(&mut options.notice_interval_ns, hub.notice_interval);
+    change_time(&mut options.stats_interval_ns, hub.stats_interval);
 }
 
 /// Makes a hub, whose handlers run on the pool. `options` may be NULL. The pool may be freed before the
@@ -280,9 +285,13 @@ fn told<'a>(builder: HubBuilder<'a>, options: &pace_hub_options_t) -> HubBuilder
         0 => builder,
         most => builder.errors(whole(most)),
     };
-    match options.notice_interval_ns {
+    let builder = match options.notice_interval_ns {
         0 => builder,
         interval => builder.notice_interval(nanos(interval)),
+    };
+    match options.stats_interval_ns {
+        0 => builder,
+        interval => builder.stats_interval(nanos(interval)),
     }
 }
 

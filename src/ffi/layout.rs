@@ -246,9 +246,9 @@ layout! {
         lines_files 88 commit_messages 92 commit_delay_ns 96 waiting_messages 104 waiting_bytes 112
         disk_wait_ns 120 process_only 128 check 129 reserved 130
     }
-    hub::pace_hub_options_t 72 {
+    hub::pace_hub_options_t 80 {
         struct_size 0 reserved 4 max_payload 8 dead_letters 16 histories 24 history_count 32 name 40
-        errors 48 notice_interval_ns 56 count_keys 64
+        errors 48 notice_interval_ns 56 count_keys 64 stats_interval_ns 72
     }
     hub::pace_receipt_t 56 {
         struct_size 0 reserved 4 sequence 8 matched 16 enqueued 24 dropped 32 rejected 40
@@ -268,12 +268,12 @@ layout! {
     publisher::pace_publisher_stats_t 40 {
         struct_size 0 reserved 4 published 8 refused 16 enqueued 24 lost 32
     }
-    subscription::pace_subscription_options_t 184 {
+    subscription::pace_subscription_options_t 192 {
         struct_size 0 execution 4 threads 8 overflow 12 capacity 16 block_ns 24 lease_ns 32
-        by_priority 40 unique 41 reserved 42 retry 48 on_exhausted 88 restarts 92 within_ns 96
+        by_priority 40 acknowledged 41 reserved 42 retry 48 on_exhausted 88 restarts 92 within_ns 96
         supervisor 104 on_restart 112 filter 120 group 128 balance_header 136 balance_seed 144
         balance 152 reserved2 156 measured 160 reserved3 161 suspension_ns 168
-        longest_suspension_ns 176
+        longest_suspension_ns 176 unique 184
     }
     subscription::pace_subscription_stats_t 184 {
         struct_size 0 reserved 4 matched 8 delivered 16 failed 24 dead_lettered 32 dropped 40

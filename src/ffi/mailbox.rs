@@ -5,6 +5,7 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, FORKED, Out, Result, TIMED_OUT, call, call_void, nanos};
+use super::dead::failure_of;
 use super::hub::{open as open_hub, pace_hub_t};
 use super::message::{list, pace_message_t, pace_subscription_t, show};
 use super::sized::Room;
@@ -13,8 +14,8 @@ use super::subscription::{
     configure, counts, pace_subscription_options_t, pace_subscription_stats_t, pattern_of, read,
     way,
 };
-use super::values::pace_field_t;
-use crate::hub::{Mailbox, Messages, Received, Unsubscribed};
+use super::values::{PACE_FOREVER, pace_field_t};
+use crate::hub::{Acknowledged, Mailbox, Messages, Received, Unsubscribed};
 use crate::pool::Shared;
 use core::cell::RefCell;
 use core::ffi::c_char;
@@ -31,11 +32,11 @@ pub struct pace_mailbox_t {
     shared: Arc<Shared>,
 }
 
-/// Subscribes with a mailbox that the caller empties. Of the options the execution and `unique` are not
-/// looked at, and those of supervision are refused, because there is no handler; NULL: 1024 messages, of
-/// which more are refused.
+/// Subscribes with a mailbox that the caller empties. Of the options the execution is not looked at, and
+/// those of supervision are refused, because there is no handler; NULL: 1024 messages, of which more are
+/// refused.
 ///
-/// PACE_EINVAL for a bad pattern or option; PACE_ESHUTDOWN.
+/// PACE_EINVAL for a bad pattern or option, or a second subscription of the same `unique`; PACE_ESHUTDOWN.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
@@ -64,6 +65,7 @@ pub unsafe extern "C" fn pace_hub_mailbox(
             0 => builder,
             lease => builder.lease(nanos(lease)),
         };
+        let builder = if options.acknowledged { builder.acknowledged() } else { builder };
         let mailbox = Arc::new(builder.pull()?);
         let shared = Arc::clone(hub.hub.pool().shared());
         to.set(Box::into_raw(Box::new(pace_mailbox_t { mailbox, shared })));
@@ -146,9 +148,96 @@ pub unsafe extern "C" fn pace_mailbox_stats(
         let mailbox = unsafe { open(mailbox) }?;
         // SAFETY: as the header demands.
         let room = unsafe { Room::new(stats, "stats") }?;
-        let counts = counts(mailbox.mailbox.stats(), mailbox.mailbox.id(), false);
+        let stats = mailbox.mailbox.stats();
+        let counts = counts(stats, mailbox.mailbox.id(), stats.suspended);
         let counts = super::subscription::with_latency(counts, mailbox.mailbox.latency());
         room.fill(counts);
+        Ok(())
+    })
+}
+
+/// Of a mailbox that was made with `acknowledged`: says what became of the messages that were taken first, in the order
+/// in which they were taken: so many were dealt with, so many have failed for good, and so many were thrown away.
+///
+/// PACE_EINVAL for more messages than were taken and are not acknowledged.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_mailbox_acknowledge(
+    mailbox: *mut pace_mailbox_t,
+    delivered: u64,
+    failed: u64,
+    discarded: u64,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let mailbox = unsafe { open(mailbox) }?;
+        Ok(mailbox.mailbox.acknowledge(Acknowledged { delivered, failed, discarded })?)
+    })
+}
+
+/// Tells the hub that the host has restarted its handler of these messages, and why: `failure` is UTF-8 and copied; NULL:
+/// together with others, or after a suspension. It counts as one of the subscription's `restarts`, and is told under
+/// $SYS.subscription.restarted and by pace_hub_errors().
+///
+/// PACE_EINVAL.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_mailbox_restarted(
+    mailbox: *mut pace_mailbox_t,
+    failure: *const c_char,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let mailbox = unsafe { open(mailbox) }?;
+        // SAFETY: as the header demands.
+        let failure = unsafe { failure_of(failure) }?;
+        mailbox.mailbox.restarted(failure);
+        Ok(())
+    })
+}
+
+/// Suspends the subscription as a supervisor would, because the host's handler fails too often: what waits, and what
+/// comes, becomes dead letters for so long, up to 100 years, or until pace_mailbox_resume(); PACE_FOREVER: until that
+/// alone. What was taken is the host's still. *suspended, which may be NULL, says whether it was open before.
+///
+/// PACE_EINVAL.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_mailbox_suspend(
+    mailbox: *mut pace_mailbox_t,
+    suspension_ns: u64,
+    suspended: *mut bool,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let mailbox = unsafe { open(mailbox) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(suspended, "suspended") }?;
+        let lasts = (suspension_ns != PACE_FOREVER).then(|| nanos(suspension_ns));
+        to.set(mailbox.mailbox.suspend(lasts)?);
+        Ok(())
+    })
+}
+
+/// Ends a suspension of pace_mailbox_suspend() now. *resumed, which may be NULL, says whether there was one.
+///
+/// PACE_EINVAL.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_mailbox_resume(
+    mailbox: *mut pace_mailbox_t,
+    resumed: *mut bool,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let mailbox = unsafe { open(mailbox) }?;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(resumed, "resumed") }?;
+        to.set(mailbox.mailbox.resume());
         Ok(())
     })
 }

@@ -102,9 +102,10 @@ pub struct pace_subscription_options_t {
     pub lease_ns: u64,
     /// Delivers messages by their priority. Default: in the order of publishing alone.
     pub by_priority: bool,
-    /// Refuses the subscription if its pattern has one with the same handler and user_data. Default: it
-    /// may have.
-    pub unique: bool,
+    /// For mailboxes of a host that runs a handler of its own: what was taken counts as running until the host says what
+    /// became of it, by pace_mailbox_acknowledge() or pace_mailbox_bury(), and the subscription ends after the last.
+    /// Default: what was taken counts as delivered.
+    pub acknowledged: bool,
     /// Room for later versions; zero.
     pub reserved: [u8; 6],
     /// How a message that the handler fails at is tried again; a serial handler gets no other until then.
@@ -151,6 +152,9 @@ pub struct pace_subscription_options_t {
     /// How long a suspension lasts at most, 1 ms to 100 years. 0 (default): 60 seconds, or suspension_ns if that is
     /// longer.
     pub longest_suspension_ns: u64,
+    /// Refuses the subscription if its pattern has one of the same name, UTF-8, whatever language it was made in. It is
+    /// copied. Default NULL: none.
+    pub unique: *const c_char,
 }
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
@@ -159,7 +163,7 @@ unsafe impl sized::Sized for pace_subscription_options_t {
     const NAME: &'static str = "pace_subscription_options_t";
     const FLAGS: &'static [(&'static str, usize)] = &[
         ("by_priority", offset_of!(pace_subscription_options_t, by_priority)),
-        ("unique", offset_of!(pace_subscription_options_t, unique)),
+        ("acknowledged", offset_of!(pace_subscription_options_t, acknowledged)),
         ("measured", offset_of!(pace_subscription_options_t, measured)),
     ];
     const RESERVED: &'static [usize] = {
@@ -178,7 +182,7 @@ pub(super) const DEFAULTS: pace_subscription_options_t = pace_subscription_optio
     block_ns: PACE_FOREVER,
     lease_ns: 0,
     by_priority: false,
-    unique: false,
+    acknowledged: false,
     reserved: [0; 6],
     retry: NO_RETRY,
     on_exhausted: PACE_ON_EXHAUSTED_DEAD_LETTER,
@@ -196,6 +200,7 @@ pub(super) const DEFAULTS: pace_subscription_options_t = pace_subscription_optio
     reserved3: [0; 7],
     suspension_ns: 0,
     longest_suspension_ns: 0,
+    unique: ptr::null(),
 };
 
 /// The counts of one subscription. Set struct_size to sizeof the struct before the call.
@@ -281,7 +286,7 @@ pub extern "C" fn pace_subscription_options_init(
 /// `subscription` may be NULL: it lasts as long as the hub then. `drop` runs when the subscription has
 /// ended and no handler runs.
 ///
-/// PACE_EINVAL for a bad pattern or option, or a second subscription that is to be unique; PACE_EFULL when
+/// PACE_EINVAL for a bad pattern or option, or a second subscription of the same `unique`; PACE_EFULL when
 /// 2^20 subscriptions have names; PACE_ESHUTDOWN.
 ///
 /// Threads: any. In handlers: yes, it never waits.
@@ -305,9 +310,6 @@ pub unsafe extern "C" fn pace_hub_subscribe(
         let to = optional_out(subscription);
         // SAFETY: as the header demands.
         let mut builder = unsafe { configure(hub.hub.subscription(pattern), &options) }?;
-        if options.unique {
-            builder = builder.unique((handler as usize, user_data as usize));
-        }
         let entry = Named::default();
         let name = pace_subscription_t { id: hub.subscriptions.reserve()?.fill(entry.clone()) };
         let (registration, owner) = pair(user_data, drop);
@@ -533,6 +535,11 @@ pub(super) unsafe fn configure<'a>(
     };
     let builder = if options.by_priority { builder.by_priority() } else { builder };
     let builder = if options.measured { builder.measured() } else { builder };
+    let builder = match options.unique.is_null() {
+        true => builder,
+        // SAFETY: not NULL, and as the caller promises.
+        false => builder.unique(unsafe { boundary::text(options.unique, "unique") }?),
+    };
     if options.reserved2 != 0 {
         return Err(Failure::invalid("reserved2", options.reserved2, "zero"));
     }

@@ -21,7 +21,7 @@ use crate::hub::message::Message;
 use crate::hub::run::execute::Service;
 use crate::hub::run::ready::Ready;
 use crate::hub::supervise::dead::DeadLetters;
-use crate::hub::system::figures::log_later;
+use crate::hub::system::figures::tell_stats_later;
 use crate::hub::system::key_counts::KeyCounts;
 use crate::hub::system::notice::{Notices, Settings};
 use crate::hub::system::stats::{audit, for_each_subscriber};
@@ -46,7 +46,7 @@ pub struct HubBuilder<'a> {
     pub(in crate::hub) count_keys: usize,
     #[cfg(feature = "metrics")]
     pub(in crate::hub) registry: Option<(crate::metrics::Registry, String)>,
-    pub(in crate::hub) log_stats: Option<Duration>,
+    pub(in crate::hub) stats_interval: Option<Duration>,
 }
 
 impl HubBuilder<'_> {
@@ -86,10 +86,10 @@ impl HubBuilder<'_> {
         self
     }
 
-    /// Writes a line of figures to the `log` facade, as often as this, 10 ms to 1 day: target
-    /// `paceline::hub`, level info. Default: never.
-    pub fn log_stats(mut self, every: Duration) -> Self {
-        self.log_stats = Some(every);
+    /// Publishes the hub's statistics under `$SYS.hub.statistics` as often as this, 10 ms to 1 day, and writes them as
+    /// a line to the pool's log and to the `log` facade: target `paceline::hub`, level info. Default: never.
+    pub fn stats_interval(mut self, every: Duration) -> Self {
+        self.stats_interval = Some(every);
         self
     }
 
@@ -125,7 +125,7 @@ impl HubBuilder<'_> {
         let dead = Arc::new(DeadLetters::new(self.dead_letters)?);
         let notices = Notices::new(self.notices)?;
         let key_counts = KeyCounts::new(self.count_keys)?;
-        crate::hub::system::figures::check_log_period(self.log_stats)?;
+        crate::hub::system::figures::check_stats_interval(self.stats_interval)?;
         let core = Arc::new_cyclic(|me| Core {
             me: Weak::clone(me),
             keys: Keys::new(HUBS.fetch_add(1, core::sync::atomic::Ordering::Relaxed)),
@@ -163,8 +163,8 @@ impl HubBuilder<'_> {
         if let Some((registry, name)) = self.registry {
             crate::hub::system::figures::attach(&registry, name, &core.me);
         }
-        if let Some(every) = self.log_stats {
-            log_later(&core, every, audit(&core), crate::sys::clock::now());
+        if let Some(every) = self.stats_interval {
+            tell_stats_later(&core, every, audit(&core), crate::sys::clock::now());
         }
         Ok(Hub { pool: self.pool.clone(), core })
     }
@@ -190,7 +190,7 @@ impl Hub {
             count_keys: 0,
             #[cfg(feature = "metrics")]
             registry: None,
-            log_stats: None,
+            stats_interval: None,
         }
     }
 

@@ -130,7 +130,7 @@ pub use group::balance::Balance;
 pub use handle::Hub;
 pub use keys::key::{Key, Pattern};
 pub use mailbox::failure::{Answer, Failure};
-pub use mailbox::pull::Mailbox;
+pub use mailbox::pull::{Acknowledged, Mailbox};
 pub use mailbox::rules::Execution;
 pub use mailbox::rules::Overflow;
 pub use mailbox::subscribe::SubscriptionBuilder;

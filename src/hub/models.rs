@@ -50,7 +50,15 @@ fn model(body: impl Fn() + Send + Sync + 'static) {
 
 fn rules(overflow: Overflow, runs: u32) -> Rules {
     let execution = Execution::Serial;
-    Rules { execution, capacity: 1, overflow, ranked: false, runs, shared: false }
+    Rules {
+        execution,
+        capacity: 1,
+        overflow,
+        ranked: false,
+        runs,
+        acknowledged: false,
+        shared: false,
+    }
 }
 
 fn message(sequence: u64) -> Stored {

@@ -402,18 +402,26 @@ static void counted_and_unique(pace_pool_t *pool) {
     pace_hub_t *hub;
     pace_subscription_options_t how = options(PACE_EXECUTION_SERIAL, PACE_OVERFLOW_REJECT, 8);
     listed_t listed = {0};
+    pace_mailbox_t *mailbox;
     size_t count = 0;
     seen_t seen[2] = {0};
     OK(pace_hub_new(pool, NULL, &hub));
-    how.unique = true;
+    how.unique = "one";
     OK(pace_hub_subscribe(hub, "a.b", &how, take, &seen[0], NULL, NULL));
-    SAYS(PACE_EINVAL, pace_hub_subscribe(hub, "a.b", &how, take, &seen[0], NULL, NULL));
-    OK(pace_hub_subscribe(hub, "a.b", &how, take, &seen[1], NULL, NULL));
-    OK(pace_hub_subscribe(hub, "a.*", &how, take, &seen[0], NULL, NULL));
+    SAYS(PACE_EINVAL, pace_hub_subscribe(hub, "a.b", &how, take, &seen[1], NULL, NULL));
+    TELLS("\"one\"");
+    SAYS(PACE_EINVAL, pace_hub_mailbox(hub, "a.b", &how, &mailbox));
+    how.unique = "\xff";
+    SAYS(PACE_EINVAL, pace_hub_mailbox(hub, "a.b", &how, &mailbox));
+    TELLS("unique");
+    how.unique = "two";
+    OK(pace_hub_subscribe(hub, "a.b", &how, take, &seen[0], NULL, NULL));
+    OK(pace_hub_mailbox(hub, "a.*", &how, &mailbox));
     OK(pace_hub_subscriber_count(hub, "a.b", &count));
     CHECK(count == 3);
     OK(pace_hub_patterns(hub, list, &listed));
     CHECK(listed.count == 2 && listed.of_a == 2 && listed.of_b == 1);
+    pace_mailbox_free(mailbox);
     pace_hub_free(hub);
 }
 
@@ -1152,6 +1160,87 @@ static void buried(pace_pool_t *pool) {
     pace_hub_free(hub);
 }
 
+typedef struct errors {
+    size_t overflows, others;
+    pace_hub_error_t last;
+} errors_t;
+
+static void note(void *data, const pace_hub_error_t *error) {
+    errors_t *errors = (errors_t *)data;
+    *(is(error->event, "subscription.overflow") ? &errors->overflows : &errors->others) += 1;
+    CHECK(error->number > errors->last.number && error->time_ns > UINT64_C(1600000000) * SECOND);
+    CHECK(error->severity >= PACE_SEVERITY_WARNING && error->message.size > 0);
+    errors->last = *error;
+}
+
+/* What the host says of its own handler is in the hub's counts, errors and notices, and its suspension is the hub's. */
+static void reported(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_mailbox_t *mailbox, *notices;
+    pace_subscription_options_t how = options(PACE_EXECUTION_SERIAL, PACE_OVERFLOW_REJECT, 8);
+    pace_message_t messages[8];
+    pace_subscription_stats_t stats = {0};
+    pace_hub_options_t settings;
+    pace_receipt_t told = receipt();
+    errors_t errors = {0};
+    size_t count = 0;
+    bool changed = false;
+    OK(pace_hub_options_init(&settings, sizeof settings));
+    settings.stats_interval_ns = 10 * MILLI;
+    OK(pace_hub_new(pool, &settings, &hub));
+    OK(pace_hub_mailbox(hub, "$SYS.hub.statistics", NULL, &notices));
+    OK(pace_mailbox_pull(notices, messages, 1, PACE_FOREVER, &count));
+    pace_mailbox_free(notices);
+    how.acknowledged = true;
+    how.group = "g";
+    how.balance = PACE_BALANCE_BY_KEY;
+    OK(pace_hub_mailbox(hub, "a", &how, &mailbox));
+    stats.struct_size = sizeof stats;
+    for (int i = 0; i < 4; i++) OK(pace_hub_publish(hub, "a", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_EINVAL, pace_mailbox_acknowledge(mailbox, 1, 0, 0));
+    TELLS("acknowledged messages is 1");
+    OK(pace_mailbox_pull(mailbox, messages, 8, PACE_FOREVER, &count));
+    CHECK(count == 4);
+    OK(pace_mailbox_stats(mailbox, &stats));
+    CHECK(stats.running == 4 && stats.delivered == 0 && stats.waiting == 0);
+    OK(pace_mailbox_acknowledge(mailbox, 1, 1, 0));
+    OK(pace_mailbox_bury(mailbox, &messages[2], "no", 1));
+    SAYS(PACE_EINVAL, pace_mailbox_acknowledge(mailbox, UINT64_MAX, 2, 0));
+    OK(pace_mailbox_stats(mailbox, &stats));
+    CHECK(stats.running == 1 && stats.delivered == 1 && stats.failed == 1 && stats.dead_lettered == 1);
+    OK(pace_mailbox_restarted(mailbox, "broken"));
+    SAYS(PACE_EINVAL, pace_mailbox_restarted(mailbox, "\xff"));
+    SAYS(PACE_EINVAL, pace_mailbox_suspend(mailbox, PACE_FOREVER - 1, NULL));
+    OK(pace_hub_publish(hub, "a", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+    OK(pace_mailbox_suspend(mailbox, PACE_FOREVER, &changed));
+    CHECK(changed);
+    OK(pace_mailbox_suspend(mailbox, 1, &changed));
+    CHECK(!changed);
+    OK(pace_hub_publish(hub, "a", "x", 1, 0, &told));
+    CHECK(told.matched == 1 && told.dead_lettered == 1);
+    OK(pace_mailbox_stats(mailbox, &stats));
+    CHECK(stats.suspended && stats.restarts == 1 && stats.dead_lettered == 3 && stats.running == 1);
+    SAYS(PACE_ETIMEDOUT, pace_mailbox_pull(mailbox, messages, 8, 0, &count));
+    OK(pace_mailbox_resume(mailbox, &changed));
+    CHECK(changed);
+    OK(pace_mailbox_resume(mailbox, &changed));
+    CHECK(!changed);
+    OK(pace_mailbox_suspend(mailbox, MILLI, NULL));
+    do {
+        OK(pace_mailbox_stats(mailbox, &stats));
+    } while (stats.suspended);
+    OK(pace_hub_errors(hub, NULL, note, &errors, &count));
+    CHECK(count == 3 && errors.others == 3 && errors.last.severity == PACE_SEVERITY_ERROR);
+    OK(pace_mailbox_unsubscribe(mailbox, PACE_UNSUBSCRIBE_DRAIN, &changed));
+    CHECK(!changed); /* one is in hand */
+    OK(pace_mailbox_acknowledge(mailbox, 0, 0, 1));
+    OK(pace_mailbox_unsubscribe(mailbox, PACE_UNSUBSCRIBE_DRAIN, &changed));
+    CHECK(changed);
+    balances(hub);
+    pace_mailbox_free(mailbox);
+    pace_hub_free(hub);
+}
+
 typedef struct records {
     uint64_t count, first, last, sum;
 } records_t;
@@ -1457,19 +1546,6 @@ static void archived(void) {
         finish(pool);
     }
     remove_archive(path);
-}
-
-typedef struct errors {
-    size_t overflows, others;
-    pace_hub_error_t last;
-} errors_t;
-
-static void note(void *data, const pace_hub_error_t *error) {
-    errors_t *errors = (errors_t *)data;
-    *(is(error->event, "subscription.overflow") ? &errors->overflows : &errors->others) += 1;
-    CHECK(error->number > errors->last.number && error->time_ns > UINT64_C(1600000000) * SECOND);
-    CHECK(error->severity >= PACE_SEVERITY_WARNING && error->message.size > 0);
-    errors->last = *error;
 }
 
 /* What a hub tells of itself comes as messages, and what is bad stays to be asked for. */
@@ -2108,6 +2184,7 @@ int main(int argc, char **argv) {
     measured(pool);
     tests_that_fail(pool);
     buried(pool);
+    reported(pool);
     kept_and_replayed(pool);
     pulled_replays(pool);
     replays_are_supervised(pool);

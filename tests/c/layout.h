@@ -400,12 +400,13 @@ AT(pace_history_options_t, waiting_bytes, 112); AT(pace_history_options_t, disk_
 AT(pace_history_options_t, process_only, 128); AT(pace_history_options_t, check, 129);
 AT(pace_history_options_t, reserved, 130);
 
-SIZE(pace_hub_options_t, 72);
+SIZE(pace_hub_options_t, 80);
 AT(pace_hub_options_t, struct_size, 0); AT(pace_hub_options_t, reserved, 4);
 AT(pace_hub_options_t, max_payload, 8); AT(pace_hub_options_t, dead_letters, 16);
 AT(pace_hub_options_t, histories, 24); AT(pace_hub_options_t, history_count, 32);
 AT(pace_hub_options_t, name, 40); AT(pace_hub_options_t, errors, 48);
 AT(pace_hub_options_t, notice_interval_ns, 56); AT(pace_hub_options_t, count_keys, 64);
+AT(pace_hub_options_t, stats_interval_ns, 72);
 
 SIZE(pace_receipt_t, 56);
 AT(pace_receipt_t, struct_size, 0); AT(pace_receipt_t, reserved, 4);
@@ -437,12 +438,12 @@ AT(pace_publisher_stats_t, struct_size, 0); AT(pace_publisher_stats_t, reserved,
 AT(pace_publisher_stats_t, published, 8); AT(pace_publisher_stats_t, refused, 16);
 AT(pace_publisher_stats_t, enqueued, 24); AT(pace_publisher_stats_t, lost, 32);
 
-SIZE(pace_subscription_options_t, 184);
+SIZE(pace_subscription_options_t, 192);
 AT(pace_subscription_options_t, struct_size, 0); AT(pace_subscription_options_t, execution, 4);
 AT(pace_subscription_options_t, threads, 8); AT(pace_subscription_options_t, overflow, 12);
 AT(pace_subscription_options_t, capacity, 16); AT(pace_subscription_options_t, block_ns, 24);
 AT(pace_subscription_options_t, lease_ns, 32); AT(pace_subscription_options_t, by_priority, 40);
-AT(pace_subscription_options_t, unique, 41); AT(pace_subscription_options_t, reserved, 42);
+AT(pace_subscription_options_t, acknowledged, 41); AT(pace_subscription_options_t, reserved, 42);
 AT(pace_subscription_options_t, retry, 48); AT(pace_subscription_options_t, on_exhausted, 88);
 AT(pace_subscription_options_t, restarts, 92); AT(pace_subscription_options_t, within_ns, 96);
 AT(pace_subscription_options_t, supervisor, 104); AT(pace_subscription_options_t, on_restart, 112);
@@ -453,6 +454,7 @@ AT(pace_subscription_options_t, reserved2, 156); AT(pace_subscription_options_t,
 AT(pace_subscription_options_t, reserved3, 161);
 AT(pace_subscription_options_t, suspension_ns, 168);
 AT(pace_subscription_options_t, longest_suspension_ns, 176);
+AT(pace_subscription_options_t, unique, 184);
 
 SIZE(pace_subscription_stats_t, 184);
 AT(pace_subscription_stats_t, struct_size, 0); AT(pace_subscription_stats_t, reserved, 4);

@@ -677,6 +677,14 @@ static pace_status_t do_mailbox_bury(things_t *t) {
     pace_message_t message = request_of("a.b", NULL, 0);
     return pace_mailbox_bury(t->mailbox, &message, NULL, 1);
 }
+static pace_status_t do_mailbox_acknowledge(things_t *t) {
+    return pace_mailbox_acknowledge(t->mailbox, 1, 0, 0);
+}
+static pace_status_t do_mailbox_restarted(things_t *t) {
+    return pace_mailbox_restarted(t->mailbox, "broken");
+}
+static pace_status_t do_mailbox_suspend(things_t *t) { return pace_mailbox_suspend(t->mailbox, 1, NULL); }
+static pace_status_t do_mailbox_resume(things_t *t) { return pace_mailbox_resume(t->mailbox, NULL); }
 static void quick_letter(void *data, const pace_dead_letter_t *letter) { (void)data, (void)letter; }
 static pace_status_t do_dead_letters(things_t *t) {
     return pace_hub_dead_letters(t->hub, NULL, quick_letter, NULL, NULL);
@@ -1601,6 +1609,10 @@ static const row_t table[] = {
     {"mailbox_pollable", do_mailbox_pollable, IS_OK, IS_OK, IS_OK, 'm'},
     {"mailbox_stats", do_mailbox_stats, IS_OK, IS_OK, IS_OK, 'm'},
     {"mailbox_bury", do_mailbox_bury, IS_OK | INV, IS_OK | INV, IS_OK | INV, 'm'},
+    {"mailbox_acknowledge", do_mailbox_acknowledge, INV, INV, INV, 'm'},
+    {"mailbox_restarted", do_mailbox_restarted, IS_OK, IS_OK, IS_OK, 'm'},
+    {"mailbox_suspend", do_mailbox_suspend, IS_OK, IS_OK, IS_OK, 'm'},
+    {"mailbox_resume", do_mailbox_resume, IS_OK, IS_OK, IS_OK, 'm'},
     {"dead_letters", do_dead_letters, IS_OK, IS_OK, IS_OK, 'y'},
     {"remove_dead_letters", do_remove_dead_letters, IS_OK, IS_OK, IS_OK, 'y'},
     {"redeliver", do_redeliver, IS_OK, IS_OK, DOWN, 'y'},

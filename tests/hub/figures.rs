@@ -142,7 +142,7 @@ fn figures_are_logged_again_and_again() {
     log::set_max_level(log::LevelFilter::Info);
     let pool = pool(1);
     let every = Duration::from_millis(10);
-    let hub = Hub::builder(&pool).log_stats(every).build().unwrap();
+    let hub = Hub::builder(&pool).stats_interval(every).build().unwrap();
     let _all = hub.subscribe("a", |_: &Message<'_>| ()).unwrap();
     let _ = hub.publish("a", "").unwrap();
     let has = |count: usize| {
@@ -155,8 +155,13 @@ fn figures_are_logged_again_and_again() {
             >= count
     };
     until("three lines", || has(3));
-    let refused = Hub::builder(&pool).log_stats(Duration::ZERO).build().map(drop).unwrap_err();
-    assert_eq!(refused.to_string(), "log_stats is 0ns, but must be 10 ms to 1 day");
+    let told = hub.mailbox("$SYS.hub.statistics", 100).unwrap();
+    let notice = told.recv_timeout(LONG).unwrap();
+    let notice: serde_json::Value = serde_json::from_slice(notice.payload()).unwrap();
+    assert_eq!((&notice["delivered"], &notice["lost_messages"]), (&1.into(), &0.into()));
+    drop(told);
+    let refused = Hub::builder(&pool).stats_interval(Duration::ZERO).build().map(drop).unwrap_err();
+    assert_eq!(refused.to_string(), "stats_interval is 0ns, but must be 10 ms to 1 day");
     assert!(pool.shutdown(LONG).drained);
 }
 

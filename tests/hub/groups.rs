@@ -158,8 +158,8 @@ fn bad_groups_are_named() {
     );
     assert_eq!(
         error(builder(Balance::RoundRobin).execution(Execution::Strand)),
-        "execution is Strand, but must be Serial in a group, or Concurrent or Pull if it goes not by key \
-         or header"
+        "execution is Strand, but must be Serial in a group, or Concurrent if it goes not by key or \
+         header, or Pull, which is acknowledged if it does"
     );
     assert_eq!(
         error(hub.subscription("a").group("g", Balance::ByKey).overflow(Overflow::DropOldest)),

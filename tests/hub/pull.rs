@@ -3,7 +3,10 @@
 use crate::common::{Gate, LONG, hang_guard, readable, until};
 use crate::kit::{hub, settle};
 use paceline::Error;
-use paceline::hub::{DeadFilter, DeadReason, Overflow, Received, Unsubscribe, Unsubscribed};
+use paceline::hub::{
+    Acknowledged, Balance, DeadFilter, DeadReason, ErrorFilter, Headers, Hub, Mailbox, Overflow,
+    Received, Unsubscribe, Unsubscribed,
+};
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -254,5 +257,127 @@ fn what_waits_in_the_ring_is_drained_or_discarded() {
     assert_eq!(left.iter().map(text).collect::<Vec<_>>(), ["1", "2", "3"]);
     assert!(matches!(drained.try_recv(), Err(Error::Stale { .. })));
     assert_eq!((closed.stats().discarded, drained.stats().delivered), (3, 3));
+    settle(&hub);
+}
+
+fn delivered(count: u64) -> Acknowledged {
+    Acknowledged { delivered: count, ..Acknowledged::default() }
+}
+
+/// Goal: what the host has taken is running until the host says what became of it, and the subscription ends after the
+/// last of it, whether it was read in the ring or waited in the mailbox.
+#[test]
+fn what_is_acknowledged_runs_until_then() {
+    let _guard = hang_guard();
+    for by_priority in [false, true] {
+        let hub = hub(1);
+        let builder = hub.subscription("a").capacity(4).acknowledged().unique("host");
+        let mailbox = if by_priority { builder.by_priority() } else { builder }.pull().unwrap();
+        assert!(hub.subscription("a").unique("host").pull().is_err());
+        let mut taken = Vec::new();
+        for number in 0..8 {
+            let _ = hub.publish("a", number.to_string()).unwrap();
+            if number == 3 {
+                // Those in hand take no room.
+                assert_eq!(mailbox.recv_batch(&mut taken, 9).unwrap(), 4);
+            }
+        }
+        let stats = mailbox.stats();
+        assert_eq!((stats.running, stats.waiting, stats.delivered), (4, 4, 0));
+        mailbox.acknowledge(Acknowledged { delivered: 1, failed: 1, discarded: 1 }).unwrap();
+        mailbox.bury(&taken[3], Some("no"), 1).unwrap();
+        let refused = mailbox.acknowledge(delivered(1)).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("acknowledged messages is 1, but must be up to 0"),
+            "{refused}"
+        );
+        assert!(mailbox.bury(&taken[3], None, 1).is_err());
+        let stats = mailbox.stats();
+        assert_eq!((stats.delivered, stats.failed, stats.discarded), (1, 1, 1));
+        assert_eq!((stats.running, stats.dead_lettered), (0, 1));
+        taken.clear();
+        assert_eq!(mailbox.recv_batch(&mut taken, 2).unwrap(), 2);
+        assert_eq!(mailbox.unsubscribe(Unsubscribe::Async).unwrap(), Unsubscribed::Later);
+        assert!(matches!(mailbox.try_recv(), Err(Error::Stale { .. })));
+        mailbox.acknowledge(delivered(1)).unwrap();
+        assert_eq!(hub.audit().running, 1);
+        // What nobody acknowledges any more is discarded.
+        drop(mailbox);
+        let audit = hub.audit();
+        assert_eq!((audit.running, audit.delivered, audit.discarded), (0, 2, 4));
+        settle(&hub);
+    }
+}
+
+/// Goal: a key of a group moves to another member only when the host has dealt with what it has of it.
+#[test]
+fn hosts_that_acknowledge_share_keys_without_overlap() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    for (name, balance) in [("keys", Balance::ByKey), ("headers", Balance::ByHeader("h".into()))] {
+        let plain = hub.subscription("a.*").group(name, balance.clone()).pull().unwrap_err();
+        assert!(plain.to_string().contains("acknowledged"), "{plain}");
+        let member = |hub: &Hub| -> Mailbox {
+            let member = hub.subscription("a.*").group(name, balance.clone());
+            member.acknowledged().pull().unwrap()
+        };
+        let publish = |key: usize| {
+            let header = key.to_string();
+            let headers = Headers::new([("h", header.as_str())]).unwrap();
+            let _ = hub.message("a.b").headers(headers).payload(header.clone()).publish().unwrap();
+            let key = format!("a.{header}");
+            let _ = hub.publish(key.as_str(), header).unwrap();
+        };
+        let first = member(&hub);
+        (0..16).for_each(publish);
+        let mut held = Vec::new();
+        assert_eq!(first.recv_batch(&mut held, 99).unwrap(), 32);
+        let second = member(&hub);
+        (0..16).for_each(publish);
+        // Those keys that move wait for what the first has in hand.
+        assert!(hub.moving() > 0 && second.try_recv().unwrap().is_none());
+        first.acknowledge(delivered(31)).unwrap();
+        first.bury(&held[31], None, 1).unwrap();
+        assert_eq!(hub.moving(), 0);
+        let mut came = Vec::new();
+        let moved = second.recv_batch(&mut came, 99).unwrap();
+        assert!(moved > 0 && first.stats().waiting as usize == 32 - moved);
+        drop((first, second));
+    }
+    settle(&hub);
+}
+
+/// Goal: what a host says of its handler is where the hub tells of its own: counts, errors and receipts. A suspension
+/// ends by itself, and an old one does not end a new one.
+#[test]
+fn a_host_reports_restarts_and_suspends() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let mailbox = hub.subscription("a").acknowledged().pull().unwrap();
+    mailbox.restarted(Some("broken"));
+    mailbox.restarted(None);
+    let _ = hub.publish("a", "1").unwrap();
+    assert!(mailbox.suspend(None).unwrap() && !mailbox.suspend(None).unwrap());
+    assert_eq!(hub.publish("a", "2").unwrap().dead_lettered, 1);
+    assert_eq!(mailbox.try_recv().unwrap(), None);
+    let stats = mailbox.stats();
+    assert_eq!((stats.restarts, stats.dead_lettered, stats.suspended), (2, 2, true));
+    let errors = hub.errors(&ErrorFilter::all());
+    let events: Vec<_> = errors.iter().map(|error| error.event).collect();
+    let restarted = "subscription.restarted";
+    assert_eq!(events, [restarted, restarted, "subscription.suspended"]);
+    assert_eq!(errors[0].message, "restart 1: broken");
+    assert!(mailbox.resume() && !mailbox.resume());
+    let short = Duration::from_millis(1);
+    assert!(mailbox.suspend(Some(short)).unwrap());
+    until("its end", || !mailbox.stats().suspended);
+    assert!(mailbox.suspend(Some(Duration::from_secs(1000))).unwrap() && mailbox.resume());
+    assert!(mailbox.suspend(None).unwrap());
+    assert!(mailbox.suspend(Some(Duration::MAX)).is_err());
+    assert!(mailbox.resume());
+    let _ = hub.publish("a", "3").unwrap();
+    assert_eq!(text(&mailbox.try_recv().unwrap().unwrap()), "3");
+    mailbox.acknowledge(delivered(1)).unwrap();
+    drop(mailbox);
     settle(&hub);
 }

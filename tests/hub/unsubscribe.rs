@@ -208,7 +208,7 @@ fn a_subscription_that_is_dropped_ends_and_a_detached_one_does_not() {
 }
 
 #[test]
-fn a_unique_handler_subscribes_once() {
+fn a_unique_subscription_is_there_once() {
     let _guard = hang_guard();
     let hub = hub(1);
     for pattern in ["a", "a.*"] {

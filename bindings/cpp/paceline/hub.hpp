@@ -53,6 +53,9 @@ struct HubConfig {
     Duration notice_interval = std::chrono::seconds(1);
     /// Of so many keys, up to 1,000,000, it is counted how often each was published.
     std::uint64_t count_keys = 0;
+    /// How often its statistics are published under $SYS.hub.statistics, and written to the log of the pool: 10 ms to
+    /// 1 day. Default: never.
+    std::optional<Duration> stats_interval{};
 
     /// As the section `hub` of settings says; its histories are HistoryConfig::load()'s.
     static Result<HubConfig> load(const Settings &settings) {
@@ -70,6 +73,9 @@ struct HubConfig {
                 if (raw.notice_interval_ns != 0) {
                     config.notice_interval = detail::time_of(raw.notice_interval_ns);
                 }
+                if (raw.stats_interval_ns != 0) {
+                    config.stats_interval = detail::time_of(raw.stats_interval_ns);
+                }
                 return config;
             });
     }
@@ -77,6 +83,7 @@ struct HubConfig {
     HubConfig &set_name(std::string value) { return name = std::move(value), *this; }
     HubConfig &set_errors(std::uint64_t value) { return errors = value, *this; }
     HubConfig &set_notice_interval(Duration value) { return notice_interval = value, *this; }
+    HubConfig &set_stats_interval(Duration value) { return stats_interval = value, *this; }
     HubConfig &set_count_keys(std::uint64_t value) { return count_keys = value, *this; }
     HubConfig &set_max_payload(std::uint64_t value) { return max_payload = value, *this; }
     HubConfig &set_dead_letters(std::uint64_t value) { return dead_letters = value, *this; }
@@ -421,6 +428,7 @@ public:
         options.name = config.name.c_str();
         options.errors = config.errors;
         options.notice_interval_ns = detail::limit_nanos(config.notice_interval);
+        options.stats_interval_ns = config.stats_interval ? detail::limit_nanos(*config.stats_interval) : 0;
         options.count_keys = config.count_keys;
         pace_hub_t *hub = nullptr;
         const pace_status_t status = pace_hub_new(pool.native(), &options, &hub);

@@ -193,7 +193,14 @@ struct SubscriptionConfig {
     /// Measures how long messages take from publishing to the handler, or to the thread that takes them: the latencies of
     /// SubscriptionStats. Each thread that serves it takes 43 KB for that.
     bool measured = false;
+    /// For mailboxes of a host that runs a handler of its own: what was taken counts as running until
+    /// Mailbox::acknowledge().
+    bool acknowledged = false;
+    /// Refuses the subscription if its pattern has one of the same name, whatever language it was made in.
+    std::string unique{};
 
+    SubscriptionConfig &set_acknowledged(bool value) { return acknowledged = value, *this; }
+    SubscriptionConfig &set_unique(std::string value) { return unique = std::move(value), *this; }
     SubscriptionConfig &set_measured(bool value) { return measured = value, *this; }
     SubscriptionConfig &set_on_failure(OnExhausted value, std::optional<Retry> before = {}) {
         return on_exhausted = value, retry = before, *this;
@@ -241,6 +248,8 @@ struct SubscriptionConfig {
         raw.balance_header = balance.header_.c_str();
         raw.balance_seed = balance.seed_;
         raw.measured = measured;
+        raw.acknowledged = acknowledged;
+        raw.unique = unique.empty() ? nullptr : unique.c_str();
         return raw;
     }
 };
@@ -366,6 +375,31 @@ public:
         const pace_status_t status = pace_mailbox_stats(raw_, &stats);
         return status == PACE_OK ? Result<SubscriptionStats>(stats)
                                  : Result<SubscriptionStats>(Error::last(status));
+    }
+    /// Of a mailbox that is `acknowledged`: says what became of the messages that were taken first, in the order in which
+    /// they were taken: dealt with, failed for good, and thrown away. A message whose completion fails is a dead letter,
+    /// and needs none. Code::Invalid for more than were taken and are not acknowledged.
+    Result<void> acknowledge(std::uint64_t delivered, std::uint64_t failed = 0,
+                             std::uint64_t discarded = 0) const {
+        return detail::outcome(pace_mailbox_acknowledge(raw_, delivered, failed, discarded));
+    }
+    /// Tells the hub that the host has restarted its handler of these messages, and why: it counts as a restart of the
+    /// subscription, and is told under $SYS.subscription.restarted and by Hub::errors().
+    Result<void> restarted(const std::string &failure) const {
+        return detail::outcome(pace_mailbox_restarted(raw_, failure.c_str()));
+    }
+    /// Suspends the subscription as a supervisor would: what waits, and what comes, becomes dead letters for so long, or
+    /// until resume(). False: it was suspended before, or has ended.
+    Result<bool> suspend(Duration lasts = forever) const {
+        bool suspended = false;
+        const pace_status_t status = pace_mailbox_suspend(raw_, detail::nanos(lasts), &suspended);
+        return status == PACE_OK ? Result<bool>(suspended) : Result<bool>(Error::last(status));
+    }
+    /// Ends a suspension. False: there was none.
+    Result<bool> resume() const {
+        bool resumed = false;
+        const pace_status_t status = pace_mailbox_resume(raw_, &resumed);
+        return status == PACE_OK ? Result<bool>(resumed) : Result<bool>(Error::last(status));
     }
     /// Ends it; with Unsubscribe::Drain what waits still comes. True: nothing is left.
     Result<bool> unsubscribe(Unsubscribe how = Unsubscribe::Async) const {

@@ -218,6 +218,8 @@ TEST_CASE("settings keep durations of any type") {
     SETS(HistoryConfig, set_keep_age, keep_age);
     KEEPS(HubConfig, notice_interval);
     SETS(HubConfig, set_notice_interval, notice_interval);
+    KEEPS(HubConfig, stats_interval);
+    SETS(HubConfig, set_stats_interval, stats_interval);
     KEEPS(WebhookConfig, timeout);
     SETS(WebhookConfig, set_timeout, timeout);
 
@@ -670,6 +672,13 @@ TEST_CASE("a hub waits as long as a duration of any type says") {
     };
     TAKES("Subscription::drain", long_times([&](auto time) { return drains(time, true); }));
     TAKES("Subscription::drain", no_times([&](auto time) { return drains(time, false); }));
+    const auto suspends = [&](auto time) {
+        const auto mailbox = hub.mailbox("suspended").value();
+        const auto suspended = mailbox.suspend(time);
+        return suspended.has_value() ? mailbox.resume().has_value() : suspended.error() == Code::Invalid;
+    };
+    TAKES("Mailbox::suspend", long_times(suspends));
+    TAKES("Mailbox::suspend", no_times(suspends));
     TAKES("MessageFilter::at_most", long_times([&](auto time) {
               const auto made = paceline::MessageFilter::at_most(1, time);
               return made.has_value() || made.error() == Code::Invalid;

@@ -1099,6 +1099,38 @@ TEST_CASE("a topic has values of one type") {
     CHECK(letters[0].failure == "it is no number");
 }
 
+TEST_CASE("a host acknowledges messages, and reports restarts and suspensions of its handler") {
+    const Pool pool = make_pool();
+    const Hub hub =
+        Hub::create(pool, paceline::HubConfig().set_stats_interval(std::chrono::milliseconds(10))).value();
+    const auto notices = hub.mailbox("$SYS.hub.statistics").value();
+    Inbox told(pool, notices);
+    CHECK(told.take(1h).value().at(0).text().find("\"delivered\":") != std::string::npos);
+    const auto config = SubscriptionConfig().set_acknowledged(true).set_unique("host").set_group(
+        "g", paceline::Balance::by_key());
+    const auto mailbox = hub.mailbox("a", config).value();
+    CHECK(hub.mailbox("a", config).error() == Code::Invalid);
+    Inbox taken(pool, mailbox);
+    CHECK(hub.publish("a", "1").value().enqueued == 1);
+    CHECK(taken.take(1h).value().size() == 1);
+    CHECK(mailbox.stats().value().running == 1);
+    CHECK(mailbox.acknowledge(1));
+    CHECK(mailbox.acknowledge(0, 0, 1).error() == Code::Invalid);
+    CHECK(mailbox.restarted("broken"));
+    CHECK(mailbox.suspend().value());
+    CHECK(hub.publish("a", "2").value().dead_lettered == 1);
+    CHECK(mailbox.resume().value());
+    CHECK(!mailbox.resume().value());
+    const auto stats = mailbox.stats().value();
+    CHECK(stats.delivered == 1);
+    CHECK(stats.restarts == 1);
+    CHECK(stats.dead_lettered == 1);
+    const auto errors = hub.errors().value();
+    REQUIRE(errors.size() == 2);
+    CHECK(errors[0].message == "restart 1: broken");
+    CHECK(errors[1].event == "subscription.suspended");
+}
+
 TEST_CASE("a hub tells of itself, of its figures and of thresholds") {
     const Pool pool = make_pool();
     const Hub hub =

@@ -287,6 +287,8 @@ class Table(Case):
             "filter": "none",
             "group": "none text",
             "balance": "text",
+            "balance_header": "none text",
+            "unique": "none text",
         }
         yield row("Hub.mailbox", hub.mailbox, good, **settings, lease=MAYBE_TIME)
         handled = {**good, "handler": abs}
@@ -308,6 +310,11 @@ class Table(Case):
         yield row("Mailbox.unsubscribe", box.unsubscribe, {}, how="text")
         buried = {"message": "", "failure": "text", "attempts": "number"}
         yield row("Mailbox.bury", box.bury, {"message": message}, **buried)
+        own = hub.mailbox("b", acknowledged=True)
+        counts = dict.fromkeys(("delivered", "failed", "discarded"), "number")
+        yield row("Mailbox.acknowledge", own.acknowledge, {"delivered": 0}, **counts)
+        yield row("Mailbox.restarted", own.restarted, {}, failure="none text")
+        yield row("Mailbox.suspend", own.suspend, {}, seconds=MAYBE_TIME)
         subscription = hub.subscribe("b", lambda message: None)
         yield row("Subscription.unsubscribe", subscription.unsubscribe, {}, how="text")
         yield row("Subscription.wait", subscription.wait, {}, timeout=MAYBE_TIME)
@@ -378,6 +385,7 @@ class Table(Case):
         opened = {"threads": 1}
         sizes = dict.fromkeys("threads max_payload dead_letters errors count_keys".split(), "number")
         sizes["notice_interval"] = TIME
+        sizes["stats_interval"] = MAYBE_TIME
         call = lambda pool=self.pool, **settings: Hub(pool, **settings).close()
         yield row("Hub", call, opened, pool="", histories="", name="text", **sizes)
         texts = dict.fromkeys(("severity", "event", "origin"), "text")

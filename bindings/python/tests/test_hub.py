@@ -551,8 +551,8 @@ class Hubs(Case):
         waiter = threading.Thread(target=lambda: ended.append(waited.unsubscribe("sync")))
         waiter.start()
         # It has ended, but somebody is inside.
-        self.until(lambda: self.hub.subscriber_count("a") == 0)
-        self.assertEqual(ended, [])
+        self.until(lambda: self.hub.publish("a").matched == 0)
+        self.assertEqual((ended, self.hub.subscriber_count("a")), ([], 1))
         gate.set()
         waiter.join(120)
         self.assertEqual(ended, [True])

@@ -717,6 +717,73 @@ class Failures(Case):
             for box in boxes:
                 box.close()
 
+    def test_groups_by_key_and_header_keep_the_order_of_each(self) -> None:
+        for balance, header in (("by-key", None), ("by-header", "id")):
+            group = {"group": f"g-{balance}", "balance": balance, "balance_header": header}
+            with self.assertRaises(paceline.InvalidError):
+                self.hub.mailbox("a.*", **group)
+            came: list[dict[str, list[int]]] = [{} for _ in range(3)]
+            took: list[tuple[str, int]] = []
+
+            def take(own: dict[str, list[int]], message: Message) -> None:
+                name = message.key if header is None else message.header("id") or ""
+                own.setdefault(name, []).append(int(message.payload))
+                took.append((name, int(message.payload)))
+
+            members = [
+                self.hub.subscribe("a.*", functools.partial(take, own), **group) for own in came[:2]
+            ]
+            for number in range(300):
+                key = f"a.{number % 7}"
+                self.hub.publish(key if header is None else "a.b", b"%d" % number, {"id": key})
+                if number == 150:
+                    # Keys that move come to the new member when the old one is done with them.
+                    members.append(self.hub.subscribe("a.*", functools.partial(take, came[2]), **group))
+            self.until(lambda: len(took) == 300)
+            for key in range(7):
+                self.assertEqual(
+                    [number for name, number in took if name == f"a.{key}"], [*range(key, 300, 7)]
+                )
+            for own in came[:2]:
+                for other in came[:2]:
+                    self.assertTrue(own is other or not own.keys() & other.keys())
+            for member in members:
+                member.unsubscribe("sync")
+
+    def test_a_unique_subscription_is_there_once(self) -> None:
+        first = self.hub.subscribe("a.>", self.nothing, unique="audit")
+        for again in (self.hub.subscribe, lambda *_, **settings: self.hub.mailbox("a.>", **settings)):
+            with self.assertRaisesRegex(paceline.InvalidError, '"audit"'):
+                again("a.>", self.nothing, unique="audit")
+        self.assertEqual(self.hub.subscriber_count("a.b"), 1)
+        self.hub.subscribe("a.b", self.nothing, unique="audit")
+        first.unsubscribe("sync")
+        self.hub.mailbox("a.>", unique="audit").close()
+
+    def test_a_mailbox_that_is_acknowledged(self) -> None:
+        box = self.hub.mailbox("a", acknowledged=True, group="g", balance="by-key")
+        for _ in range(5):
+            self.hub.publish("a")
+        messages = box.pull()
+        self.assertEqual((box.stats().running, box.stats().delivered), (5, 0))
+        box.acknowledge()
+        box.acknowledge(1, failed=1, discarded=1)
+        box.bury(messages[4], "no")
+        stats = box.stats()
+        self.assertEqual((stats.delivered, stats.failed, stats.discarded), (2, 1, 1))
+        self.assertEqual((stats.running, stats.dead_lettered), (0, 1))
+        self.assertTrue(stats.balances and self.hub.audit().balances)
+        for counts in ((1,), (-1,), (0, 0, 1 << 64)):
+            with self.assertRaises(paceline.InvalidError):
+                box.acknowledge(*counts)
+        box.restarted()
+        box.restarted("it broke\0")
+        self.assertTrue(box.suspend(3600) and not box.suspend())
+        self.assertEqual(self.hub.publish("a").dead_lettered, 1)
+        self.assertEqual((box.stats().suspended, box.stats().restarts), (True, 2))
+        self.assertTrue(box.resume() and not box.resume())
+        self.assertEqual(box.pull(1, 0), [])
+
     def test_publishers_have_limits(self) -> None:
         mailbox = self.hub.mailbox(">")
         publisher = self.hub.publisher("clock", quota=Rate(1, 3e8, 3), allow=["a.*", "b"])
@@ -770,7 +837,9 @@ class Failures(Case):
             {"suspension": 61},
             {"longest_suspension": 0.5},
             {"within": 0},
-            {"balance": "by-key"},
+            {"balance": "by-luck"},
+            {"group": "g", "balance": "by-header"},
+            {"group": "g", "balance": "by-key", "overflow": "drop-oldest"},
             {"group": ""},
             {"group": "g", "filter": MessageFilter.published()},
             {"retries": Retry.fixed(-1, 1.0)},

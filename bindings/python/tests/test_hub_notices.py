@@ -50,6 +50,80 @@ class Notices(Case):
             self.assertEqual(none, [])
         self.assertEqual(self.hub.errors(event="subscription.", limit=1), [error])
 
+    def test_restarts_and_suspensions_of_handlers_are_seen_by_the_hub(self) -> None:
+        hub = self.open(errors=9)
+        heard = hub.mailbox("$SYS.subscription.>")
+
+        def crash(message: paceline.Message) -> None:
+            raise SystemExit("broken")
+
+        times = {"restarts": 1, "within": 3600, "suspension": None}
+        crashing = hub.subscribe("a", crash, on_error=lambda *_: None, **times)
+        hub.publish("a")
+        self.until(lambda: crashing.stats().restarts == 1)
+        hub.publish("a")
+        self.until(lambda: crashing.suspended)
+        self.assertEqual(hub.publish("a").dead_lettered, 1)
+        stats = crashing.stats()
+        self.assertEqual((stats.dead_lettered, stats.restarts, stats.suspended), (3, 1, True))
+        (figures,) = [one for one in hub.stats()["subscriptions"] if one["pattern"] == "a"]
+        self.assertEqual((figures["restarts"], figures["suspended"]), (1, True))
+        self.assertEqual((figures["delivered"], figures["running"], figures["dead_lettered"]), (0, 0, 3))
+        restarted, suspended = hub.errors()
+        self.assertEqual(restarted.event, "subscription.restarted")
+        self.assertEqual(restarted.message, "restart 1: SystemExit: broken")
+        self.assertEqual(suspended.event, "subscription.suspended")
+        self.assertEqual(suspended.origin, f"subscription {stats.number} (a)")
+        self.assertTrue(crashing.resume())
+        told: list[str] = []
+        while told[-1:] != ["$SYS.subscription.resumed"]:
+            told += [message.key for message in heard.pull()]
+        self.assertIn("$SYS.subscription.suspended", told)
+        self.assertTrue(hub.audit().balances)
+
+    def test_a_suspension_ends_in_the_hub_though_nobody_looks(self) -> None:
+        def crash(message: paceline.Message) -> None:
+            raise SystemExit
+
+        supervisor = paceline.Supervisor(restarts=0, suspension=0.02)
+        for pattern in ("a", "b"):
+            self.hub.subscribe(pattern, crash, on_error=lambda *_: None, supervisor=supervisor)
+
+        def suspended() -> list[bool]:
+            return [one["suspended"] for one in self.hub.stats()["subscriptions"]]
+
+        self.hub.publish("a")
+        self.until(lambda: len(self.hub.dead_letters()) == 1)
+        self.until(lambda: suspended() == [False, False])
+        self.assertIn("subscription.suspended", [error.event for error in self.hub.errors()])
+
+    def test_figures_of_the_hub_are_those_of_its_handlers(self) -> None:
+        def fail(message: paceline.Message) -> None:
+            raise ValueError
+
+        settings = {"on_failure": "discard", "on_error": lambda *_: None}
+        failing = self.hub.subscribe("a", fail, **settings)
+        fine = self.hub.subscribe("a", lambda message: None)
+        for _ in range(50):
+            self.hub.publish("a")
+        self.until(lambda: self.hub.audit().running + self.hub.audit().waiting == 0)
+        audit = self.hub.audit()
+        self.assertEqual((audit.delivered, audit.failed, audit.balances), (50, 50, True))
+        self.assertEqual((failing.stats().failed, fine.stats().delivered), (50, 50))
+
+    def test_statistics_are_published_periodically(self) -> None:
+        hub = self.open(stats_interval=0.01)
+        heard = hub.mailbox("$SYS.hub.statistics")
+        hub.publish("a")
+        for _ in range(3):
+            (message,) = heard.pull(1)
+        told = json.loads(message.payload)
+        self.assertEqual((told["event"], told["lost_messages"]), ("hub.statistics", 0))
+        # Its notices count, too.
+        self.assertGreaterEqual(told["published"], 3)
+        self.assertRaises(paceline.InvalidError, self.open, stats_interval=0.001)
+        self.assertRaises(paceline.InvalidError, self.open, stats_interval=86401)
+
     def test_figures_in_three_forms(self) -> None:
         mailbox = self.hub.mailbox("a.*")
         for key in ("a.b", "a.b", "a.c"):

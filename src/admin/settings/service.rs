@@ -12,6 +12,7 @@ use core::time::Duration;
 const NANO: Duration = Duration::from_nanos(1);
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(86_400);
 /// 100 years.
 const LONGEST: Duration = Duration::from_secs(3_155_760_000);
 
@@ -131,6 +132,8 @@ section! {
         "How often losses of the same kind are told under $SYS.";
     count_keys: usize, Kind::Count { low: 1, high: 1_000_000 }, "none",
         "Of how many keys it is counted how often each was published.";
+    stats_interval: Duration, Kind::Time { low: Duration::from_millis(10), high: DAY }, "never",
+        "How often its statistics are told under $SYS.hub.statistics and in the log.";
 }
 
 section! {
@@ -215,7 +218,7 @@ fn limits((count, bytes, age): (Option<u64>, Option<u64>, Option<Duration>)) -> 
 
 impl HubSettings {
     pub(super) fn apply<'a>(&self, builder: HubBuilder<'a>) -> HubBuilder<'a> {
-        given!(builder, self, max_payload dead_letters errors notice_interval count_keys)
+        given!(builder, self, max_payload dead_letters errors notice_interval count_keys stats_interval)
     }
 }
 

@@ -126,9 +126,9 @@ impl Channel {
     ) -> Pull {
         let mut state = self.lock();
         let mut mail = member.mail();
-        let over = mail.phase() != Phase::Open;
-        let mut count = mail.pull(most, one);
-        let is_detached = over || !mail.is_empty() || mail.stays_detached();
+        let over = mail.is_over();
+        let mut count = mail.pull(&member.rules, most, one);
+        let is_detached = mail.phase() != Phase::Open || !mail.is_empty() || mail.stays_detached();
         if !is_detached && !member.cursor.is_in_ring() {
             self.join_ring(&mut state, member, &mut mail);
         }
@@ -136,7 +136,7 @@ impl Channel {
         if count < most && member.cursor.is_in_ring() {
             several = state.ring.take(member, most - count).map(|taken| {
                 count += taken.count;
-                (mail.pull_shared(taken.count), taken)
+                (mail.pull_shared(&member.rules, taken.count), taken)
             });
         }
         let mut left = !mail.is_empty();

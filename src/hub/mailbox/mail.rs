@@ -779,8 +779,13 @@ impl<H> Mail<H> {
 
     // --- by pullers --------------------------------------------------------------------------------
 
-    /// Takes up to `most` messages; they count as delivered.
-    pub(in crate::hub) fn pull(&mut self, most: usize, mut into: impl FnMut(Entry)) -> usize {
+    /// Takes up to `most` messages; they count as delivered, or as taken until `acknowledge` if the rules have it so.
+    pub(in crate::hub) fn pull(
+        &mut self,
+        rules: &Rules,
+        most: usize,
+        mut into: impl FnMut(Entry),
+    ) -> usize {
         let Some(queue) = self.queue() else { return 0 };
         let mut count = 0;
         while count < most
@@ -789,14 +794,40 @@ impl<H> Mail<H> {
             into(entry);
             count += 1;
         }
-        self.delivered += count as u64;
+        self.count_pulled(rules, count);
         count
     }
 
-    /// So many messages of the channel's ring were taken; they count as delivered. Says what was lost before them.
-    pub(in crate::hub) fn pull_shared(&mut self, count: usize) -> u64 {
-        self.delivered += count as u64;
+    /// So many messages of the channel's ring were taken, as by `pull`. Says what was lost before them.
+    pub(in crate::hub) fn pull_shared(&mut self, rules: &Rules, count: usize) -> u64 {
+        self.count_pulled(rules, count);
         take_lost(&mut self.aside)
+    }
+
+    fn count_pulled(&mut self, rules: &Rules, count: usize) {
+        if rules.acknowledged {
+            // Each is a run of its own, so that the subscription ends when the last is acknowledged.
+            self.taken += count as u32;
+            self.active += count as u32;
+        } else {
+            self.delivered += count as u64;
+        }
+    }
+
+    /// Says what became of messages that were pulled.
+    pub(in crate::hub) fn acknowledge(&mut self, settled: &Settled, discarded: u64) -> Close<H> {
+        self.settle(settled);
+        if discarded > 0 {
+            self.taken -= discarded as u32;
+            self.aside().counters.discarded += discarded;
+        }
+        self.active -= (settled.delivered + settled.failed + settled.dead + discarded) as u32;
+        self.end_if_over()
+    }
+
+    /// Whether it takes no more messages for good.
+    pub(in crate::hub) fn is_over(&self) -> bool {
+        !matches!(self.phase, Phase::Open | Phase::Suspended)
     }
 
     /// A message that was pulled is to become a dead letter; then the caller calls `buried_pulled`. False: none is

@@ -16,8 +16,9 @@ pub(in crate::hub) struct Progress {
 }
 
 impl Progress {
-    pub(in crate::hub) fn new() -> Self {
-        let (begun, started) = (AtomicU32::new(0), AtomicU32::new(0));
+    /// `begun` is `u32::MAX` if whatever is taken has begun.
+    pub(in crate::hub) fn new(begun: u32) -> Self {
+        let (begun, started) = (AtomicU32::new(begun), AtomicU32::new(0));
         let (closing, resting) = (AtomicBool::new(false), AtomicBool::new(false));
         Self { begun, started, closing, resting }
     }

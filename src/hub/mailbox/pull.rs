@@ -9,11 +9,13 @@ use crate::error::{Error, Result};
 use crate::hub::channel::reading::Pull;
 use crate::hub::channel::segment::Taken;
 use crate::hub::core::Core;
+use crate::hub::group::dispatch::finished;
 use crate::hub::handle::Hub;
 use crate::hub::keys::key;
 #[cfg(feature = "capi")]
 use crate::hub::keys::key::Key;
 use crate::hub::mailbox::closing::close;
+use crate::hub::mailbox::counters::Settled;
 use crate::hub::mailbox::ending::finish;
 use crate::hub::mailbox::entry::Entry;
 use crate::hub::mailbox::mail::Phase;
@@ -23,8 +25,9 @@ use crate::hub::mailbox::subscriber::Subscriber;
 use crate::hub::mailbox::subscription::{Subscription, Unsubscribe, Unsubscribed};
 use crate::hub::message::{Received, Stored};
 use crate::hub::naps::NAP;
-use crate::hub::supervise::burial::bury_of;
+use crate::hub::supervise::burial::{bury_of, who};
 use crate::hub::supervise::dead::DeadReason;
+use crate::hub::supervise::failures::{resume, suspend, tell_restart};
 use crate::hub::system::notice::Severity;
 use crate::hub::system::stats::SubscriptionStats;
 use crate::hub::system::tell::tell_of;
@@ -157,6 +160,17 @@ pub(in crate::hub) fn check_key(pattern: &str, text: &str) -> Result<()> {
     Err(Error::invalid("key", format!("{text:?}"), allowed))
 }
 
+/// What became of messages of a [`Mailbox`] that is [acknowledged](crate::hub::SubscriptionBuilder::acknowledged).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Acknowledged {
+    /// Messages that the host has dealt with.
+    pub delivered: u64,
+    /// Messages that it has failed at for good, and that are no dead letters.
+    pub failed: u64,
+    /// Messages that it has thrown away unhandled.
+    pub discarded: u64,
+}
+
 /// A subscription whose messages are taken by the host's threads, any number of them. Dropping it
 /// unsubscribes.
 ///
@@ -232,8 +246,95 @@ impl Mailbox {
         self.take_or_wait(most, timeout, |part| into.0.push(part))
     }
 
+    /// Of a mailbox that is [acknowledged](crate::hub::SubscriptionBuilder::acknowledged): says what became of the
+    /// messages that were taken first, in the order in which they were taken. Any thread; it never waits.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for more messages than were taken and are not acknowledged; [`Error::Forked`].
+    pub fn acknowledge(&self, done: Acknowledged) -> Result<()> {
+        let core = &self.subscription.core;
+        if core.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        let Acknowledged { delivered, failed, discarded } = done;
+        let count = delivered.saturating_add(failed).saturating_add(discarded);
+        let Some(messages) = self.puller().let_go(count) else {
+            let left = self.puller().in_hand();
+            let allowed = format!("up to {left}, as many as were taken and not acknowledged");
+            return Err(Error::invalid("acknowledged messages", count, allowed));
+        };
+        if count > 0 {
+            let settled = Settled { delivered, failed, dead: 0 };
+            self.settle(&settled, discarded, &messages);
+        }
+        Ok(())
+    }
+
+    fn settle(&self, settled: &Settled, discarded: u64, messages: &[Stored]) {
+        let (core, subscriber) = (&self.subscription.core, self.subscriber());
+        let close = subscriber.mail().acknowledge(settled, discarded);
+        messages.iter().for_each(|message| finished(subscriber, core, message));
+        finish(subscriber, core, close);
+    }
+
+    /// Tells the hub that the host has restarted its handler of these messages, and why: it is counted in
+    /// [`SubscriptionStats::restarts`], and told under `$SYS.subscription.restarted` and by
+    /// [`Hub::errors`](crate::hub::Hub::errors). Any thread.
+    pub fn restarted(&self, failure: Option<&str>) {
+        let (core, subscriber) = (&self.subscription.core, self.subscriber());
+        if !core.shared.is_forked() {
+            let count = subscriber.policy_or_default().count_restart();
+            tell_restart(&who(subscriber, core), core, count, failure);
+        }
+    }
+
+    /// Suspends the subscription as its supervisor would, because the host's handler fails too often: what waits, and
+    /// what comes, becomes dead letters until [`resume`](Self::resume), or for so long. What was taken is the host's
+    /// still. Any thread. False: it was suspended, or has ended.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a time beyond 100 years; [`Error::Forked`].
+    pub fn suspend(&self, lasts: Option<Duration>) -> Result<bool> {
+        let (core, subscriber) = (&self.subscription.core, self.subscriber());
+        if core.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        if let Some(lasts) = lasts.filter(|lasts| *lasts > MAX_DELAY) {
+            return Err(Error::invalid("suspension", format!("{lasts:?}"), "up to 100 years"));
+        }
+        if !suspend(subscriber, core, lasts) {
+            return Ok(false);
+        }
+        let number = self.puller().suspensions.fetch_add(1, Relaxed) + 1;
+        let Some(lasts) = lasts else { return Ok(true) };
+        let (core_left, subscriber_left) = (Arc::downgrade(core), Arc::downgrade(subscriber));
+        let look = move || {
+            let (Some(core), Some(subscriber)) = (core_left.upgrade(), subscriber_left.upgrade())
+            else {
+                return;
+            };
+            let puller = subscriber.puller();
+            if puller.is_some_and(|puller| puller.suspensions.load(Relaxed) == number) {
+                resume(&subscriber, &core);
+            }
+        };
+        match Timer::after(&core.shared, lasts, look, |_| ()) {
+            Ok(timer) => drop(timer),
+            Err((Error::Full { .. }, look)) => look(),
+            // The pool has ended.
+            Err(_) => {}
+        }
+        Ok(true)
+    }
+
+    /// Ends a suspension. False: there was none.
+    pub fn resume(&self) -> bool {
+        let core = &self.subscription.core;
+        !core.shared.is_forked() && resume(self.subscriber(), core)
+    }
+
     /// Makes a message that was taken a dead letter of this subscription, after so many attempts of whoever
-    /// took it: it counts as dead-lettered then, and no longer as delivered. With no attempts at all the
+    /// took it: it counts as dead-lettered then, and no longer as delivered or running. With no attempts at all the
     /// reason is [`DeadReason::Suspended`], and else [`DeadReason::Failed`]. Any thread; it never waits.
     ///
     /// # Errors
@@ -246,13 +347,25 @@ impl Mailbox {
         }
         self.check_key(message.key.as_str())?;
         let subscriber = self.subscriber();
-        let is_taken = subscriber.mail().bury_pulled();
+        let acknowledges = subscriber.rules.acknowledged;
+        let is_taken = match acknowledges {
+            true => self.puller().let_one_go(message.sequence),
+            false => subscriber.mail().bury_pulled(),
+        };
         if !is_taken {
             let allowed = "one that was taken from this mailbox and not buried before";
             return Err(Error::invalid("the message", format!("{message:?}"), allowed));
         }
         let reason = if attempts == 0 { DeadReason::Suspended } else { DeadReason::Failed };
         bury_of(subscriber, core, message, reason, failure, attempts);
+        if acknowledges {
+            self.settle(
+                &Settled { dead: 1, ..Settled::default() },
+                0,
+                core::slice::from_ref(message),
+            );
+            return Ok(());
+        }
         // Under one lock with the end, at which the counters move.
         let mut ended = core.lock_ended();
         let mut mail = subscriber.mail();
@@ -333,7 +446,7 @@ impl Mailbox {
     /// Whether something waits, or it has ended.
     pub(crate) fn is_worth_a_look(&self) -> bool {
         let mail = self.subscriber().mail();
-        !mail.is_empty() || mail.phase() != Phase::Open || self.subscriber().is_called()
+        !mail.is_empty() || mail.is_over() || self.subscriber().is_called()
     }
 
     /// Takes up to `most`; waits for the first of them, for up to `timeout`.
@@ -370,7 +483,11 @@ impl Mailbox {
         self.puller().pulled_at.store(clock::now(), Relaxed);
         let (mut count, mut over) = (0, false);
         while count < most {
-            let pull = self.pull_once(most - count, count, &mut into);
+            let mut fenced = Vec::new();
+            let pull = self.pull_once(most - count, count, &mut fenced, &mut into);
+            if self.subscriber().rules.acknowledged && pull.count > 0 {
+                self.puller().take(pull.count as u64, fenced);
+            }
             count += pull.count;
             over = pull.over;
             if let Some((lost, taken)) = pull.several {
@@ -399,11 +516,22 @@ impl Mailbox {
         }
     }
 
-    /// Takes of the mailbox, and then of one segment of the ring if it is there.
-    fn pull_once(&self, most: usize, before: usize, into: &mut impl FnMut(Part)) -> Pull {
+    /// Takes of the mailbox, and then of one segment of the ring if it is there. `fenced` gets messages whose ends a
+    /// group waits for.
+    fn pull_once(
+        &self,
+        most: usize,
+        before: usize,
+        fenced: &mut Vec<Stored>,
+        into: &mut impl FnMut(Part),
+    ) -> Pull {
         let (core, subscriber) = (&self.subscription.core, self.subscriber());
         let policy = subscriber.policy();
+        let is_fenced = subscriber.group().is_some_and(|group| group.is_fenced);
         let one = |entry: Entry| {
+            if is_fenced {
+                fenced.push(entry.stored.clone());
+            }
             if let Some(policy) = policy {
                 policy.measure(entry.stored.time);
             }
@@ -413,8 +541,8 @@ impl Mailbox {
             return subscriber.channel().pull(core, subscriber, most, before, one);
         }
         let mut mail = subscriber.mail();
-        let over = mail.phase() != Phase::Open;
-        let count = mail.pull(most, one);
+        let over = mail.is_over();
+        let count = mail.pull(&subscriber.rules, most, one);
         let (left, close) = (!mail.is_empty(), mail.end_if_over());
         let waiters = core::mem::take(&mut mail.has_waiters);
         drop(mail);
@@ -431,7 +559,7 @@ impl Mailbox {
             // Not under the lock: it may be this thread that ends the pool, which shuts the mailbox.
             let stops = self.subscription.core.shared.must_stop();
             let mail = subscriber.mail();
-            if !mail.is_empty() || mail.phase() != Phase::Open || subscriber.is_called() {
+            if !mail.is_empty() || mail.is_over() || subscriber.is_called() {
                 return Ok(true);
             }
             let left = match deadline {
@@ -445,6 +573,17 @@ impl Mailbox {
                 return Err(Error::ShutDown);
             }
             drop(self.puller().sleep(mail, left.min(NAP)));
+        }
+    }
+}
+
+impl Drop for Mailbox {
+    /// Nobody acknowledges the rest any more.
+    fn drop(&mut self) {
+        let left = self.puller().in_hand();
+        if left > 0 {
+            let _ended = self.unsubscribe(Unsubscribe::Async);
+            let _forked = self.acknowledge(Acknowledged { discarded: left, ..Default::default() });
         }
     }
 }

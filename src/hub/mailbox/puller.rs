@@ -1,11 +1,13 @@
 //! Those who pull a mailbox: how they are told, and when one has pulled last.
 
+use crate::hub::message::Stored;
 use crate::queue::{Pollable, Wire};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::atomic::{AtomicU64, AtomicUsize};
-use crate::sync::{Condvar, MutexGuard, store_load_barrier};
+use crate::sync::{Condvar, Mutex, MutexGuard, store_load_barrier};
 use crate::sys::clock;
 use core::time::Duration;
+use std::collections::VecDeque;
 use std::sync::PoisonError;
 
 /// What a subscription that is pulled has more than others.
@@ -18,6 +20,18 @@ pub(in crate::hub) struct Puller {
     sleepers: AtomicUsize,
     /// When somebody pulled last.
     pub(in crate::hub) pulled_at: AtomicU64,
+    /// Of messages that are acknowledged: those that were taken and are not.
+    hand: Mutex<Hand>,
+    /// How often the host has suspended the subscription.
+    pub(in crate::hub) suspensions: AtomicU64,
+}
+
+/// Messages that the host has taken and not acknowledged.
+#[derive(Default)]
+struct Hand {
+    count: u64,
+    /// In a group by key or header: which, in order.
+    messages: VecDeque<Stored>,
 }
 
 impl Puller {
@@ -27,7 +41,43 @@ impl Puller {
             arrived: Condvar::new(),
             sleepers: AtomicUsize::new(0),
             pulled_at: AtomicU64::new(clock::now()),
+            hand: Mutex::default(),
+            suspensions: AtomicU64::new(0),
         }
+    }
+
+    fn hand(&self) -> MutexGuard<'_, Hand> {
+        self.hand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// So many messages were taken that are to be acknowledged, and in a group by key or header these.
+    pub(in crate::hub) fn take(&self, count: u64, messages: Vec<Stored>) {
+        let mut hand = self.hand();
+        hand.count += count;
+        hand.messages.extend(messages);
+    }
+
+    /// The oldest `count` of these are acknowledged. None: there are not so many.
+    pub(in crate::hub) fn let_go(&self, count: u64) -> Option<Vec<Stored>> {
+        let mut hand = self.hand();
+        hand.count = hand.count.checked_sub(count)?;
+        let of_group = hand.messages.len().min(count as usize);
+        Some(hand.messages.drain(..of_group).collect())
+    }
+
+    /// One of these is acknowledged: the one of this sequence, if it is listed. False: there is none.
+    pub(in crate::hub) fn let_one_go(&self, sequence: u64) -> bool {
+        let mut hand = self.hand();
+        let Some(left) = hand.count.checked_sub(1) else { return false };
+        hand.count = left;
+        let place = hand.messages.iter().position(|message| message.sequence == sequence);
+        let _gone = place.and_then(|place| hand.messages.remove(place));
+        true
+    }
+
+    /// How many there are.
+    pub(in crate::hub) fn in_hand(&self) -> u64 {
+        self.hand().count
     }
 
     /// A message has come, or the mailbox has closed. Called without the mailbox's lock.

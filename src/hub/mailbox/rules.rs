@@ -36,6 +36,8 @@ pub(in crate::hub) struct Rules {
     pub(in crate::hub) ranked: bool,
     /// How many runs there may be at once; 0: the pool does not serve it.
     pub(in crate::hub) runs: u32,
+    /// Who pulls it says what became of each message.
+    pub(in crate::hub) acknowledged: bool,
     /// It may share its channel's ring (`channel/ring.rs`): it does nothing that needs its messages one by one.
     pub(in crate::hub) shared: bool,
 }

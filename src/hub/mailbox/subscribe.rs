@@ -65,6 +65,7 @@ pub struct SubscriptionBuilder<'a> {
     overflow: Option<Overflow>,
     pub(in crate::hub) execution: Execution,
     ranked: bool,
+    acknowledged: bool,
     /// With how it is shown.
     identity: Option<(Identity, Box<str>)>,
     pub(in crate::hub) lease: Option<Duration>,
@@ -81,6 +82,7 @@ impl<'a> SubscriptionBuilder<'a> {
             overflow: None,
             execution: Execution::default(),
             ranked: false,
+            acknowledged: false,
             identity: None,
             lease: None,
             failure: FailureSettings::default(),
@@ -158,6 +160,15 @@ impl<'a> SubscriptionBuilder<'a> {
         self
     }
 
+    /// For a subscription that is [pulled](Self::pull) by a host that runs a handler of its own: a message that was
+    /// taken counts as running until the host says what became of it, by
+    /// [`Mailbox::acknowledge`](crate::hub::Mailbox::acknowledge) or [`Mailbox::bury`](crate::hub::Mailbox::bury), and
+    /// the subscription ends after the last. Default: what was taken counts as delivered.
+    pub fn acknowledged(mut self) -> Self {
+        self.acknowledged = true;
+        self
+    }
+
     /// Subscribes. The handler answers nothing, or a `Result`; it is dropped when the subscription has
     /// ended, on any thread.
     ///
@@ -224,6 +235,7 @@ impl<'a> SubscriptionBuilder<'a> {
             overflow,
             ranked: self.ranked && self.execution != Execution::Strand,
             runs,
+            acknowledged: self.acknowledged && self.execution == Execution::Pull,
             shared: matches!(self.execution, Execution::Serial | Execution::Pull)
                 && !self.ranked
                 && overflow != Overflow::Conflate
@@ -256,6 +268,7 @@ impl<'a> SubscriptionBuilder<'a> {
         let is_used = !extra.is_empty();
         let extra = is_used.then(|| Box::new(extra)).map_or_else(OnceLock::new, OnceLock::from);
         let rules = core.rules.find(rules);
+        let begun = if rules.acknowledged { u32::MAX } else { 0 };
         let id = core.next_subscription();
         let make = |channel| {
             Arc::new(Subscriber {
@@ -263,7 +276,7 @@ impl<'a> SubscriptionBuilder<'a> {
                 channel,
                 place: AtomicU32::new(0),
                 rules,
-                progress: Progress::new(),
+                progress: Progress::new(begun),
                 cursor: RingCursor::new(),
                 mail: Mutex::new(Mail::new(handler)),
                 extra,
@@ -348,7 +361,7 @@ impl SubscriptionBuilder<'_> {
     /// Shares the messages with all other subscriptions of this pattern that have the same group: each
     /// message goes to one of them. The execution is [`Serial`](Execution::Serial),
     /// [`Concurrent`](Execution::Concurrent), or the mailbox is pulled; there is no filter. By key or header
-    /// it is `Serial`, and the overflow policy is [`Reject`](Overflow::Reject) or
+    /// it is `Serial`, or pulled and [acknowledged](Self::acknowledged), and the overflow policy is [`Reject`](Overflow::Reject) or
     /// [`DropNewest`](Overflow::DropNewest): what drops others would break the order.
     pub fn group(mut self, name: &str, balance: Balance) -> Self {
         self.group = Some((name.into(), balance));
@@ -364,13 +377,14 @@ impl SubscriptionBuilder<'_> {
         let by_key = matches!(balance, Balance::ByKey | Balance::ByHeader(_));
         let serves = match self.execution {
             Execution::Serial => true,
-            Execution::Concurrent(_) | Execution::Pull => !by_key,
+            Execution::Pull => !by_key || self.acknowledged,
+            Execution::Concurrent(_) => !by_key,
             _ => false,
         };
         if !serves {
             let execution = format!("{:?}", self.execution);
-            let allowed =
-                "Serial in a group, or Concurrent or Pull if it goes not by key or header";
+            let allowed = "Serial in a group, or Concurrent if it goes not by key or header, or Pull, which is \
+                 acknowledged if it does";
             return Err(Error::invalid("execution", execution, allowed));
         }
         let overflow = self.overflow_policy();

@@ -222,9 +222,14 @@ impl FailurePolicy {
         self.seen.store(u64::MAX, Relaxed);
     }
 
+    /// One more restart: how many there were.
+    pub(in crate::hub) fn count_restart(&self) -> u64 {
+        self.restarts.fetch_add(1, Relaxed) + 1
+    }
+
     #[cold]
     fn restarted(&self, failure: Option<&Failure>) -> u64 {
-        let count = self.restarts.fetch_add(1, Relaxed) + 1;
+        let count = self.count_restart();
         if let Some(on_restart) = &self.settings.on_restart {
             let failure = failure.map(Failure::message);
             let _panicked = contain(|| on_restart(&Restart { failure, count }));

@@ -36,10 +36,7 @@ pub(in crate::hub) fn failed(
     let (decision, restarted) = policy.judge(seed, tried, failure, now);
     let attempts = tried.attempts;
     if let Some(count) = restarted {
-        who.tell(core, "subscription.restarted", Severity::Warning, || {
-            let failure = failure.message();
-            (format!("restart {count}: {failure}"), json!({ "count": count, "failure": failure }))
-        });
+        tell_restart(who, core, count, Some(failure.message()));
     }
     match decision {
         Decision::Retry(delay) => After::Retry(delay),
@@ -53,9 +50,17 @@ pub(in crate::hub) fn failed(
     }
 }
 
+/// Tells that a handler was restarted.
+pub(in crate::hub) fn tell_restart(who: &Who, core: &Core, count: u64, failure: Option<&str>) {
+    who.tell(core, "subscription.restarted", Severity::Warning, || {
+        let why = failure.unwrap_or("with others of its supervisor, or after a suspension");
+        (format!("restart {count}: {why}"), json!({ "count": count, "failure": failure }))
+    });
+}
+
 impl Supervised for (Arc<Core>, Arc<Subscriber>) {
     fn suspend(&self) {
-        suspend(&self.1, &self.0);
+        suspend(&self.1, &self.0, suspended_for(&self.1));
     }
 
     fn resume(&self) -> bool {
@@ -90,8 +95,13 @@ pub(in crate::hub) fn suspend_all(subscriber: &Arc<Subscriber>, core: &Core) {
     supervisor.suspend_members(&core.shared, &find(subscriber, core));
 }
 
-/// Suspends this one: what waits becomes dead letters, and so does what comes.
-pub(in crate::hub) fn suspend(subscriber: &Arc<Subscriber>, core: &Core) {
+/// Suspends this one: what waits becomes dead letters, and so does what comes; `lasts` is told. False: it was not
+/// open.
+pub(in crate::hub) fn suspend(
+    subscriber: &Arc<Subscriber>,
+    core: &Core,
+    lasts: Option<Duration>,
+) -> bool {
     if let Some(group) = subscriber.group() {
         group.step_back(subscriber.id());
     }
@@ -111,7 +121,7 @@ pub(in crate::hub) fn suspend(subscriber: &Arc<Subscriber>, core: &Core) {
     drop(state);
     core.let_go(let_go);
     if was_open {
-        let (waited, lasts) = (waited.len(), suspended_for(subscriber));
+        let waited = waited.len();
         tell_of(subscriber, core, "subscription.suspended", Severity::Error, || {
             let until = until(lasts);
             let message =
@@ -130,6 +140,7 @@ pub(in crate::hub) fn suspend(subscriber: &Arc<Subscriber>, core: &Core) {
     drop(waited);
     subscriber.notify_room();
     finish(subscriber, core, close);
+    was_open
 }
 
 fn suspended_for(subscriber: &Subscriber) -> Option<Duration> {

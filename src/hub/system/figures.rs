@@ -215,11 +215,11 @@ impl SubscriptionFigures {
 /// The target of what hubs write to the `log` facade.
 pub const HUB_LOG_TARGET: &str = "paceline::hub";
 
-pub(in crate::hub) fn check_log_period(every: Option<Duration>) -> Result<()> {
+pub(in crate::hub) fn check_stats_interval(every: Option<Duration>) -> Result<()> {
     let range = Duration::from_millis(10)..=Duration::from_secs(86_400);
     match every {
         Some(every) if !range.contains(&every) => {
-            Err(Error::invalid("log_stats", format!("{every:?}"), "10 ms to 1 day"))
+            Err(Error::invalid("stats_interval", format!("{every:?}"), "10 ms to 1 day"))
         }
         _ => Ok(()),
     }
@@ -232,16 +232,16 @@ pub(in crate::hub) fn count_key(core: &Core, key: &Key, published: u64) {
     }
 }
 
-/// Writes figures to the log later, again and again.
-pub(in crate::hub) fn log_later(core: &Core, every: Duration, before: HubAudit, at: u64) {
+/// Tells the statistics later, again and again.
+pub(in crate::hub) fn tell_stats_later(core: &Core, every: Duration, before: HubAudit, at: u64) {
     let me = std::sync::Weak::clone(&core.me);
-    let log = move || {
+    let look = move || {
         let Some(core) = me.upgrade() else { return };
         let (sum, now) = (audit(&core), clock::now());
-        log_line(&core, &sum, &HubRates::between(&before, &sum, now.saturating_sub(at)));
-        log_later(&core, every, sum, now);
+        tell_stats(&core, &sum, &HubRates::between(&before, &sum, now.saturating_sub(at)));
+        tell_stats_later(&core, every, sum, now);
     };
-    if let Err((error @ Error::Full { .. }, _)) = Timer::after(&core.shared, every, log, |_| ()) {
+    if let Err((error @ Error::Full { .. }, _)) = Timer::after(&core.shared, every, look, |_| ()) {
         tell(core, Severity::Error, None, || Notice {
             event: "statistics.stopped",
             severity: Severity::Error,
@@ -252,7 +252,7 @@ pub(in crate::hub) fn log_later(core: &Core, every: Duration, before: HubAudit, 
     }
 }
 
-fn log_line(core: &Core, audit: &HubAudit, rates: &HubRates) {
+fn tell_stats(core: &Core, audit: &HubAudit, rates: &HubRates) {
     let (published, delivered) = (audit.published, audit.delivered);
     let lost = audit.dropped + audit.rejected;
     let failed = audit.failed + audit.dead_lettered;
@@ -266,15 +266,16 @@ fn log_line(core: &Core, audit: &HubAudit, rates: &HubRates) {
     if !(log.uses_facade() && log.is_on(Component::Hub, Level::Info)) {
         log::info!(target: HUB_LOG_TARGET, "{line}");
     }
-    log.info(Component::Hub, "hub.statistics", |record| {
-        record
-            .with("published", published)
-            .with("delivered", delivered)
-            .with("failed", failed)
-            .with("lost", lost)
-            .with("waiting", audit.waiting)
-            .with("running", audit.running)
-            .say(line);
+    tell(core, Severity::Info, None, || Notice {
+        event: "hub.statistics",
+        severity: Severity::Info,
+        origin: "statistics".into(),
+        message: line,
+        fields: json!({
+            "seconds": rates.seconds, "published": published, "delivered": delivered,
+            "failed": failed, "lost_messages": lost, "waiting": audit.waiting,
+            "running": audit.running,
+        }),
     });
 }
 

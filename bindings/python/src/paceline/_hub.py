@@ -106,8 +106,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HubAudit:
-    """The books of a hub. Exact while nothing is under way. What a handler's thread has pulled counts as
-    delivered here, whatever the handler makes of it."""
+    """The counters of a hub. Exact while nothing is under way. What a handler's thread has pulled counts as running until
+    the hub is told what became of it: after each batch."""
 
     published: int
     matched: int
@@ -179,7 +179,8 @@ class Hub:
     What the hub tells of itself are messages, too, of JSON, under ``$SYS.``; losses of the same kind are told
     once in ``notice_interval`` seconds (0.001 to 3600). Up to ``errors`` of what went wrong stay for ``errors()``.
     Of up to ``count_keys`` keys it is counted how often each was published, for ``metrics()``, where ``name``
-    is the label of the hub's figures.
+    is the label of the hub's figures. Each ``stats_interval`` seconds (0.01 to 86400; None: never) its statistics are
+    published under ``$SYS.hub.statistics``, and written to the pool's log.
 
     Left open at the interpreter's end, or lost, it is closed. In a child made by fork it raises ForkedError.
     Raises InvalidError, Full, ShutDownError.
@@ -197,6 +198,7 @@ class Hub:
         errors: int = 1024,
         notice_interval: float = 1.0,
         count_keys: int = 0,
+        stats_interval: Optional[float] = None,
     ) -> None:
         self._core = core = Core(
             pool,
@@ -208,6 +210,7 @@ class Hub:
             errors,
             notice_interval,
             count_keys,
+            stats_interval,
         )
         # A lost hub ends by itself.
         self._lost = weakref.ref(self, lambda _: core.close())
@@ -420,17 +423,34 @@ class Hub:
         filter: Optional[MessageFilter] = None,
         group: Optional[str] = None,
         balance: str = "round-robin",
+        balance_header: Optional[str] = None,
+        unique: Optional[str] = None,
         measured: bool = False,
+        acknowledged: bool = False,
     ) -> Mailbox:
         """Subscribes with a mailbox for up to ``capacity`` messages, 1 to 2^24, that you empty. It ends when
         nobody has pulled for ``lease`` seconds (None: never). Only what passes ``filter`` comes in. With a
         ``group``, each message goes to one of the pattern's subscriptions that have the same: "round-robin",
-        "least-loaded" or "random"; then there is no filter. For the overflow "block", a publisher waits for up to
+        "least-loaded" or "random"; then there is no filter. "by-key", and "by-header" with the value of the header
+        ``balance_header``, each key goes to one of them, in order, also while members come and go: for handlers, and for
+        mailboxes that are ``acknowledged``. It is refused if the pattern has a subscription of the same ``unique``. For the overflow "block", a publisher waits for up to
         ``block`` seconds (None: without a limit), where it may; the default is to refuse, because the thread that
         pulls may be the one that publishes. With ``measured`` its ``stats`` tell how
-        long messages have waited. Raises InvalidError, ShutDownError, ForkedError."""
+        long messages have waited. With ``acknowledged`` what was pulled counts as running until ``acknowledge`` or
+        ``bury``, and the subscription ends after the last. Raises InvalidError, ShutDownError, ForkedError."""
         settings = Settings(
-            capacity, overflow, by_priority, filter, group, balance, block, measured, lease
+            capacity,
+            overflow,
+            by_priority,
+            filter,
+            group,
+            balance,
+            block,
+            measured,
+            lease,
+            balance_header,
+            unique,
+            acknowledged,
         )
         mailbox = Mailbox(self._core, self, pattern, settings)
         self._core.add_mailbox(mailbox)
@@ -449,6 +469,8 @@ class Hub:
         filter: Optional[MessageFilter] = None,
         group: Optional[str] = None,
         balance: str = "round-robin",
+        balance_header: Optional[str] = None,
+        unique: Optional[str] = None,
         measured: bool = False,
         on_error: Optional[FailureHook] = None,
         retries: Union[int, Retry, None] = None,
@@ -475,6 +497,8 @@ class Hub:
         filter: Optional[MessageFilter] = None,
         group: Optional[str] = None,
         balance: str = "round-robin",
+        balance_header: Optional[str] = None,
+        unique: Optional[str] = None,
         measured: bool = False,
         on_error: Optional[FailureHook] = None,
         retries: Union[int, Retry, None] = None,
@@ -500,6 +524,8 @@ class Hub:
         filter: Optional[MessageFilter] = None,
         group: Optional[str] = None,
         balance: str = "round-robin",
+        balance_header: Optional[str] = None,
+        unique: Optional[str] = None,
         measured: bool = False,
         on_error: Optional[FailureHook] = None,
         retries: Union[int, Retry, None] = None,
@@ -540,7 +566,19 @@ class Hub:
         some_function("handler", handler)
         times = (restarts, within, suspension, longest_suspension)
         terms = terms_of(retries, on_failure, on_restart, *times, supervisor)
-        settings = Settings(capacity, overflow, by_priority, filter, group, balance, block, measured)
+        settings = Settings(
+            capacity,
+            overflow,
+            by_priority,
+            filter,
+            group,
+            balance,
+            block,
+            measured,
+            balance_header=balance_header,
+            unique=unique,
+            acknowledged=True,
+        )
 
         def decorate(function: MessageHandler) -> Subscription:
             return self._subscribe(pattern, function, settings, on_error, terms, batch)

@@ -1218,6 +1218,7 @@ class HubOptions(c.Structure):
         ("errors", c.c_uint64),
         ("notice_interval_ns", c.c_uint64),
         ("count_keys", c.c_uint64),
+        ("stats_interval_ns", c.c_uint64),
     ]
 
 
@@ -1308,7 +1309,7 @@ class SubscriptionOptions(c.Structure):
         ("block_ns", c.c_uint64),
         ("lease_ns", c.c_uint64),
         ("by_priority", c.c_bool),
-        ("unique", c.c_bool),
+        ("acknowledged", c.c_bool),
         ("reserved", c.c_uint8 * 6),
         ("retry", Retry),
         ("on_exhausted", c.c_uint32),
@@ -1326,6 +1327,7 @@ class SubscriptionOptions(c.Structure):
         ("reserved3", c.c_uint8 * 7),
         ("suspension_ns", c.c_uint64),
         ("longest_suspension_ns", c.c_uint64),
+        ("unique", c.c_char_p),
     ]
 
 

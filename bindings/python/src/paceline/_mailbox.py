@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, TypeVar
 
 from . import _layout as layout
-from ._arguments import instance, nanos, one_of, patience, some_text, text, within, wrong
+from ._arguments import instance, nanos, one_of, patience, some_text, text, whole, within, wrong
 from ._errors import DeadlockError, ShutDownError, StaleError
 from ._hosts import SLICE, Native
 from ._library import check, error, lib, nanoseconds, quick
@@ -44,6 +44,8 @@ _BALANCES = {
     "round-robin": layout.BALANCE_ROUND_ROBIN,
     "least-loaded": layout.BALANCE_LEAST_LOADED,
     "random": layout.BALANCE_RANDOM,
+    "by-key": layout.BALANCE_BY_KEY,
+    "by-header": layout.BALANCE_BY_HEADER,
 }
 
 
@@ -71,7 +73,7 @@ class SubscriptionStats:
     way."""
 
     matched: int
-    #: Those that were pulled, or that its handler has dealt with.
+    #: Those that were pulled, or, where that is acknowledged, dealt with; those that its handler has dealt with.
     delivered: int
     #: Those that its handler has failed at for good, and that are no dead letters.
     failed: int
@@ -80,7 +82,7 @@ class SubscriptionStats:
     rejected: int
     #: Those that waited when it ended.
     discarded: int
-    #: Those that wait, and that its handler's thread has taken.
+    #: Those that wait, and that were pulled and are not acknowledged, or that its handler's thread has taken.
     waiting: int
     running: int
     #: Those that have become dead letters, and those of ``matched`` that were dead letters before.
@@ -178,6 +180,12 @@ class Settings:
     block: Optional[float] = None
     measured: bool = False
     lease: Optional[float] = None
+    #: For the balance "by-header": its name.
+    balance_header: Optional[str] = None
+    #: No other of the pattern has the same.
+    unique: Optional[str] = None
+    #: Whoever pulls says what became of each message.
+    acknowledged: bool = False
 
     def native(self) -> layout.SubscriptionOptions:
         options = layout.SubscriptionOptions()
@@ -193,6 +201,9 @@ class Settings:
             options.filter = instance("filter", self.filter, MessageFilter)._native.pointer
         options.balance = one_of("balance", self.balance, _BALANCES)
         options.group = some_text("group", self.group)
+        options.balance_header = some_text("balance_header", self.balance_header)
+        options.unique = some_text("unique", self.unique)
+        options.acknowledged = self.acknowledged
         return options
 
 
@@ -358,12 +369,46 @@ class Mailbox(Pulled):
         check(quick.pace_mailbox_stats(self._native.pointer, ctypes.byref(stats)))
         names = list(SubscriptionStats.__dataclass_fields__)[:-2]
         latency = latency_of(stats) if self._measured else None
-        return SubscriptionStats(*(*(getattr(stats, name) for name in names), latency))
+        values = (getattr(stats, name) for name in names)
+        return SubscriptionStats(*values, latency=latency, suspended=bool(stats.suspended))
 
     def bury(self, message: Message, failure: str = "", attempts: int = 1) -> None:
         """Makes a message that was pulled here a dead letter, after so many attempts: it counts as that then,
         and no longer as delivered. Raises InvalidError: it cannot have come from here; ForkedError."""
         self._bury(quick.pace_mailbox_bury, message, failure, attempts)
+
+    def acknowledge(self, delivered: int = 1, failed: int = 0, discarded: int = 0) -> None:
+        """Of a mailbox that is ``acknowledged``: says what became of the messages that were pulled first, in the order in
+        which they were pulled: dealt with, failed for good, and thrown away. Raises InvalidError for more than were
+        pulled and are not acknowledged; ForkedError."""
+        counts = (delivered, failed, discarded)
+        counts = map(whole, ("delivered", "failed", "discarded"), counts, (64, 64, 64))
+        check(quick.pace_mailbox_acknowledge(self._native.pointer, *counts))
+
+    def restarted(self, failure: Optional[str] = None) -> None:
+        """Tells the hub that you have restarted your handler of these messages, and why (None: together with others,
+        or after a suspension): it counts in ``restarts``, and is told under ``$SYS.subscription.restarted`` and by
+        ``Hub.errors``. Raises ForkedError."""
+        if failure is not None and not isinstance(failure, str):
+            raise wrong("failure", failure, "text, or None")
+        # What was raised may say anything.
+        said = None if failure is None else failure.replace("\0", "").encode("utf-8", "replace")
+        check(quick.pace_mailbox_restarted(self._native.pointer, said))
+
+    def suspend(self, seconds: Optional[float] = None) -> bool:
+        """Suspends the subscription as a supervisor would: what waits, and what comes, becomes dead letters for so
+        long (None: until ``resume``). What was pulled is yours still. False: it was suspended, or has ended. Raises
+        InvalidError, ForkedError."""
+        lasts = layout.FOREVER if seconds is None else nanos("seconds", seconds)
+        suspended = ctypes.c_bool()
+        check(quick.pace_mailbox_suspend(self._native.pointer, lasts, ctypes.byref(suspended)))
+        return suspended.value
+
+    def resume(self) -> bool:
+        """Ends a suspension. False: there was none. Raises ForkedError."""
+        resumed = ctypes.c_bool()
+        check(quick.pace_mailbox_resume(self._native.pointer, ctypes.byref(resumed)))
+        return resumed.value
 
     def unsubscribe(self, how: str = "async") -> bool:
         """Takes no more messages. Those that wait can be pulled still ("drain"), or are discarded

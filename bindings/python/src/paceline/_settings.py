@@ -64,7 +64,10 @@ class Settings(Files):
             layout.HubOptions, quick.pace_hub_options_init, lib.pace_hub_options_load
         )
         names = ("max_payload", "dead_letters", "errors", "count_keys")
-        return {**_changed(raw, usual, *names), **_times(raw, usual, "notice_interval")}
+        return {
+            **_changed(raw, usual, *names),
+            **_times(raw, usual, "notice_interval", "stats_interval"),
+        }
 
     def histories(self) -> tuple[History, ...]:
         """The history of the section ``history``; none if it sets nothing."""

@@ -728,6 +728,10 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     ),
     "pace_mailbox_pollable": (c.c_int32, c.c_void_p, c.POINTER(c.c_int32)),
     "pace_mailbox_stats": (c.c_int32, c.c_void_p, c.c_void_p),
+    "pace_mailbox_acknowledge": (c.c_int32, c.c_void_p, c.c_uint64, c.c_uint64, c.c_uint64),
+    "pace_mailbox_restarted": (c.c_int32, c.c_void_p, c.c_char_p),
+    "pace_mailbox_suspend": (c.c_int32, c.c_void_p, c.c_uint64, c.POINTER(c.c_bool)),
+    "pace_mailbox_resume": (c.c_int32, c.c_void_p, c.POINTER(c.c_bool)),
     "pace_mailbox_unsubscribe": (c.c_int32, c.c_void_p, c.c_uint32, c.POINTER(c.c_bool)),
     "pace_mailbox_free": (None, c.c_void_p),
     "pace_hub_dead_letters": (

@@ -147,8 +147,11 @@ class Served:
         #: A replay: the greatest sequence that was dealt with, before those of the row.
         self.last = 0
         self.resumed: Optional[asyncio.Event] = None
+        #: Of those that were handled, failed at and skipped, how many the hub was told of; held while it is told.
+        self.told = (0, 0, 0)
+        self.telling = threading.RLock()
         # From here on its supervisor may call.
-        self.care = Care(terms, self.hurry)
+        self.care = Care(terms, self.restarted, self.suspended, self.resumed_now)
 
     def begin(self, loop: Optional[asyncio.AbstractEventLoop]) -> None:
         """From here on it is served: by this loop, which runs here, or by a thread."""
@@ -162,11 +165,59 @@ class Served:
         """Whether it is suspended, and what comes is kept until it is resumed."""
         return self.keeps and self.care.suspended and not self.cancelled
 
+    def tell(self) -> None:
+        """Tells the hub what became of what was taken."""
+        mailbox = self.mailbox
+        with self.telling:
+            done, told = (self.handled, self.failed, self.skipped), self.told
+            if done != told and isinstance(mailbox, Mailbox):
+                # In a child made by fork it is the parent's; what was left when it was freed the hub knows.
+                with contextlib.suppress(Error):
+                    mailbox.acknowledge(*(now - before for now, before in zip(done, told)))
+            self.told = done
+
+    def stats(self) -> SubscriptionStats:
+        """A subscription: the counters of its mailbox, and what the hub was not told of yet."""
+        with self.telling:
+            # Before the native ones, which are never behind them.
+            done = (self.dealt(), self.failed, self.skipped)
+            handled, failed, skipped = (now - before for now, before in zip(done, self.told))
+            native = self.mailbox.stats()
+        assert isinstance(native, SubscriptionStats)
+        return replace(
+            native,
+            delivered=native.delivered + handled,
+            failed=native.failed + failed,
+            discarded=native.discarded + skipped,
+            running=native.running - handled - failed - skipped,
+        )
+
     def taken(self) -> int:
         """How many messages were taken from the mailbox, and have not been dealt with."""
+        if not self.keeps:
+            return self.stats().running
         # Before the native count, which is never behind them.
         dealt = self.dealt() + self.failed + self.skipped
         return self.mailbox.stats().delivered - dealt
+
+    def restarted(self, raised: Optional[BaseException]) -> None:
+        """Its handler was restarted."""
+        if isinstance(self.mailbox, Mailbox):
+            with contextlib.suppress(Error):
+                self.mailbox.restarted(None if raised is None else failure_of(raised))
+
+    def suspended(self, lasts: Optional[float]) -> None:
+        """Its supervisor has suspended it: the hub does, too, and ends that in the same time."""
+        if isinstance(self.mailbox, Mailbox):
+            with contextlib.suppress(Error):
+                self.mailbox.suspend(lasts)
+
+    def resumed_now(self) -> None:
+        """Its supervisor has resumed it."""
+        if isinstance(self.mailbox, Mailbox):
+            with contextlib.suppress(Error):
+                self.mailbox.resume()
+        self.hurry()
 
     def remains(self) -> bool:
         """Whether messages wait that will be handled."""
@@ -192,33 +243,40 @@ class Served:
         """Handles a batch; after how many seconds there is more to do, 0 for when something comes, None: it has
         ended."""
         with self.busy:
-            self.resting = self.rests()
-            if self.resting:
-                return min(self.care.terms.supervisor._left(), LATER)
-            if not self.held:
-                try:
-                    batch = self.mailbox.pull_batch(self.most, 0)
-                except (StaleError, ShutDownError):
-                    return None
-                if batch is None:
-                    return 0.0
-                if self.batches:
-                    self.held.append(batch)
-                elif self.care.is_usual() and not self.cancelled:
-                    delay = self.handle(batch._all())
-                    if delay is not None:
-                        return delay
-                else:
-                    self.held.extend(batch._all())
-            while message := self.next():
-                try:
-                    self.handler(message)
-                except BaseException as raised:
-                    delay = self.fail(message, raised)
-                    if delay is not None:
-                        return delay
-                else:
-                    self.succeed(message)
+            try:
+                return self.handle_some()
+            finally:
+                self.tell()
+
+    def handle_some(self) -> Optional[float]:
+        """The same, alone."""
+        self.resting = self.rests()
+        if self.resting:
+            return min(self.care.terms.supervisor._left(), LATER)
+        if not self.held:
+            try:
+                batch = self.mailbox.pull_batch(self.most, 0)
+            except (StaleError, ShutDownError):
+                return None
+            if batch is None:
+                return 0.0
+            if self.batches:
+                self.held.append(batch)
+            elif self.care.is_usual() and not self.cancelled:
+                delay = self.handle(batch._all())
+                if delay is not None:
+                    return delay
+            else:
+                self.held.extend(batch._all())
+        while message := self.next():
+            try:
+                self.handler(message)
+            except BaseException as raised:
+                delay = self.fail(message, raised)
+                if delay is not None:
+                    return delay
+            else:
+                self.succeed(message)
         return 0.0
 
     def handle(self, messages: list[Message]) -> Optional[float]:
@@ -276,6 +334,7 @@ class Served:
                             await asyncio.sleep(delay)
                     else:
                         self.succeed(message)
+                self.tell()
         finally:
             # If the task was cancelled inside the handler, its message is not dealt with.
             self.cancelled = True
@@ -424,6 +483,7 @@ class Served:
     def skip(self) -> None:
         self.skipped += sum(map(self.weight, self.held))
         self.held.clear()
+        self.tell()
 
     def end(self) -> None:
         self.core.forget(self)
@@ -444,6 +504,7 @@ class Core(Hosts):
         errors: int,
         notice_interval: float,
         count_keys: int,
+        stats_interval: Optional[float],
     ) -> None:
         super().__init__(pool, name, threads)
         self.runner = pool._runner
@@ -458,6 +519,8 @@ class Core(Hosts):
         options.errors = within("errors", errors, 1, 1_000_000)
         options.notice_interval_ns = nanos("notice_interval", notice_interval, 0.001)
         options.count_keys = within("count_keys", count_keys, 0, 1_000_000)
+        if stats_interval is not None:
+            options.stats_interval_ns = nanos("stats_interval", stats_interval, 0.01)
         kept = items("histories", histories, "an iterable of paceline.History")
         for history in kept:
             instance("histories", history, History)
@@ -845,29 +908,9 @@ class Subscription(Handled):
 
     def stats(self) -> SubscriptionStats:
         """The counters of the subscription, until now."""
-        served, mailbox = self._served, self._served.mailbox
-        assert isinstance(mailbox, Mailbox)
-        # Before the native ones, which are never behind them.
-        handled, failed, skipped = served.dealt(), served.failed, served.skipped
-        native = mailbox.stats()
-        return SubscriptionStats(
-            matched=native.matched,
-            delivered=handled,
-            failed=failed,
-            dropped=native.dropped,
-            rejected=native.rejected,
-            discarded=native.discarded + skipped,
-            waiting=native.waiting,
-            running=native.delivered - handled - failed - skipped,
-            dead_lettered=native.dead_lettered,
-            redelivered=native.redelivered,
-            filtered=native.filtered,
-            restarts=served.care.restarts,
-            number=native.number,
-            filter_failures=native.filter_failures,
-            latency=native.latency,
-            suspended=self.suspended,
-        )
+        # A suspension whose time is over ends by a look.
+        suspended = self.suspended
+        return replace(self._served.stats(), suspended=suspended)
 
     def unsubscribe(self, how: str = "async") -> bool:
         """Takes no more messages. "drain": those that wait are handled still. "async": they are discarded,

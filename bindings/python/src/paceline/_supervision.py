@@ -8,7 +8,9 @@ in a while suspend it for a time: what waits, and what comes, becomes dead lette
 in the history. Each suspension lasts for twice as long as the one before, until the handler was sound for as long as
 that.
 
-A suspension has no timer: whoever looks at it finds that its time is over.
+A suspension has no timer here: whoever looks at it finds that its time is over. The hub is told of restarts and
+suspensions, and suspends the subscription, for the same time, so that whatever language a handler is written in they are
+among its counts, errors and notices.
 """
 
 from __future__ import annotations
@@ -91,15 +93,16 @@ class Supervisor:
             anew = sound or not self._lasts
             self._lasts = self._first if anew else min(2 * self._lasts, self._longest)
             self._until = now + self._lasts
+        lasts = None if self._first is None else self._lasts
         for each in list(self._members):
-            each._suspended = True
-            each.alarm = True
+            each.suspend(lasts)
 
     def _join(self, care: Care) -> None:
         with self._lock:
             self._members.add(care)
-            care._suspended = self._suspended
             care.seen = self._epoch
+            if self._suspended:
+                care.suspend(None if self._first is None else self._left())
 
     def _restart(self, care: Care) -> bool:
         """One of its handlers has crashed. False: that was once too often."""
@@ -182,9 +185,17 @@ DISCARD, DEAD, SUSPEND = -1.0, -2.0, -3.0
 class Care:
     """The handler of one subscription, as its supervisor knows it. One thread at a time."""
 
-    def __init__(self, terms: Terms, on_resume: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        terms: Terms,
+        on_restart: Callable[[Optional[BaseException]], object],
+        on_suspend: Callable[[Optional[float]], object],
+        on_resume: Callable[[], object],
+    ) -> None:
         self.terms = terms
-        # It is of somebody who has this, and who goes as soon as nobody needs it.
+        # They are of somebody who has this, and who goes as soon as nobody needs it.
+        self.on_restart = weakref.WeakMethod(on_restart)
+        self.on_suspend = weakref.WeakMethod(on_suspend)
         self.on_resume = weakref.WeakMethod(on_resume)
         self._suspended = False
         #: Its crash was the one too many, which is told.
@@ -204,6 +215,14 @@ class Care:
         if self._suspended:
             self.terms.supervisor._look()
         return self._suspended
+
+    def suspend(self, lasts: Optional[float]) -> None:
+        """Its supervisor suspends all of its handlers: for so many seconds; None: until it is resumed."""
+        self._suspended = True
+        self.alarm = True
+        on_suspend = self.on_suspend()
+        if on_suspend is not None:
+            on_suspend(lasts)
 
     def is_usual(self) -> bool:
         """Whether first attempts may begin without ``begin`` until there is an ``alarm``."""
@@ -253,6 +272,9 @@ class Care:
 
     def _restarted(self, raised: Optional[BaseException]) -> None:
         self.restarts += 1
+        on_restart = self.on_restart()
+        if on_restart is not None:
+            on_restart(raised)
         if self.terms.on_restart is None:
             return
         try:
