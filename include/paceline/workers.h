@@ -618,7 +618,7 @@ typedef struct pace_task_report_t {
     uint64_t queue_time_ns;
     /** What its attempts took together. */
     uint64_t run_time_ns;
-    /** The thread of the last one, or PACE_NONE. */
+    /** The thread that ran the last attempt, as `worker` of pace_workers_worker_stats(). PACE_NONE: none of the pool's did. */
     uint32_t worker;
     /** Room for later versions; zero. */
     uint32_t reserved;
@@ -1090,6 +1090,33 @@ typedef struct pace_workers_audit_t {
     uint64_t in_flight;
 } pace_workers_audit_t;
 
+/**
+ * What one thread of the pool has done for a worker pool. Attempts that a submitter runs in its own thread
+ * (PACE_OVERLOAD_RUN_HERE), or that a host takes from a completion queue, are no thread's of the pool.
+ */
+typedef struct pace_worker_stats_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** What the thread is doing now, for this worker pool or anything else of the pool: PACE_ROLE_. */
+    uint32_t role;
+    /** The thread runs an attempt of this worker pool that has outlived its time, or its task. */
+    bool stuck;
+    /** Room for later versions; zero. */
+    uint8_t reserved[7];
+    /** The name of the task of this worker pool that the thread runs now; NULL if it runs none. Static. */
+    const char *task_type;
+    /** Attempts that the thread has begun: those that have completed or failed, and the one that runs. */
+    uint64_t attempts;
+    /** Attempts that have reported success. */
+    uint64_t completed;
+    /** Attempts that have failed, or were cancelled while they ran. */
+    uint64_t failed;
+    /** What the attempts of the thread took together, up to now. */
+    uint64_t run_time_ns;
+    /** The part of the time since the worker pool was made that its attempts took, 0.0 to 1.0. */
+    double utilisation;
+} pace_worker_stats_t;
+
 /** How a worker pool is, with what is left of it. */
 typedef struct pace_health_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
@@ -1130,6 +1157,18 @@ pace_status_t pace_task_type_stats(const pace_task_type_t *task_type,
  * Threads: any. In handlers: yes, it never waits; allocates.
  */
 pace_status_t pace_workers_audit(const pace_workers_t *workers, pace_workers_audit_t *audit);
+
+/**
+ * What one thread of the pool has done for a worker pool: `worker` is 0 to pace_pool_stats_t.threads - 1, as
+ * `worker` of pace_task_report_t.
+ *
+ * PACE_EINVAL for another `worker`; PACE_EVERSION: struct_size was not set.
+ *
+ * Threads: any. In handlers: yes, it never waits; allocates.
+ */
+pace_status_t pace_workers_worker_stats(const pace_workers_t *workers,
+                                        uint32_t worker,
+                                        pace_worker_stats_t *stats);
 
 /**
  * How a worker pool is.

@@ -223,6 +223,10 @@ layout! {
         struct_size 0 balances 4 reserved 5 submitted 8 accepted 16 rejected 24 completed 32
         failed 40 cancelled 48 timed_out 56 dropped 64 in_flight 72
     }
+    work_stats::pace_worker_stats_t 64 {
+        struct_size 0 role 4 stuck 8 reserved 9 task_type 16 attempts 24 completed 32 failed 40
+        run_time_ns 48 utilisation 56
+    }
     work_stats::pace_health_t 40 {
         struct_size 0 health 4 threads 8 stuck 12 capacity 16 free 20 reserved_threads 24
         reserved 28 queued 32

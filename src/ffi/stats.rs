@@ -227,7 +227,7 @@ pub extern "C" fn pace_pool_audit(
 }
 
 #[cold]
-fn no_row(name: &str, index: u32, rows: usize) -> Failure {
+pub(super) fn no_row(name: &str, index: u32, rows: usize) -> Failure {
     Failure::invalid(name, index, &format!("less than {rows}"))
 }
 
@@ -235,18 +235,22 @@ fn or_none(index: Option<usize>) -> u32 {
     index.and_then(|index| u32::try_from(index).ok()).unwrap_or(PACE_NONE)
 }
 
+pub(super) fn number_of(role: ThreadRole) -> u32 {
+    match role {
+        ThreadRole::Away => PACE_ROLE_AWAY,
+        ThreadRole::Follower => PACE_ROLE_FOLLOWER,
+        ThreadRole::Parked => PACE_ROLE_PARKED,
+        ThreadRole::Watch => PACE_ROLE_WATCH,
+        ThreadRole::Leader => PACE_ROLE_LEADER,
+        ThreadRole::Processing => PACE_ROLE_PROCESSING,
+        ThreadRole::Task => PACE_ROLE_TASK,
+    }
+}
+
 fn thread_row(row: &ThreadStats) -> pace_thread_stats_t {
     pace_thread_stats_t {
         struct_size: 0,
-        role: match row.role {
-            ThreadRole::Away => PACE_ROLE_AWAY,
-            ThreadRole::Follower => PACE_ROLE_FOLLOWER,
-            ThreadRole::Parked => PACE_ROLE_PARKED,
-            ThreadRole::Watch => PACE_ROLE_WATCH,
-            ThreadRole::Leader => PACE_ROLE_LEADER,
-            ThreadRole::Processing => PACE_ROLE_PROCESSING,
-            ThreadRole::Task => PACE_ROLE_TASK,
-        },
+        role: number_of(row.role),
         cpu: or_none(row.cpu),
         pin_failed: row.pin_failed,
         reserved: [0; 3],

@@ -3,6 +3,7 @@
 
 use super::boundary::{self, Failure, Out, Result, Text, call, out, usable};
 use super::sized::{self, InOut};
+use super::stats::{no_row, number_of};
 use super::status::*;
 use super::task_type::pace_task_type_t;
 use super::workers::pace_workers_t;
@@ -10,6 +11,10 @@ use crate::metrics::{Registry, TextFormat};
 use crate::task::Health;
 use core::ffi::{CStr, c_char};
 use core::mem::MaybeUninit;
+use core::ptr;
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::sync::{Mutex, PoisonError};
 
 /// All ordinary threads of the pool return from their tasks in time.
 pub const PACE_HEALTH_READY: u32 = 0;
@@ -91,6 +96,33 @@ pub struct pace_workers_audit_t {
     pub dropped: u64,
     /// Of `accepted`: tasks that have not ended; counted where they are, not derived.
     pub in_flight: u64,
+}
+
+/// What one thread of the pool has done for a worker pool. Attempts that a submitter runs in its own thread
+/// (PACE_OVERLOAD_RUN_HERE), or that a host takes from a completion queue, are no thread's of the pool.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct pace_worker_stats_t {
+    /// In: sizeof the struct. Out: how many bytes were written.
+    pub struct_size: u32,
+    /// What the thread is doing now, for this worker pool or anything else of the pool: PACE_ROLE_.
+    pub role: u32,
+    /// The thread runs an attempt of this worker pool that has outlived its time, or its task.
+    pub stuck: bool,
+    /// Room for later versions; zero.
+    pub reserved: [u8; 7],
+    /// The name of the task of this worker pool that the thread runs now; NULL if it runs none. Static.
+    pub task_type: *const c_char,
+    /// Attempts that the thread has begun: those that have completed or failed, and the one that runs.
+    pub attempts: u64,
+    /// Attempts that have reported success.
+    pub completed: u64,
+    /// Attempts that have failed, or were cancelled while they ran.
+    pub failed: u64,
+    /// What the attempts of the thread took together, up to now.
+    pub run_time_ns: u64,
+    /// The part of the time since the worker pool was made that its attempts took, 0.0 to 1.0.
+    pub utilisation: f64,
 }
 
 /// How a worker pool is, with what is left of it.
@@ -180,6 +212,50 @@ pub extern "C" fn pace_workers_audit(
             in_flight: audit.in_flight,
         });
         Ok(())
+    })
+}
+
+/// What one thread of the pool has done for a worker pool: `worker` is 0 to pace_pool_stats_t.threads - 1, as
+/// `worker` of pace_task_report_t.
+///
+/// PACE_EINVAL for another `worker`; PACE_EVERSION: struct_size was not set.
+///
+/// Threads: any. In handlers: yes, it never waits; allocates.
+#[unsafe(no_mangle)]
+pub extern "C" fn pace_workers_worker_stats(
+    workers: Option<&pace_workers_t>,
+    worker: u32,
+    stats: InOut<pace_worker_stats_t>,
+) -> pace_status_t {
+    call(|| {
+        let workers = usable(workers)?;
+        let room = stats.room("stats")?;
+        let rows = workers.workers.stats().workers;
+        let row = rows.get(worker as usize);
+        let row = row.ok_or_else(|| no_row("worker", worker, rows.len()))?;
+        room.fill(pace_worker_stats_t {
+            struct_size: 0,
+            role: number_of(row.role),
+            stuck: row.stuck,
+            reserved: [0; 7],
+            task_type: row.task_type.map_or(ptr::null(), |name| static_name(name).as_ptr()),
+            attempts: row.attempts,
+            completed: row.completed,
+            failed: row.failed,
+            run_time_ns: u64::try_from(row.run_time.as_nanos()).unwrap_or(u64::MAX),
+            utilisation: row.utilisation,
+        });
+        Ok(())
+    })
+}
+
+/// A name of a task type as C has it, which lasts as long as the process, once for each name.
+fn static_name(name: &'static str) -> &'static CStr {
+    static NAMES: Mutex<BTreeMap<&str, &CStr>> = Mutex::new(BTreeMap::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    names.entry(name).or_insert_with(|| {
+        let name = CString::new(name).unwrap_or_default();
+        Box::leak(name.into_boxed_c_str())
     })
 }
 
@@ -331,6 +407,12 @@ unsafe impl sized::Sized for pace_task_type_stats_t {
 unsafe impl sized::Sized for pace_workers_audit_t {
     const FIRST: usize = 80;
     const NAME: &'static str = "pace_workers_audit_t";
+}
+
+// SAFETY: as above.
+unsafe impl sized::Sized for pace_worker_stats_t {
+    const FIRST: usize = 64;
+    const NAME: &'static str = "pace_worker_stats_t";
 }
 
 // SAFETY: as above.

@@ -89,7 +89,7 @@ pub struct pace_task_report_t {
     pub queue_time_ns: u64,
     /// What its attempts took together.
     pub run_time_ns: u64,
-    /// The thread of the last one, or PACE_NONE.
+    /// The thread that ran the last attempt, as `worker` of pace_workers_worker_stats(). PACE_NONE: none of the pool's did.
     pub worker: u32,
     /// Room for later versions; zero.
     pub reserved: u32,

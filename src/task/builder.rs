@@ -181,6 +181,7 @@ impl WorkerPoolBuilder {
         let log = self.log.as_ref().map_or_else(|| shared.log.clone(), |log| shared.log.to(log));
         let common = Arc::new(Common {
             scaler,
+            made: shared.now(),
             shared,
             log,
             logs_ends: self.log.is_some(),

@@ -54,6 +54,8 @@ pub(crate) struct Common {
     pub(super) hooks: Hooks,
     pub(super) task_types: TaskTypes,
     pub(super) phase: AtomicU32,
+    /// When it was made, by the pool's clock.
+    pub(super) made: u64,
     /// Changes when something has ended that a shutdown may wait for.
     pub(super) changed: Futex,
 }

@@ -51,6 +51,18 @@ fn collect(collector: &mut Collector, workers: &str, stats: &WorkerStats) {
     let in_flight = stats.in_flight as f64;
     let labels = [("workers", workers)];
     collector.gauge("paceline_task_in_flight", "Tasks that have not ended", &labels, in_flight);
+    for worker in stats.workers.iter().filter(|worker| worker.attempts > 0) {
+        let number = worker.worker.to_string();
+        let labels = [("workers", workers), ("worker", number.as_str())];
+        let mut counter = |name: &str, help: &str, count: f64| {
+            collector.counter(name, help, &labels, count);
+        };
+        let (completed, failed) = (worker.completed as f64, worker.failed as f64);
+        let run_time = worker.run_time.as_secs_f64();
+        counter("paceline_worker_completed", "Attempts of a thread that have a value", completed);
+        counter("paceline_worker_failed", "Attempts of a thread that have none", failed);
+        counter("paceline_worker_run_seconds", "What the attempts of a thread took", run_time);
+    }
     for task_type in &stats.task_types {
         let labels = [("workers", workers), ("task_type", task_type.name.as_str())];
         let mut counter = |name: &str, help: &str, count: u64| {

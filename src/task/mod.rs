@@ -118,6 +118,6 @@ pub use retry::periodic::{MissedTick, Periodic};
 pub use scaling::Scaling;
 pub use settings::OverloadPolicy;
 pub use shutdown::{Phases, ShutdownReport};
-pub use stats::{StuckTask, TaskAudit, TaskTypeSnapshot, WorkerStats};
+pub use stats::{StuckTask, TaskAudit, TaskTypeSnapshot, WorkerSnapshot, WorkerStats};
 pub use task_type::{TaskType, TaskTypeBuilder};
 pub use worker_pool::WorkerPool;

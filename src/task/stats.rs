@@ -3,13 +3,16 @@
 //! Each thread that has a [number](crate::sync::thread_number) has a shard of its own, which it changes by a plain load and store; all others
 //! share the last one. A snapshot sums the shards.
 
-use crate::task::arena::pin;
+use crate::pool::{Stats, ThreadRole, ThreadStats};
+use crate::sync::atomic::Ordering::{Acquire, Relaxed};
+use crate::task::arena::{Pin, pin};
 use crate::task::common::Common;
 use crate::task::common::TaskTypeInner;
 use crate::task::counters::Event;
 use crate::task::record;
 use crate::task::task_type::TaskType;
 use crate::task::worker_pool::WorkerPool;
+use core::time::Duration;
 use std::sync::Arc;
 
 /// What has happened to the tasks of one name. Counts never fall, but for `running`
@@ -93,6 +96,47 @@ pub struct WorkerStats {
     pub in_flight: usize,
     /// Threads inside functions whose time is over: capacity that is lost until these return.
     pub stuck: Vec<StuckTask>,
+    /// One entry for each thread of the pool, by its number, as in [`Stats::threads`].
+    pub workers: Vec<WorkerSnapshot>,
+}
+
+/// What one thread of the pool has done for a worker pool. Attempts that a submitter runs in its own thread
+/// ([`OverloadPolicy::RunHere`](crate::task::OverloadPolicy::RunHere)), or that a host takes from a completion queue,
+/// are no thread's of the pool.
+///
+/// ```
+/// use paceline::{Pool, task::{Attempt, WorkerPool}};
+/// # fn main() -> paceline::Result<()> {
+/// let workers = WorkerPool::new(&Pool::new()?);
+/// let task = workers.task("add", |_: &Attempt<'_>| Ok::<_, String>(40 + 2)).submit()?;
+/// let worker = task.wait()?.worker.expect("a thread of the pool");
+/// let row = &workers.stats().workers[worker];
+/// assert_eq!((row.worker, row.attempts, row.completed), (worker, 1, 1));
+/// println!("{:.0} % of its time", row.utilisation * 100.0);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct WorkerSnapshot {
+    /// The number of the thread, as in [`TaskReport::worker`](crate::task::TaskReport::worker).
+    pub worker: usize,
+    /// What the thread is doing now, for this worker pool or anything else of the pool.
+    pub role: ThreadRole,
+    /// It runs an attempt of this worker pool that has outlived its time, or its task.
+    pub stuck: bool,
+    /// The name of the task of this worker pool that it runs now.
+    pub task_type: Option<&'static str>,
+    /// Attempts that it has begun: those that have completed or failed, and the one that runs.
+    pub attempts: u64,
+    /// Attempts that have returned a value.
+    pub completed: u64,
+    /// Attempts that have failed, panicked or been cancelled while they ran.
+    pub failed: u64,
+    /// What its attempts took together, up to now.
+    pub run_time: Duration,
+    /// The part of the time since the worker pool was made that its attempts took, 0.0 to 1.0.
+    pub utilisation: f64,
 }
 
 /// A function that has not returned though its time is over.
@@ -152,7 +196,44 @@ pub(super) fn stats_of(common: &Arc<Common>) -> WorkerStats {
         id: head.id(),
         worker,
     });
-    WorkerStats { task_types, in_flight, stuck: stuck.collect() }
+    let stuck: Vec<_> = stuck.collect();
+    let threads = Stats::of(&common.shared).threads;
+    let rows = threads.iter().enumerate();
+    let workers = rows.map(|(worker, thread)| WorkerSnapshot {
+        stuck: stuck.iter().any(|task| task.worker == worker),
+        ..worker_snapshot(common, worker, thread, &pin)
+    });
+    WorkerStats { workers: workers.collect(), task_types, in_flight, stuck }
+}
+
+fn worker_snapshot(
+    common: &Common,
+    worker: usize,
+    thread: &ThreadStats,
+    pin: &Pin,
+) -> WorkerSnapshot {
+    let place = &common.guard.places[worker];
+    // What runs is read first: if it returns meanwhile, it counts once more rather than not at all.
+    let running = place.task.load(Acquire).checked_sub(1);
+    let began = place.began.load(Relaxed);
+    let returned = place.returned();
+    let now = common.shared.now();
+    let runs_for = running.map_or(0, |_| now.saturating_sub(began));
+    let run_time = returned.run_time + runs_for;
+    let task = running.and_then(|id| record::find(pin, id));
+    let task_type = task.map(|(head, _)| head.task_type());
+    let lived = now.saturating_sub(common.made).max(1);
+    WorkerSnapshot {
+        worker,
+        role: thread.role,
+        stuck: false,
+        task_type: task_type.map(TaskTypeInner::name),
+        attempts: returned.completed + returned.failed + u64::from(running.is_some()),
+        completed: returned.completed,
+        failed: returned.failed,
+        run_time: Duration::from_nanos(run_time),
+        utilisation: (run_time as f64 / lived as f64).min(1.0),
+    }
 }
 
 /// Counted: the records of this worker pool whose tasks have not ended.

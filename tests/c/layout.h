@@ -363,6 +363,13 @@ AT(pace_workers_audit_t, completed, 32); AT(pace_workers_audit_t, failed, 40);
 AT(pace_workers_audit_t, cancelled, 48); AT(pace_workers_audit_t, timed_out, 56);
 AT(pace_workers_audit_t, dropped, 64); AT(pace_workers_audit_t, in_flight, 72);
 
+SIZE(pace_worker_stats_t, 64);
+AT(pace_worker_stats_t, struct_size, 0); AT(pace_worker_stats_t, role, 4);
+AT(pace_worker_stats_t, stuck, 8); AT(pace_worker_stats_t, reserved, 9);
+AT(pace_worker_stats_t, task_type, 16); AT(pace_worker_stats_t, attempts, 24);
+AT(pace_worker_stats_t, completed, 32); AT(pace_worker_stats_t, failed, 40);
+AT(pace_worker_stats_t, run_time_ns, 48); AT(pace_worker_stats_t, utilisation, 56);
+
 SIZE(pace_health_t, 40);
 AT(pace_health_t, struct_size, 0); AT(pace_health_t, health, 4); AT(pace_health_t, threads, 8);
 AT(pace_health_t, stuck, 12); AT(pace_health_t, capacity, 16); AT(pace_health_t, free, 20);

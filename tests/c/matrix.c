@@ -1201,6 +1201,11 @@ static pace_status_t do_workers_audit(things_t *t) {
     audit.struct_size = sizeof audit;
     return pace_workers_audit(t->workers, &audit);
 }
+static pace_status_t do_workers_worker_stats(things_t *t) {
+    pace_worker_stats_t stats;
+    stats.struct_size = sizeof stats;
+    return pace_workers_worker_stats(t->workers, 0, &stats);
+}
 static pace_status_t do_workers_health(things_t *t) {
     pace_health_t health;
     health.struct_size = sizeof health;
@@ -1721,6 +1726,7 @@ static const row_t table[] = {
     {"workers_pollable", do_workers_pollable, IS_OK, IS_OK, IS_OK, 'w'},
     {"workers_every", do_workers_every, IS_OK | FULL | DOWN, IS_OK, DOWN, 'w'},
     {"workers_audit", do_workers_audit, IS_OK, IS_OK, IS_OK, 'w'},
+    {"workers_worker_stats", do_workers_worker_stats, IS_OK, IS_OK, IS_OK, 'w'},
     {"workers_health", do_workers_health, IS_OK, IS_OK, IS_OK, 'w'},
     {"metrics_format", do_metrics_format, IS_OK, IS_OK, IS_OK, '-'},
     {"workers_metrics", do_workers_metrics, FULL, FULL, FULL, 'w'},
@@ -2162,6 +2168,7 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_workers_pollable(w, NULL));
     SAYS(PACE_EINVAL, pace_workers_every(w, t.kind, SECOND, 0, quick_attempt, C, NULL, NULL));
     SAYS(PACE_EINVAL, pace_workers_audit(w, NULL));
+    SAYS(PACE_EINVAL, pace_workers_worker_stats(w, 0, NULL));
     SAYS(PACE_EINVAL, pace_workers_health(w, NULL));
     SAYS(PACE_EINVAL, pace_workers_metrics(w, 0, NULL, 0, NULL));
     SAYS(PACE_EINVAL, pace_metrics_format("", NULL, &(const char *){0}));

@@ -1271,6 +1271,51 @@ static void times(void) {
     finish(pool);
 }
 
+static pace_worker_stats_t of_worker(pace_workers_t *workers, uint32_t worker) {
+    pace_worker_stats_t stats = {0};
+    stats.struct_size = sizeof stats;
+    OK(pace_workers_worker_stats(workers, worker, &stats));
+    CHECK(stats.struct_size == sizeof stats);
+    return stats;
+}
+
+/* What one thread has run, and what it runs now. */
+static void of_each_worker(void) {
+    pace_pool_t *pool = pool_of(1);
+    pace_workers_t *workers = workers_of(pool);
+    pace_task_type_t *kind = kind_of(workers, "counted");
+    pace_pool_stats_t threads = {0};
+    pace_worker_stats_t stats = {0};
+    pace_task_t task = {0};
+    counts_t counts = {0}, gated = {0};
+    OK(pace_workers_submit(workers, kind, third, &counts, NULL, NULL, &task));
+    CHECK(wait_for(workers, task).worker == 0);
+    stats = of_worker(workers, 0);
+    CHECK(stats.attempts == 3 && stats.completed == 1 && stats.failed == 2);
+    CHECK(stats.task_type == NULL && !stats.stuck);
+
+    OK(pace_workers_submit(workers, kind, waits_for_gate, &gated, NULL, NULL, &task));
+    UNTIL(atomic_load(&gated.runs) == 1);
+    stats = of_worker(workers, 0);
+    CHECK(stats.task_type != NULL && strcmp(stats.task_type, "counted") == 0);
+    CHECK(stats.role == PACE_ROLE_TASK && !stats.stuck && stats.attempts == 4);
+    CHECK(stats.utilisation > 0 && stats.utilisation <= 1 && stats.run_time_ns > 0);
+    atomic_store(&gated.gate, true);
+    CHECK(wait_for(workers, task).status == PACE_TASK_COMPLETED);
+    CHECK(of_worker(workers, 0).completed == 2);
+
+    threads.struct_size = sizeof threads;
+    OK(pace_pool_stats(pool, &threads));
+    stats = of_worker(workers, threads.threads - 1);
+    CHECK(stats.role == PACE_ROLE_AWAY && stats.attempts == 0 && stats.utilisation == 0);
+    SAYS(PACE_EINVAL, pace_workers_worker_stats(workers, threads.threads, &stats));
+    stats.struct_size = 0;
+    SAYS(PACE_EVERSION, pace_workers_worker_stats(workers, 0, &stats));
+    pace_task_type_free(kind);
+    settle(workers, true);
+    finish(pool);
+}
+
 /* Each figure is a number that no other is. */
 static void books(void) {
     enum { ROOM = 40, RUN = 7 };
@@ -2276,6 +2321,7 @@ int main(int argc, char **argv) {
     leased();
     heartbeats();
     books();
+    of_each_worker();
     first_names();
     scaled();
     hosts();

@@ -22,3 +22,4 @@ mod returns;
 mod running;
 mod scaling;
 mod shutdown;
+mod workers;

@@ -637,6 +637,24 @@ public:
         return status == PACE_OK ? Result<pace_health_t>(health)
                                  : Result<pace_health_t>(Error::last(status));
     }
+    /// What each thread of the pool has done for this worker pool, by its number, which is TaskReport::worker.
+    /// Fields as in paceline.h; `role` as Role.
+    Result<std::vector<pace_worker_stats_t>> worker_stats() const {
+        std::vector<pace_worker_stats_t> rows;
+        pace_pool_stats_t pool{};
+        pool.struct_size = sizeof pool;
+        pace_status_t status = pace_pool_stats(core_->pool->pool, &pool);
+        for (std::uint32_t worker = 0; status == PACE_OK && worker < pool.threads; worker++) {
+            pace_worker_stats_t row{};
+            row.struct_size = sizeof row;
+            status = pace_workers_worker_stats(native(), worker, &row);
+            rows.push_back(row);
+        }
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return rows;
+    }
     /// Figures as text, PACE_METRICS_JSON, PACE_METRICS_PROMETHEUS or PACE_METRICS_OPENMETRICS, if its `metrics`
     /// was set. To serve them, see MetricsFormat.
     Result<std::string> metrics(std::uint32_t format) const {

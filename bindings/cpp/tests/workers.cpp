@@ -395,7 +395,15 @@ TEST_CASE("a worker pool says how it is") {
     CHECK(workers.on_shutdown("first", [&] { order += '1'; }));
     CHECK(workers.on_shutdown("last", [&] { order += '2'; }));
     const auto kind = workers.task_type("figured").value();
-    CHECK(kind.submit([] {}).value().wait().value().completed());
+    const auto report = kind.submit([] {}).value().wait().value();
+    CHECK(report.completed());
+    const auto rows = workers.worker_stats().value();
+    REQUIRE(report.worker.has_value());
+    CHECK(rows.size() == pool.stats().value().threads.size());
+    CHECK(rows[*report.worker].attempts == 1);
+    CHECK(rows[*report.worker].completed == 1);
+    CHECK(rows[*report.worker].failed == 0);
+    CHECK(static_cast<paceline::Role>(rows.back().role) == paceline::Role::Away);
     const auto health = workers.health().value();
     CHECK(health.health == PACE_HEALTH_READY);
     CHECK(health.reserved_threads == 1);

@@ -78,7 +78,7 @@ MADE = (
     " Histogram HistoryStats HttpStats HubAudit HubError Inherited Key LinesRead TaskTypeStats LaneRef Latency LogRecord LogStats Mailbox Message MessageFilter"
     " Periodic RequestEnd Publisher PublisherStats Receipt Redelivered Replay ReplayMailbox ReplayStats Report Request Retry"
     " NativeThreadStats ServerStats SetStats ShutdownReport Stats Strand Subscription SubscriptionStats Task TaskFunction TaskReport ThreadStats"
-    " Timer Topic UdpRef UdpStats Watch WebhookStats WorkersAudit WorkersHealth WriteStatus Rate"
+    " Timer Topic UdpRef UdpStats Watch WebhookStats WorkerStats WorkersAudit WorkersHealth WriteStatus Rate"
 ).split()
 #: What paceline's own files, and the standard executors, call.
 INSIDE = (

@@ -377,6 +377,56 @@ class Limits(Workers):
         # The thread goes on.
         self.assertEqual(workers.task(name="one")(lambda: 1).submit().result(LONG), 1)
 
+    def test_each_thread_is_told_with_what_it_runs(self) -> None:
+        workers = self.make(threads=2)
+        once: list[int] = []
+
+        def second() -> None:
+            if not once:
+                once.append(1)
+                raise ValueError("once")
+
+        report = workers.task(name="second", retries=Retry.fixed(1, 0))(second).submit().report(LONG)
+        self.assertEqual((report.status, report.attempts), (TaskStatus.COMPLETED, 2))
+        rows = workers.worker_stats()
+        self.assertEqual([row.worker for row in rows], ["workers_0", "workers_1"])
+        self.assertIn(report.worker, ("workers_0", "workers_1"))
+        self.assertEqual(sum(row.completed for row in rows), 1)
+        self.assertEqual(sum(row.failed for row in rows), 1)
+        gate = Gate()
+        self.addCleanup(gate.open.set)
+        deaf = workers.task(name="deaf", timeout=0.001)(gate).submit()
+        # What had lain there for longer than its time is not begun.
+        report = deaf.report(LONG)
+        while report.worker is None:
+            deaf = workers.task(name="deaf", timeout=0.001)(gate).submit()
+            report = deaf.report(LONG)
+        self.assertIs(report.status, TaskStatus.TIMED_OUT)
+        row = next(row for row in workers.worker_stats() if row.worker == report.worker)
+        self.assertEqual((row.state, row.task_type), ("stuck", "deaf"))
+        self.assertEqual(row.attempts, row.completed + row.failed + 1)
+        self.assertTrue(0 < row.utilisation <= 1 and row.run_time > 0, row)
+        gate.open.set()
+        self.until(lambda: all(row.state == "waiting" for row in workers.worker_stats()))
+        workers.set_active(1)
+        self.until(lambda: workers.worker_stats()[1].state == "set aside")
+        workers.shutdown()
+        self.assertEqual([row.state for row in workers.worker_stats()], ["ended"] * 2)
+        self.assertEqual(sum(row.attempts for row in workers.worker_stats()), 3)
+
+    def test_a_thread_of_the_program_is_told_by_its_name(self) -> None:
+        workers = self.make(threads=0)
+        cancelled = workers.task(name="cancelled")(lambda: 1).submit()
+        self.assertTrue(cancelled.cancel())
+        self.assertIsNone(cancelled.report(LONG).worker)
+        task = workers.task(name="one")(lambda: workers.worker_stats()[0]).submit()
+        self.until(lambda: workers.run() and task.done())
+        name = threading.current_thread().name
+        row = task.result(0)
+        self.assertEqual((row.worker, row.state, row.task_type), (name, "running", "one"))
+        self.assertEqual((row.attempts, row.completed), (1, 0))
+        self.assertEqual(task.report().worker, name)
+
     def test_one_that_does_not_listen_is_stuck(self) -> None:
         workers = self.make(threads=2)
         gate = Gate()

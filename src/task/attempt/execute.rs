@@ -255,6 +255,9 @@ where
     #[cold]
     pub(in crate::task) fn discard<V>(self, begun: Begun, result: Result<V, Fault>) {
         let task_type = self.head().task_type();
+        if !begun.is_void {
+            begun.place.count(task_type.clock.now(), result.is_ok());
+        }
         drop(begun.place);
         if begun.has_place
             && let Some(limiter) = &task_type.limiter
@@ -301,8 +304,10 @@ where
     pub(in crate::task) fn complete(self, begun: Begun, value: T) -> bool {
         let head = self.head();
         let task_type = head.task_type();
+        let now = task_type.stamp_end(!core::mem::needs_drop::<B>());
+        begun.place.count(now, true);
         drop(begun.place);
-        head.note_return(task_type.stamp_end(!core::mem::needs_drop::<B>()));
+        head.note_return(now);
         leave_limiter(head, begun.has_place);
         let first = self.runner.finish(Status::Completed as u32, Ok(value), None);
         if !first {
@@ -315,8 +320,10 @@ where
     #[cold]
     pub(in crate::task) fn fail(self, begun: Begun, fault: Fault) -> Option<Status> {
         let head = self.head();
+        let now = head.task_type().stamp(u64::MAX);
+        begun.place.count(now, false);
         drop(begun.place);
-        head.note_return(head.task_type().stamp(u64::MAX));
+        head.note_return(now);
         leave_limiter(head, begun.has_place);
         if head.is_asked() {
             return self.end(Status::Cancelled, fault);

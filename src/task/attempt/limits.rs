@@ -226,8 +226,9 @@ pub(in crate::task) fn take_place(
     };
     let place = worker.and_then(|worker| task_type.guard.places.get(worker)).map(|place| &**place);
     if let Some(place) = place {
+        place.began.store(now, Relaxed);
         // Release: the guard sees the attempt that it is about.
-        place.store(head.id() + 1, Release);
+        place.task.store(head.id() + 1, Release);
     }
     (Watched(place), due)
 }
@@ -237,7 +238,7 @@ impl Guard {
     pub(in crate::task) fn running(&self, task_type: &'static TaskTypeInner) -> u64 {
         let pin = pin();
         let running = self.places.iter().filter(|place| {
-            let id = place.load(Acquire).checked_sub(1);
+            let id = place.task.load(Acquire).checked_sub(1);
             let task = id.and_then(|id| record::find(&pin, id));
             task.is_some_and(|(head, _)| core::ptr::eq(head.task_type(), task_type))
         });
@@ -283,7 +284,7 @@ impl Guard {
         }
         // Against *write the place, then look when the guard is due* in `watch`.
         store_load_barrier();
-        let next = self.places.iter().map(|place| look(place)).min();
+        let next = self.places.iter().map(|place| look(&place.task)).min();
         if let (Some(next), Some((shared, _))) = (next, current())
             && next != NEVER
         {
@@ -323,7 +324,7 @@ impl Guard {
     pub(crate) fn stuck(&self, pin: &Pin) -> Vec<(Head, usize)> {
         let places = self.places.iter().enumerate();
         let stuck = places.filter_map(|(worker, place)| {
-            let id = place.load(Acquire).checked_sub(1)?;
+            let id = place.task.load(Acquire).checked_sub(1)?;
             let (head, seen) = record::find(pin, id)?;
             is_stuck(head, seen, worker).then_some((head, worker))
         });

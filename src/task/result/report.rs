@@ -99,6 +99,7 @@ pub struct TaskReport<T> {
     pub run_time: Duration,
     /// How many attempts were begun.
     pub attempts: u32,
-    /// The thread of the last one, as in [`Stats::threads`](crate::Stats::threads).
+    /// The thread that ran the last attempt, as in [`WorkerStats::workers`](crate::task::WorkerStats::workers). None: no
+    /// thread of the pool did.
     pub worker: Option<usize>,
 }

@@ -75,7 +75,7 @@ _NAMES = {
     ),
     "_publisher": ("Publisher", "PublisherStats"),
     "_queue": ("Queue",),
-    "_reports": ("ShutdownReport", "TaskTypeStats", "WorkersAudit", "WorkersHealth"),
+    "_reports": ("ShutdownReport", "TaskTypeStats", "WorkerStats", "WorkersAudit", "WorkersHealth"),
     "_ring": ("Ring",),
     "_scaling": ("Scaling",),
     "_server": (

@@ -146,6 +146,7 @@ from ._reports import (
     ShutdownReport as ShutdownReport,
     TaskTypeStats as TaskTypeStats,
     WorkersAudit as WorkersAudit,
+    WorkerStats as WorkerStats,
     WorkersHealth as WorkersHealth,
 )
 from ._ring import Ring as Ring

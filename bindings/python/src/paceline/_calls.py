@@ -273,7 +273,7 @@ class Calls(Generic[T]):
 class _Posted:
     """In the place of a Task that nobody has."""
 
-    __slots__ = ("asked", "begun", "due", "last", "_calls", "_lock", "_outcome")
+    __slots__ = ("asked", "begun", "due", "last", "worker", "_calls", "_lock", "_outcome")
 
     def __init__(self, calls: Calls[Any]) -> None:
         self._calls = calls

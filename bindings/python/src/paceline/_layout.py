@@ -1121,6 +1121,23 @@ class WorkersAudit(c.Structure):
     ]
 
 
+class WorkerStats(c.Structure):
+    """``pace_worker_stats_t``"""
+
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("role", c.c_uint32),
+        ("stuck", c.c_bool),
+        ("reserved", c.c_uint8 * 7),
+        ("task_type", c.c_char_p),
+        ("attempts", c.c_uint64),
+        ("completed", c.c_uint64),
+        ("failed", c.c_uint64),
+        ("run_time_ns", c.c_uint64),
+        ("utilisation", c.c_double),
+    ]
+
+
 class Health(c.Structure):
     """``pace_health_t``"""
 
@@ -1802,6 +1819,7 @@ STRUCTURES: dict[str, type[c.Structure | c.Union]] = {
     "pace_attempt_end_t": AttemptEnd,
     "pace_task_type_stats_t": TaskTypeStats,
     "pace_workers_audit_t": WorkersAudit,
+    "pace_worker_stats_t": WorkerStats,
     "pace_health_t": Health,
     "pace_label_t": Label,
     "pace_publication_t": Publication,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Optional
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,30 @@ class TaskTypeStats:
     running: int
     #: Outcomes of attempts that a retry had overtaken: they changed nothing.
     discarded: int
+
+
+@dataclass(frozen=True)
+class WorkerStats:
+    """What one thread of a worker pool has done since the pool was made. Its submitters' own threads
+    (``full="run_here"``) are not counted."""
+
+    #: The name of the thread in Python, as ``worker`` of a TaskReport.
+    worker: str
+    #: "running" (an attempt), "stuck" (its time is over, or its task has ended), "waiting", "set aside" (by
+    #: ``set_active`` or ``scaling``) or "ended".
+    state: str
+    #: The name of the task that it runs now; None: it runs none.
+    task_type: Optional[str]
+    #: Attempts that it has begun: those that have completed or failed, and the one that runs.
+    attempts: int
+    #: Attempts whose functions have returned.
+    completed: int
+    #: Attempts whose functions have raised.
+    failed: int
+    #: Seconds that its attempts took together, up to now, with what surrounds them.
+    run_time: float
+    #: The part of its time that this is, 0.0 to 1.0.
+    utilisation: float
 
 
 @dataclass(frozen=True)

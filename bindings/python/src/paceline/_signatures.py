@@ -598,6 +598,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "pace_periodic_free": (None, c.c_void_p),
     "pace_task_type_stats": (c.c_int32, c.c_void_p, c.c_void_p),
     "pace_workers_audit": (c.c_int32, c.c_void_p, c.c_void_p),
+    "pace_workers_worker_stats": (c.c_int32, c.c_void_p, c.c_uint32, c.c_void_p),
     "pace_workers_health": (c.c_int32, c.c_void_p, c.c_void_p),
     "pace_workers_metrics": (
         c.c_int32,

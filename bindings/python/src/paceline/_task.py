@@ -102,6 +102,9 @@ class TaskReport(Generic[T]):
     queue_time: float
     #: Seconds that its attempts took together.
     run_time: float
+    #: The name of the Python thread that ran the last attempt, as in ``WorkerPool.worker_stats``. None: no attempt
+    #: was begun.
+    worker: Optional[str] = None
 
 
 class Home(Protocol):
@@ -128,6 +131,8 @@ class Task(Future[T]):
     asked: bool = False
     #: It waits no more, if somebody watches for that.
     begun: bool = False
+    #: The thread that runs it, or ran it last.
+    worker: Optional[str] = None
     _told: bool = False
     #: From when its limits count, by ``time.monotonic``, if it has a deadline.
     due: float = 0.0
@@ -241,6 +246,7 @@ class Task(Future[T]):
             attempts=told.attempts,
             queue_time=told.queue_time_ns / 1e9,
             run_time=told.run_time_ns / 1e9,
+            worker=self.worker,
         )
 
     def __await__(self) -> Generator[Any, None, T]:

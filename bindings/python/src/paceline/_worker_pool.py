@@ -159,6 +159,9 @@ class Core(Hosts):
             serve_here(outer)
             self._idle.append(hand)
 
+    def is_forked(self) -> bool:
+        return self._generation != _lifetime.generation()
+
     def _spare(self) -> Hand:
         try:
             return self._idle.pop()
@@ -167,11 +170,11 @@ class Core(Hosts):
             return Hand(self, -1)
 
     def give_back(self, id: int) -> None:
-        if not sys.is_finalizing() and self._generation == _lifetime.generation():
+        if not sys.is_finalizing() and not self.is_forked():
             self._detach(self.native.pointer, ctypes.c_uint64(id))
 
     def refusal(self) -> Error:
-        if self._generation != _lifetime.generation():
+        if self.is_forked():
             return ForkedError("the worker pool belongs to the process that this one was forked from")
         return ShutDownError("the worker pool is shut down")
 
@@ -288,7 +291,7 @@ class Core(Hosts):
     def shutdown(
         self, drain: Optional[float], stop: Optional[float], clean_up: Optional[float]
     ) -> ShutdownReport:
-        if self._generation != _lifetime.generation():
+        if self.is_forked():
             raise self.refusal()
         self.closed = True
         # All may help to end what was accepted.
@@ -401,6 +404,14 @@ class Hand:
         self._count = ctypes.c_size_t()
         self._complete = quick["pace_cq_complete"]
         self._end = ctypes.create_string_buffer(_END.size)
+        #: Its thread in Python. Without threads of the pool it is whichever runs what is there.
+        self.worker = f"{core.name}_{index}"
+        #: For its statistics: since when it is there, and, by the same clock, since when it works; how long it has
+        #: worked; attempts that have returned, and that have raised.
+        self.made = time.perf_counter()
+        self.busy_since: Optional[float] = None
+        self.busy = 0.0
+        self.completed = self.failed = 0
         #: What runs now.
         self.job: Optional[Job] = None
         self.number = 0
@@ -417,6 +428,16 @@ class Hand:
         if made is None or made._token != self.attempt:
             made = self._made = Attempt(self, job)
         return made
+
+    def rests(self) -> str:
+        """In which state it is while it runs nothing."""
+        core = self.core
+        if not core.most:
+            return "ended" if core.closed and not core.jobs else "waiting"
+        threads, index = core.threads, self._index
+        if index < len(threads) and not threads[index].is_alive():
+            return "ended"
+        return "waiting" if index < core.active else "set aside"
 
     def run(self, timeout: ctypes.c_uint64) -> int:
         """Runs what was pulled, or pulls; says how many entries it handled, or −1: all is over."""
@@ -447,15 +468,21 @@ class Hand:
 
     def _turn(self) -> int:
         core = self.core
-        before, outer = time.perf_counter(), getattr(here, "hand", None)
+        outer = getattr(here, "hand", None)
         here.hand = self
+        if core.most == 0:
+            self.worker = threading.current_thread().name
+        self.busy_since = before = time.perf_counter()
         try:
             done = self._work()
         finally:
             self.job = self._made = None
             here.hand = outer
+            took = time.perf_counter() - before
+            self.busy_since = None
+            self.busy += took
         if done:
-            each = (time.perf_counter() - before) / done
+            each = took / done
             room = int(_AHEAD / each) if each > 0 else _BATCH
             core.capacity = max(1, min(_BATCH, room, core.capacity * 2))
         return done
@@ -506,6 +533,7 @@ class Hand:
                     if task.asked or calls.limited and self._is_late():
                         self._fail(token, None, "it was cancelled before it began")
                         continue
+                    task.worker = self.worker
                     try:
                         if core.middleware:
                             call = partial(function, *arguments, **keywords)
@@ -513,10 +541,12 @@ class Hand:
                         else:
                             value = function(*arguments, **keywords)
                     except BaseException as exception:
+                        self.failed += 1
                         self._fail(token, without_frame(exception), "")
                         if interrupts(exception):
                             self.let_out(exception)
                         continue
+                    self.completed += 1
                     put(end, 0, attempt)
                     if complete(pointer, end, _ONE) == layout.OK:
                         del jobs[token]

@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 import weakref
 from collections.abc import Callable, Iterable
 from functools import update_wrapper
@@ -53,7 +54,7 @@ from ._policy import (
     retry_of,
 )
 from ._pool import Pool
-from ._reports import TaskTypeStats, ShutdownReport, WorkersAudit, WorkersHealth
+from ._reports import TaskTypeStats, ShutdownReport, WorkersAudit, WorkersHealth, WorkerStats
 from ._scaling import Scaling
 from ._settings_files import Given, load
 
@@ -345,6 +346,14 @@ class WorkerPool:
         """What has happened to the tasks of each name."""
         return {name: each.stats() for name, each in list(self._functions.items())}
 
+    def worker_stats(self) -> list[WorkerStats]:
+        """What each of its threads has done, by their numbers; with ``threads=0`` one entry for those that call
+        ``run``. Raises ForkedError."""
+        core = self._core
+        if core.is_forked():
+            raise core.refusal()
+        return [_worker_stats(hand) for hand in list(core.hands)]
+
     def audit(self) -> WorkersAudit:
         """The books of what was submitted; exact while nothing runs."""
         audit = layout.WorkersAudit()
@@ -404,6 +413,28 @@ class WorkerPool:
 
     def __reduce__(self) -> Any:
         raise TypeError("cannot pickle a paceline.WorkerPool: it has threads of this process")
+
+
+def _worker_stats(hand: Hand) -> WorkerStats:
+    # What runs is read first: if it ends meanwhile, it counts once more rather than not at all.
+    job, since = hand.job, hand.busy_since
+    completed, failed = hand.completed, hand.failed
+    if job is not None:
+        state = "stuck" if _is_stuck(hand) else "running"
+    else:
+        state = hand.rests()
+    now = time.perf_counter()
+    run_time = hand.busy + (0.0 if since is None else max(0.0, now - since))
+    return WorkerStats(
+        worker=hand.worker,
+        state=state,
+        task_type=None if job is None else job[4].name,
+        attempts=completed + failed + (job is not None),
+        completed=completed,
+        failed=failed,
+        run_time=run_time,
+        utilisation=min(1.0, run_time / max(now - hand.made, 1e-9)),
+    )
 
 
 def _is_stuck(hand: Hand) -> bool:
