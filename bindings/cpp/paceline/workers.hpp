@@ -643,7 +643,7 @@ public:
         std::vector<pace_worker_stats_t> rows;
         pace_pool_stats_t pool{};
         pool.struct_size = sizeof pool;
-        pace_status_t status = pace_pool_stats(core_->pool->pool, &pool);
+        pace_status_t status = pace_pool_stats(core_ ? core_->pool->pool : nullptr, &pool);
         for (std::uint32_t worker = 0; status == PACE_OK && worker < pool.threads; worker++) {
             pace_worker_stats_t row{};
             row.struct_size = sizeof row;
