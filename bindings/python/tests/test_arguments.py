@@ -420,6 +420,7 @@ class Table(Case):
         sizes = dict.fromkeys(("threads", "max_pulled", "max_tasks", "seed"), "number")
         maybe = dict.fromkeys(("max_waiting", "max_droppable"), "none number")
         rest = {"scaling": "none", "middleware": "", "log": "none", "settings": "none text bytes"}
+        rest["loop"] = "none"
         full = "none text number fraction"
         yield row("WorkerPool", call, {}, pool="", name="text", full=full, **sizes, **maybe, **rest)
         times = dict.fromkeys(

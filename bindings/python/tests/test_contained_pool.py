@@ -20,6 +20,7 @@ from typing import Any
 
 import paceline
 from paceline import Executor, Log, Middleware, Pool, Retry, RetryAfter, WorkerPool
+from paceline._arguments import is_coroutine_function
 from paceline._keys import keys
 from support import Case
 
@@ -828,6 +829,10 @@ class Registered(Contained):
         )
         for place, takes in places.items():
             for function in functions:
+                inner = getattr(function, "__func__", function)
+                if place == "WorkerPool.task" and is_coroutine_function(inner):
+                    # They run on an event loop.
+                    continue
                 with self.subTest(place=place, function=function):
                     with self.assertRaisesRegex(
                         TypeError, "allowed: (no coroutine or generator|.*something to call)"

@@ -655,6 +655,23 @@ def worked(stage: Stage, _: str) -> Call:
     return call
 
 
+@drives("WorkerPool.task:function", "Calls.submit:args", "Calls.submit:kwargs")
+def worked_as_coroutine(stage: Stage, _: str) -> Call:
+    async def body(act: Act, *_: object, **__: object) -> Any:
+        await asyncio.sleep(0)
+        return act(1)
+
+    workers = stage.workers()
+    work = workers.task(name="work", retries=0)(body)
+    again = workers.task(name="again", retries=paceline.Retry.fixed(1, 0), timeout=LIMIT)(body)
+
+    def call(act: Act) -> None:
+        for each in (work, again):
+            check_answer(each.submit(act, Hostile(), word=Hostile()), act)
+
+    return call
+
+
 @drives("Calls.submit:args", left_out=HANGS_LOOPS)
 def awaited(stage: Stage, _: str) -> Call:
     work = stage.workers().task(name="work", retries=0)(code(lambda act, *_: act(1)))

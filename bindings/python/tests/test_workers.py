@@ -997,9 +997,10 @@ class Settings(Workers):
     def test_what_cannot_be_a_task(self) -> None:
         workers = self.make()
 
-        async def coroutine() -> None: ...
+        def generator() -> Any:
+            yield
 
-        for thing in (coroutine, 3):
+        for thing in (generator, 3):
             with self.assertRaises(TypeError):
                 workers.task(name="n")(thing)  # type: ignore[type-var]
         with self.assertRaises(TypeError):

@@ -5,16 +5,21 @@ from __future__ import annotations
 import ctypes
 import threading
 import time
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import _layout as layout
 from ._library import check, quick
 
 if TYPE_CHECKING:
-    from ._worker_pool import Hand
+    from ._completer import Completer
+    from ._coroutines import Run
 
 #: What this thread runs.
 here = threading.local()
+
+#: The attempt whose coroutine this is called in.
+coroutine: ContextVar[Optional[Run]] = ContextVar("paceline_coroutine", default=None)
 
 
 class Attempt:
@@ -23,7 +28,7 @@ class Attempt:
 
     __slots__ = ("number", "id", "name", "_queue", "_token", "_began", "_timeout", "_deadline")
 
-    def __init__(self, hand: Hand, job: tuple[Any, ...]) -> None:
+    def __init__(self, hand: Completer, job: tuple[Any, ...]) -> None:
         task, calls = job[0], job[4]
         #: 1 for the first attempt, 2 for the first retry.
         self.number: int = hand.number
@@ -69,9 +74,12 @@ class Attempt:
 
 
 def current_attempt() -> Attempt:
-    """The attempt that this thread runs. Raises RuntimeError outside of tasks."""
+    """The attempt that this thread runs, or this coroutine is called in. Raises RuntimeError outside of tasks."""
     hand = getattr(here, "hand", None)
     job = None if hand is None else hand.job
+    if job is None:
+        hand = coroutine.get()
+        job = None if hand is None else hand.job
     if job is None:
         raise RuntimeError("current_attempt() is for functions that run as tasks of a WorkerPool")
     return hand.current(job)  # type: ignore[no-any-return, union-attr]

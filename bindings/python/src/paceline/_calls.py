@@ -67,6 +67,8 @@ class Calls(Generic[T]):
         self.backoff = None if retry is None else retry.delay
         self.timeout = _finite(base.timeout if chosen.timeout is None else chosen.timeout)
         self.deadline = _finite(base.deadline if chosen.deadline is None else chosen.deadline)
+        #: Its attempts run on an event loop.
+        self.is_coroutine = base.is_coroutine
         self.limited = self.timeout is not None or self.deadline is not None or base.leased
         full = base.full if chosen.full is None else chosen.full
         self.full: OverloadPolicy = core.full if full is None else full
@@ -273,7 +275,7 @@ class Calls(Generic[T]):
 class _Posted:
     """In the place of a Task that nobody has."""
 
-    __slots__ = ("asked", "begun", "due", "last", "worker", "_calls", "_lock", "_outcome")
+    __slots__ = ("asked", "begun", "due", "last", "run", "worker", "_calls", "_lock", "_outcome")
 
     def __init__(self, calls: Calls[Any]) -> None:
         self._calls = calls
@@ -281,6 +283,7 @@ class _Posted:
         self._outcome: Any = None
         self.asked = self.begun = False
         self.last: Optional[BaseException] = None
+        self.run: Any = None
         self.due = 0.0
         if calls.deadline is not None:
             self.due = time.monotonic() + (calls._chosen.delay or 0)

@@ -262,6 +262,7 @@ class Chosen:
     #: Of a name only.
     overlaps: bool = False
     leased: bool = False
+    is_coroutine: bool = False
 
     def as_c(self) -> Optional[TaskOptions]:
         """None: nothing was chosen. Raises InvalidError."""

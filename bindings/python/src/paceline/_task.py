@@ -133,6 +133,8 @@ class Task(Future[T]):
     begun: bool = False
     #: The thread that runs it, or ran it last.
     worker: Optional[str] = None
+    #: Its attempt that runs on an event loop.
+    run: Any = None
     _told: bool = False
     #: From when its limits count, by ``time.monotonic``, if it has a deadline.
     due: float = 0.0
@@ -152,6 +154,8 @@ class Task(Future[T]):
             self._end = layout.TASK_CANCELLED
             return super().cancel()
         self.asked = True
+        if self.run is not None:
+            self.run.cancel()
         return self.cancelled()
 
     def drop(self) -> bool:

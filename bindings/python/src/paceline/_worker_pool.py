@@ -30,9 +30,9 @@ Invariants
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import itertools
-import struct
 import sys
 import threading
 import time
@@ -46,17 +46,17 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from . import _layout as layout
 from . import _lifetime
-from ._arguments import nanos
 from ._middleware import Middleware, through
-from ._attempt import Attempt, here
-from ._contain import interrupts, report, shown, told, without_frame
+from ._attempt import here
+from ._completer import END, ONE, TOKEN, Completer, Job
+from ._contain import interrupts, report, without_frame
+from ._coroutines import Coroutines
 from ._runner import has_lock
 from ._errors import Error, ForkedError, Full, ShutDownError
 from ._hosts import (
     queue_of,
     Hosts,
     Source,
-    base_of,
     hosts_here,
     serve_here,
 )
@@ -69,16 +69,13 @@ from ._policy import OverloadPolicy
 from ._pool import Pool
 from ._reports import ShutdownReport
 from ._scaling import Scaler, Scaling
-from ._task import PermanentFailure, RetryAfter, Task
+from ._task import Task
 
 if TYPE_CHECKING:
     from ._calls import Calls, Periodic
 
 #: Of ``pace_cq_attempt_t``: id, number, status. Nothing is lent.
 _ENTRY = entries_of("QII", lent="16x")
-#: Of ``pace_cq_completion_t``: token, flags, after_ns, message, error, status, result.
-_END = struct.Struct("=QI44xQQiIi4x")
-_TOKEN = struct.Struct("=Q")
 
 #: The most attempts that are pulled at once.
 _BATCH = 64
@@ -89,16 +86,18 @@ _LAIN = 0.001
 #: How often who waits for room looks for some, whoever tells. Seconds.
 _LOOK = 0.05
 
-_ONE = ctypes.c_size_t(1)
-
-#: What to call for a task, and by whose settings.
-Job = tuple[Any, Callable[..., Any], tuple[Any, ...], dict[str, Any], Any]
-
 
 class Core(Hosts):
     """What a worker pool's threads share."""
 
-    def __init__(self, pool: Pool, name: str, threads: int, config: layout.WorkersConfig) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        name: str,
+        threads: int,
+        config: layout.WorkersConfig,
+        loop: Optional[asyncio.AbstractEventLoop],
+    ) -> None:
         super().__init__(pool, name, threads)
         self.queue = queue = queue_of(pool)
         pointer, inside = ctypes.c_void_p(), pool._runner.native.pointer
@@ -112,6 +111,8 @@ class Core(Hosts):
         self.capacity = 1
         self.pulled_at = 0.0
         self.hands: list[Hand] = []
+        #: What runs on an event loop.
+        self.coroutines = Coroutines(self, loop)
         #: For threads that are none of the pool's: those that nobody uses.
         self._idle: deque[Hand] = deque()
         self.hooks: list[tuple[str, Callable[[], object]]] = []
@@ -177,6 +178,9 @@ class Core(Hosts):
         if self.is_forked():
             return ForkedError("the worker pool belongs to the process that this one was forked from")
         return ShutDownError("the worker pool is shut down")
+
+    def is_inside(self) -> bool:
+        return super().is_inside() or self.coroutines.is_inside()
 
     # --- threads that rest ---------------------------------------------------------------------------
 
@@ -287,6 +291,8 @@ class Core(Hosts):
         self.closed = True
         self.end_parking()
         self.close_native()
+        self.coroutines.close()
+        self.coroutines.end()
 
     def shutdown(
         self, drain: Optional[float], stop: Optional[float], clean_up: Optional[float]
@@ -298,6 +304,7 @@ class Core(Hosts):
         self.set_active(self.most)
         for each in list(self.periodics):
             each.close()
+        self.coroutines.close()
         phases = (nanoseconds(drain), nanoseconds(stop))
         if self.is_inside():
             # This thread must complete what it runs, before anybody can wait for that.
@@ -349,11 +356,15 @@ class Core(Hosts):
                 check(lib.pace_workers_shutdown(self.native.pointer, *phases, 0, at, each, None))
 
         self._awaited(wait)
-        if self.most and not report.stuck:
+        # Natively a task that has ended is over, whatever its coroutine does.
+        deaf = self.coroutines.end_within(phases[1])
+        for name in deaf:
+            ended[layout.ENDED_STUCK][name] = ended[layout.ENDED_STUCK].get(name, 0) + 1
+        if self.most and not report.stuck and not deaf:
             self.join()
         return ShutdownReport(
             requested=report.requested,
-            drained=report.drained,
+            drained=report.drained and not deaf,
             completed=ended[layout.ENDED_COMPLETED],
             cancelled=ended[layout.ENDED_CANCELLED],
             stuck=ended[layout.ENDED_STUCK],
@@ -391,19 +402,17 @@ _ENDED = ctypes.CFUNCTYPE(
 )
 
 
-class Hand:
+class Hand(Completer):
     """One thread that runs attempts."""
 
     def __init__(self, core: Core, index: int) -> None:
-        self.core = core
+        super().__init__(core)
         #: Which of the pool's threads it is.
         self._index = index
         self._wait = lib["pace_cq_wait"]
         self._entries = ctypes.create_string_buffer(_ENTRY.size * _BATCH)
         self._view = memoryview(self._entries).cast("B")
         self._count = ctypes.c_size_t()
-        self._complete = quick["pace_cq_complete"]
-        self._end = ctypes.create_string_buffer(_END.size)
         #: Its thread in Python. Without threads of the pool it is whichever runs what is there.
         self.worker = f"{core.name}_{index}"
         #: For its statistics: since when it is there, and, by the same clock, since when it works; how long it has
@@ -412,22 +421,6 @@ class Hand:
         self.busy_since: Optional[float] = None
         self.busy = 0.0
         self.completed = self.failed = 0
-        #: What runs now.
-        self.job: Optional[Job] = None
-        self.number = 0
-        self.attempt = 0
-        self.id = 0
-        #: When it began, if it has a limit.
-        self.began = 0.0
-        #: The attempt that has failed last was no more.
-        self.stale = False
-        self._made: Optional[Attempt] = None
-
-    def current(self, job: Job) -> Attempt:
-        made = self._made
-        if made is None or made._token != self.attempt:
-            made = self._made = Attempt(self, job)
-        return made
 
     def rests(self) -> str:
         """In which state it is while it runs nothing."""
@@ -513,7 +506,7 @@ class Hand:
     def _work(self) -> int:
         core = self.core
         jobs, done = core.jobs, 0
-        pointer, complete, end, put = core.queue.pointer, self._complete, self._end, _TOKEN.pack_into
+        pointer, complete, end, put = core.queue.pointer, self._complete, self._end, TOKEN.pack_into
         try:
             # Between the taking of an entry and the inner ``try`` no handler of a signal is called.
             for kind, attempt, token, self.id, self.number, status in iter(core.ready.popleft, None):
@@ -526,29 +519,33 @@ class Hand:
                     try:
                         self.job = task, function, arguments, keywords, calls = jobs[token]
                     except KeyError:
-                        self._fail(token, None, "its task has ended")
+                        self.fail(token, None, "its task has ended")
                         continue
                     if calls.watched and self.number == 1:
                         core.began(token, task, calls)
                     if task.asked or calls.limited and self._is_late():
-                        self._fail(token, None, "it was cancelled before it began")
+                        self.fail(token, None, "it was cancelled before it began")
+                        continue
+                    if calls.is_coroutine:
+                        core.coroutines.begin(self, self.job, token)
+                        self.job = None
                         continue
                     task.worker = self.worker
                     try:
                         if core.middleware:
                             call = partial(function, *arguments, **keywords)
-                            value = through(core.middleware, self.current(self.job), call)
+                            value = through(core.middleware, self.current(self.job), call, self.let_out)
                         else:
                             value = function(*arguments, **keywords)
                     except BaseException as exception:
                         self.failed += 1
-                        self._fail(token, without_frame(exception), "")
+                        self.fail(token, without_frame(exception), "")
                         if interrupts(exception):
                             self.let_out(exception)
                         continue
                     self.completed += 1
                     put(end, 0, attempt)
-                    if complete(pointer, end, _ONE) == layout.OK:
+                    if complete(pointer, end, ONE) == layout.OK:
                         del jobs[token]
                         task._outcome = value
                         if task._lock is not None:
@@ -578,19 +575,13 @@ class Hand:
             if task._lock is not None and type(task._outcome) not in (Mark, Raised):
                 task.succeed(task._outcome)
         else:
-            end = _END.unpack_from(self._end)
+            end = END.unpack_from(self._end)
             if end[0] == self.attempt and end[5] == layout.TASK_RETRYING:
                 return
-            self._fail(token, raised, "")
+            self.fail(token, raised, "")
             if jobs.get(token) is job and self.stale and not job[4].overlaps:
                 del jobs[token]
                 job[0].fail_as(layout.TASK_FAILED, raised)
-
-    def let_out(self, raised: BaseException) -> None:
-        """Raises what interrupts, if this is a thread of the user's."""
-        core = self.core
-        if interrupts(raised) and (core.most == 0 or not core.is_inside()):
-            raise raised
 
     def _is_late(self) -> bool:
         """Of an attempt that has a limit: whether that was over before it could begin here. If it lay here
@@ -610,61 +601,12 @@ class Hand:
         if kind == layout.CQ_ENDED:
             # It comes to one thread, which has the others end.
             self.core.queue.close()
+            self.core.coroutines.end()
         job = self.core.jobs.pop(token, None)
         if job is not None:
             task, calls = job[0], job[4]
             if calls.watched:
                 self.core.began(token, task, calls)
+            if task.run is not None:
+                task.run.cancel()
             task.end_as(status)
-
-    def _fail(self, token: int, exception: Optional[BaseException], why: str) -> None:
-        """Completes an attempt that has failed, or was never begun."""
-        advice = after = 0
-        job = self.core.jobs.get(token)
-        if exception is not None and job is not None:
-            why = _told(exception)
-            advice, after = self._advice(exception, job[4])
-        message = why.replace("\0", " ").encode("utf-8", "replace")
-        place = base_of(message)
-        _END.pack_into(self._end, 0, self.attempt, layout.CQ_FAIL | advice, after, place, 0, 0, 0)
-        result = self._complete(self.core.queue.pointer, self._end, _ONE)
-        status = _END.unpack_from(self._end)[5]
-        # Completed: see ``_recover``.
-        self.job, self.stale = None, result == layout.ESTALE
-        # As it is to be found.
-        _END.pack_into(self._end, 0, 0, 0, 0, 0, 0, 0, 0)
-        if job is None:
-            return
-        task = job[0]
-        # What one comes to that a retry has overtaken is not the task's.
-        if exception is not None and not (result == layout.ESTALE and job[4].overlaps):
-            task.last = exception
-        if result != layout.OK:
-            return
-        if status != layout.TASK_RETRYING:
-            self.core.jobs.pop(token, None)
-            if status == layout.TASK_FAILED:
-                task.fail_as(status, Error(why) if exception is None else exception)
-            else:
-                task.end_as(status)
-
-    def _advice(self, exception: BaseException, calls: Calls[Any]) -> tuple[int, int]:
-        # Not isinstance, which asks the exception itself.
-        kind = type(exception)
-        if issubclass(kind, PermanentFailure):
-            return layout.CQ_PERMANENT, 0
-        try:
-            if issubclass(kind, RetryAfter):
-                return layout.CQ_AFTER, nanos("seconds", exception.seconds)  # type: ignore[attr-defined]
-            if calls.backoff is not None:
-                return layout.CQ_AFTER, nanos("delay", calls.backoff(self.number))
-        except BaseException as raised:
-            what = "no delay could be had for the next attempt of %s"
-            report(what, shown(calls.name), raised=raised)
-            return layout.CQ_PERMANENT, 0
-        return 0, 0
-
-
-def _told(exception: BaseException) -> str:
-    name, text = type(exception).__name__, told(exception)
-    return f"{name}: {text}" if text else name

@@ -3,6 +3,7 @@
 | file | idea |
 |---|---|
 | `_worker_pool.py` | the threads, and what they share |
+| `_completer.py`, `_coroutines.py` | how attempts are completed; those of coroutines |
 | `_calls.py` | functions whose calls are submitted; periodic ones |
 | `_task.py`, `_attempt.py` | what a submitter has of a task, and what its function has of an attempt |
 | `_policy.py`, `_keys.py` | settings of names and tasks; numbers for their keys |
@@ -14,10 +15,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import time
 import weakref
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import update_wrapper
 from types import TracebackType
 from typing import Any, Optional, TypeVar, Union, overload
@@ -25,6 +28,7 @@ from typing import Any, Optional, TypeVar, Union, overload
 from . import _layout as layout
 from ._arguments import (
     instance,
+    is_coroutine_function,
     items,
     one_of,
     patience,
@@ -37,6 +41,8 @@ from ._arguments import (
 from ._middleware import Middleware
 from ._calls import HELD, Calls, Periodic, TaskFunction
 from ._contain import shown
+from ._completer import Completer
+from ._coroutines import Coroutines
 from ._worker_pool import Core, Hand
 from ._hosts import Native
 from ._library import check, lib, quick
@@ -94,6 +100,11 @@ class WorkerPool:
     (``full``, ``max_waiting``, ``max_droppable``, ``min_active``), and with ``environment`` variables
     PACELINE_WORKERS_… win over it. What is wrong in them is named by an InvalidError, all at once.
 
+    Calls of a coroutine function (``async def``) run on an event loop: ``loop``, which the program runs, or None for one
+    of the worker pool's own, on a thread of its own, which is made for the first such call. They hold none of the
+    ``threads``: ``max_running`` of their name bounds how many are under way. Retries, limits and reports are as for other
+    tasks; a coroutine that is to give up is cancelled (it gets asyncio.CancelledError, once). It must not block.
+
     A thread takes what is quick in batches. How long an attempt may take counts from when a thread took
     it; a function that ignores that it was cancelled cannot be killed: who waits in ``result`` gets
     TimeoutError all the same, callbacks and coroutines when a thread is free, and ``health`` says so. Left open at the interpreter's end, or lost, what has not begun is cancelled and
@@ -117,6 +128,7 @@ class WorkerPool:
         scaling: Optional[Scaling] = None,
         middleware: Iterable[Middleware] = (),
         log: Optional[Log] = None,
+        loop: Optional[asyncio.AbstractEventLoop] = None,
         settings: Given = None,
         environment: bool = False,
     ) -> None:
@@ -129,6 +141,8 @@ class WorkerPool:
             instance("scaling", scaling, Scaling)
         if log is not None:
             instance("log", log, Log)
+        if loop is not None:
+            instance("loop", loop, asyncio.AbstractEventLoop, "an event loop of asyncio")
         config = layout.WorkersConfig()
         check(quick.pace_workers_config_init(ctypes.byref(config), ctypes.sizeof(config)))
         load(config, lib.pace_workers_config_load, settings, environment)
@@ -149,7 +163,7 @@ class WorkerPool:
         if log is not None:
             config.log = log.native.pointer
         self._functions: dict[str, TaskFunction[Any]] = {}
-        self._core = core = Core(pool, name, threads, config)
+        self._core = core = Core(pool, name, threads, config, loop)
         core.middleware, core.log, core.full = layers, log, full
         core.max_droppable = config.max_droppable or core.max_droppable
         if scaling is not None:
@@ -208,7 +222,7 @@ class WorkerPool:
     ) -> Any:
         """Decorates a function, so that its calls can be submitted as tasks of a name (default: the
         function's). In a class it is a method, whose calls have the object; a classmethod or a staticmethod is
-        decorated from outside. A coroutine or generator function is refused, as tasks run on threads. Times are seconds; None means no limit.
+        decorated from outside. The calls of a coroutine function (``async def``) run on an event loop, see WorkerPool; a generator function is refused. Times are seconds; None means no limit.
 
         ``retries``: how many, with exponential delays, or a Retry. ``timeout``: how long each attempt may
         take, ``queue_timeout``: how long a task may wait for the first one, ``deadline``: how long it may
@@ -256,7 +270,11 @@ class WorkerPool:
         def decorate(function: Callable[..., Any]) -> TaskFunction[Any]:
             # Only what they hold can be called before they are bound.
             inner = function.__func__ if isinstance(function, HELD) else function
-            plain("function", inner)
+            own = base
+            if is_coroutine_function(inner):
+                own = replace(base, is_coroutine=True)
+            else:
+                plain("function", inner)
             called = getattr(inner, "__qualname__", type(inner).__qualname__)
             known = called if name is None else name
             pointer, core = ctypes.c_void_p(), self._core
@@ -267,7 +285,7 @@ class WorkerPool:
                 )
             )
             kind = Native(pointer, lib.pace_task_type_free)
-            made = TaskFunction(core, self, function, known, kind, base, Chosen())
+            made = TaskFunction(core, self, function, known, kind, own, Chosen())
             update_wrapper(made, inner)
             self._functions[known] = made
             return made
@@ -348,11 +366,16 @@ class WorkerPool:
 
     def worker_stats(self) -> list[WorkerStats]:
         """What each of its threads has done, by their numbers; with ``threads=0`` one entry for those that call
-        ``run``. Raises ForkedError."""
+        ``run``. Behind them there is one for all coroutines, if there were some: its times are those in which at
+        least one was under way. Raises ForkedError."""
         core = self._core
         if core.is_forked():
             raise core.refusal()
-        return [_worker_stats(hand) for hand in list(core.hands)]
+        rows = [_worker_stats(hand) for hand in list(core.hands)]
+        coroutines = core.coroutines
+        if coroutines.completed or coroutines.failed or coroutines.running:
+            rows.append(_loop_stats(coroutines))
+        return rows
 
     def audit(self) -> WorkersAudit:
         """The books of what was submitted; exact while nothing runs."""
@@ -374,7 +397,7 @@ class WorkerPool:
             stuck=stuck,
             capacity=max(0, core.active - len(stuck)),
             free=max(0, core.active - len(busy)),
-            waiting=max(0, len(core.jobs) - len(busy)),
+            waiting=max(0, len(core.jobs) - len(busy) - len(core.coroutines.running)),
         )
 
     def metrics(self, format: str = "prometheus") -> str:
@@ -437,7 +460,28 @@ def _worker_stats(hand: Hand) -> WorkerStats:
     )
 
 
-def _is_stuck(hand: Hand) -> bool:
+def _loop_stats(coroutines: Coroutines) -> WorkerStats:
+    runs, since = list(coroutines.running.values()), coroutines.busy_since
+    completed, failed = coroutines.completed, coroutines.failed
+    jobs = [job for job in (run.job for run in runs) if job is not None]
+    state = "waiting" if not coroutines.has_ended() else "ended"
+    if jobs:
+        state = "stuck" if any(map(_is_stuck, runs)) else "running"
+    now = time.perf_counter()
+    run_time = coroutines.busy + (0.0 if since is None else max(0.0, now - since))
+    return WorkerStats(
+        worker=coroutines.worker,
+        state=state,
+        task_type=jobs[0][4].name if jobs else None,
+        attempts=completed + failed + len(jobs),
+        completed=completed,
+        failed=failed,
+        run_time=run_time,
+        utilisation=min(1.0, run_time / max(now - coroutines.made, 1e-9)),
+    )
+
+
+def _is_stuck(hand: Completer) -> bool:
     answer = ctypes.c_bool()
     queue, reference = hand.core.queue.pointer, ctypes.byref(answer)
     status = quick.pace_cq_is_cancelled(queue, hand.attempt, reference)
