@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline import _layout as layout
-from paceline import _http, _pool, _server, _sources, _udp, _worker_pool
+from paceline import _completer, _http, _pool, _server, _sources, _udp, _worker_pool
 from support import Case
 
 HEADER = Path(__file__).resolve().parents[3] / "include" / "paceline.h"
@@ -147,7 +147,7 @@ class Rows(Case):
         names = ("token", "flags", "answer", "bytes", "size", "headers", "headers_size", "result")
         self.assertEqual(read(of_request), dict(zip(names, (1, 2, 3, 4, 5, 6, 7, -8))))
         message = ctypes.create_string_buffer(b"why")
-        of_attempt = _worker_pool._END.pack(1, 2, 3, ctypes.addressof(message), 5, 6, -7)
+        of_attempt = _completer.END.pack(1, 2, 3, ctypes.addressof(message), 5, 6, -7)
         names = ("token", "flags", "after_ns", "error", "status", "result")
         self.assertEqual(read(of_attempt), dict(zip(names, (1, 2, 3, 5, 6, -7))))
         completion = layout.CqCompletion.from_buffer_copy(of_attempt)

@@ -59,7 +59,9 @@ class Given(Case):
         """What a worker pool is made of."""
         seen: list[Any] = []
 
-        def made(pool: object, name: str, threads: int, config: layout.WorkersConfig) -> None:
+        def made(
+            pool: object, name: str, threads: int, config: layout.WorkersConfig, loop: object
+        ) -> None:
             seen.append((fields(config), name, threads))
             raise Stop
 
