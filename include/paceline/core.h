@@ -64,7 +64,7 @@ extern "C" {
 /** The task was cancelled, or the pool stopped, before it began. */
 #define PACE_ECANCELLED (-10)
 
-/** Never returned by a function: the outcome of a task that has not reported another one. */
+/** A factory has failed. Also the outcome of a task that has not reported another one. */
 #define PACE_EFAILED (-11)
 
 /** A panic inside the library was caught. The pool is intact. */

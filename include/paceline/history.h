@@ -132,6 +132,13 @@ typedef struct pace_replay_options_t {
     uint64_t suspension_ns;
     /** How long a suspension lasts at most. 0 (default): 60 seconds, or suspension_ns if that is longer. */
     uint64_t longest_suspension_ns;
+    /**
+     * Makes what the handler gets as its user_data, anew after each restart, as that of pace_subscription_options_t.
+     * Default NULL.
+     */
+    pace_factory_fn factory;
+    /** Takes back what the factory has made, as that of pace_subscription_options_t. Default NULL. */
+    pace_drop_fn drop_handler;
 } pace_replay_options_t;
 
 /**

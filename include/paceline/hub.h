@@ -806,6 +806,14 @@ typedef struct pace_supervisor_t pace_supervisor_t;
 typedef void (*pace_restart_fn)(void *user_data, pace_text_t failure, uint64_t count);
 
 /**
+ * Makes what a handler gets as its user_data: anew for the first message after each restart. Its own user_data is the
+ * one that the handler was registered with. It answers PACE_OK with *handler_data, or anything else and no data; it may
+ * say why with pace_message_fail(). If it fails, the message that waits for the handler has failed as if its handler had
+ * answered PACE_EPANIC, and the next message has it called again.
+ */
+typedef pace_status_t (*pace_factory_fn)(void *user_data, void **handler_data);
+
+/**
  * Makes a supervisor. `strategy` is PACE_RESTART_. More than `restarts` (0 to 100,000, or
  * PACE_UNLIMITED32) in a span of `within_ns` (1 ns to 100 years) suspend its subscriptions: what
  * waits for them, and what comes, becomes dead letters until the suspension ends. Its time is as
@@ -1011,6 +1019,18 @@ typedef struct pace_subscription_options_t {
      * copied. Default NULL: none.
      */
     const char *unique;
+    /**
+     * Makes what the handler gets as its user_data: once before the call that subscribes returns, which is
+     * PACE_EFAILED if it fails then, and anew after each restart. So no handler is called again with what it had when
+     * it crashed. The user_data of that call is the factory's and on_restart's. For serial and strand execution.
+     * Default NULL: the handler gets the user_data of that call.
+     */
+    pace_factory_fn factory;
+    /**
+     * Takes back what the factory has made: before another one is made, and when the subscription has ended, or could not
+     * be made. Default NULL.
+     */
+    pace_drop_fn drop_handler;
 } pace_subscription_options_t;
 
 /**

@@ -272,12 +272,12 @@ layout! {
     publisher::pace_publisher_stats_t 40 {
         struct_size 0 reserved 4 published 8 refused 16 enqueued 24 lost 32
     }
-    subscription::pace_subscription_options_t 192 {
+    subscription::pace_subscription_options_t 208 {
         struct_size 0 execution 4 threads 8 overflow 12 capacity 16 block_ns 24 lease_ns 32
         by_priority 40 acknowledged 41 reserved 42 retry 48 on_exhausted 88 restarts 92 within_ns 96
         supervisor 104 on_restart 112 filter 120 group 128 balance_header 136 balance_seed 144
         balance 152 reserved2 156 measured 160 reserved3 161 suspension_ns 168
-        longest_suspension_ns 176 unique 184
+        longest_suspension_ns 176 unique 184 factory 192 drop_handler 200
     }
     subscription::pace_subscription_stats_t 184 {
         struct_size 0 reserved 4 matched 8 delivered 16 failed 24 dead_lettered 32 dropped 40
@@ -320,9 +320,9 @@ layout! {
         errors 64 read_errors 72 durable 80 lines_lost 88 last_error 96 last_read_error 112
         last_lines_error 128
     }
-    replay::pace_replay_options_t 104 {
+    replay::pace_replay_options_t 120 {
         struct_size 0 from 4 at 8 retry 16 on_exhausted 56 restarts 60 within_ns 64 supervisor 72
-        on_restart 80 suspension_ns 88 longest_suspension_ns 96
+        on_restart 80 suspension_ns 88 longest_suspension_ns 96 factory 104 drop_handler 112
     }
     replay::pace_replay_stats_t 112 {
         struct_size 0 reserved 4 delivered 8 failed 16 lost 24 last 32 matched 40 dead_lettered 48

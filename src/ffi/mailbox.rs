@@ -55,7 +55,7 @@ pub unsafe extern "C" fn pace_hub_mailbox(
         let pattern = unsafe { pattern_of(pattern) }?;
         // SAFETY: as the header demands.
         let to = unsafe { Out::new(mailbox, "mailbox") }?;
-        if options.on_restart.is_some() {
+        if options.on_restart.is_some() || options.factory.is_some() {
             let allowed = "NULL for a mailbox that is pulled";
             return Err(boundary::Failure::invalid("on_restart", "set", allowed));
         }

@@ -164,6 +164,11 @@ mod reason {
     }
 }
 
+/// Runs what makes a handler, and gives back the reason that it left.
+pub(super) fn collect(run: impl FnOnce()) -> Option<Box<str>> {
+    reason::collect(run)
+}
+
 /// Runs a handler of C's.
 pub(super) fn handle(
     handler: unsafe extern "C" fn(*mut c_void, *const pace_message_t, *mut i32),

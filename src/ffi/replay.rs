@@ -15,8 +15,8 @@ use super::sized::{self, Room};
 use super::status::*;
 use super::subscription::{pattern_of, way};
 use super::supervisor::{
-    Care, PACE_ON_EXHAUSTED_DEAD_LETTER, Times, pace_restart_fn, pace_supervisor_t,
-    restart_notifier,
+    Care, Factory, PACE_ON_EXHAUSTED_DEAD_LETTER, Times, pace_factory_fn, pace_restart_fn,
+    pace_supervisor_t, restart_notifier,
 };
 use super::values::pace_text_t;
 use crate::hub::history::{Query, Replay, ReplayBuilder, ReplayFrom, ReplayMailbox, ReplayStats};
@@ -146,6 +146,11 @@ pub struct pace_replay_options_t {
     pub suspension_ns: u64,
     /// How long a suspension lasts at most. 0 (default): 60 seconds, or suspension_ns if that is longer.
     pub longest_suspension_ns: u64,
+    /// Makes what the handler gets as its user_data, anew after each restart, as that of pace_subscription_options_t.
+    /// Default NULL.
+    pub factory: pace_factory_fn,
+    /// Takes back what the factory has made, as that of pace_subscription_options_t. Default NULL.
+    pub drop_handler: pace_drop_fn,
 }
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
@@ -166,6 +171,8 @@ const DEFAULTS: pace_replay_options_t = pace_replay_options_t {
     on_restart: None,
     suspension_ns: 0,
     longest_suspension_ns: 0,
+    factory: None,
+    drop_handler: None,
 };
 
 /// What a replay has done. Set struct_size to sizeof the struct before the call.
@@ -354,7 +361,7 @@ pub unsafe extern "C" fn pace_hub_replay(
         let replay = hub.hub.replay(pattern, from);
         let replay = replay.on_failure(OnFailure::discard()).intensity(Intensity::unlimited());
         // SAFETY: as the header demands.
-        unsafe { serve(hub, replay, None, handler, user_data, drop, to) }
+        unsafe { serve(hub, replay, &DEFAULTS, handler, user_data, drop, to) }
     })
 }
 
@@ -419,7 +426,7 @@ pub unsafe extern "C" fn pace_hub_replay_supervised(
             replay = replay.supervisor(supervisor);
         }
         // SAFETY: as the header demands.
-        unsafe { serve(hub, replay, options.on_restart, handler, user_data, drop, to) }
+        unsafe { serve(hub, replay, &options, handler, user_data, drop, to) }
     })
 }
 
@@ -693,7 +700,7 @@ fn counts_of(counts: &ReplayStats, number: u64, suspended: bool) -> pace_replay_
 unsafe fn serve(
     hub: &pace_hub_t,
     replay: ReplayBuilder<'_>,
-    on_restart: pace_restart_fn,
+    options: &pace_replay_options_t,
     handler: unsafe extern "C" fn(*mut c_void, *const pace_message_t, *mut i32),
     user_data: *mut c_void,
     drop: pace_drop_fn,
@@ -701,14 +708,24 @@ unsafe fn serve(
 ) -> Result<()> {
     let (registration, owner) = pair(user_data, drop);
     let owner = Arc::new(owner);
-    let replay = match on_restart {
+    let replay = match options.on_restart {
         None => replay,
         // SAFETY: as the caller promises.
         Some(on_restart) => replay.on_restart(unsafe { restart_notifier(on_restart, &owner) }),
     };
     let name = pace_subscription_t { id: 0 };
-    let run = move |shown: &Message<'_>| message::handle(handler, owner.data(), shown, name);
-    match replay.serve(run) {
+    let made = if let Some(make) = options.factory {
+        // SAFETY: as the caller promises.
+        let factory = unsafe { Factory::new(make, options.drop_handler, handler, &owner, name) };
+        factory.next().map_err(Factory::not_made).and_then(|first| {
+            let made = replay.serve_renewed(first, move || factory.next());
+            made.map_err(Failure::from)
+        })
+    } else {
+        let run = move |shown: &Message<'_>| message::handle(handler, owner.data(), shown, name);
+        replay.serve(run).map_err(Failure::from)
+    };
+    match made {
         Ok(replay) => {
             let shared = Arc::clone(hub.hub.pool().shared());
             to.set(Box::into_raw(Box::new(pace_replay_t { replay, shared })));
@@ -717,7 +734,7 @@ unsafe fn serve(
         }
         Err(error) => {
             registration.give_back();
-            Err(error.into())
+            Err(error)
         }
     }
 }

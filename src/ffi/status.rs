@@ -39,7 +39,7 @@ pub const PACE_ECLOSING: i32 = -8;
 pub const PACE_EDEADLOCK: i32 = -9;
 /// The task was cancelled, or the pool stopped, before it began.
 pub const PACE_ECANCELLED: i32 = -10;
-/// Never returned by a function: the outcome of a task that has not reported another one.
+/// A factory has failed. Also the outcome of a task that has not reported another one.
 pub const PACE_EFAILED: i32 = -11;
 /// A panic inside the library was caught. The pool is intact.
 pub const PACE_EPANIC: i32 = -12;

@@ -19,8 +19,8 @@ use super::retry::{NO_RETRY, pace_retry_t};
 use super::sized::{self, InOut};
 use super::status::*;
 use super::supervisor::{
-    Care, PACE_ON_EXHAUSTED_DEAD_LETTER, Times, pace_restart_fn, pace_supervisor_t,
-    restart_notifier,
+    Care, Factory, PACE_ON_EXHAUSTED_DEAD_LETTER, Times, pace_factory_fn, pace_restart_fn,
+    pace_supervisor_t, restart_notifier,
 };
 use super::values::PACE_FOREVER;
 use crate::hub::{
@@ -155,6 +155,14 @@ pub struct pace_subscription_options_t {
     /// Refuses the subscription if its pattern has one of the same name, UTF-8, whatever language it was made in. It is
     /// copied. Default NULL: none.
     pub unique: *const c_char,
+    /// Makes what the handler gets as its user_data: once before the call that subscribes returns, which is
+    /// PACE_EFAILED if it fails then, and anew after each restart. So no handler is called again with what it had when
+    /// it crashed. The user_data of that call is the factory's and on_restart's. For serial and strand execution.
+    /// Default NULL: the handler gets the user_data of that call.
+    pub factory: pace_factory_fn,
+    /// Takes back what the factory has made: before another one is made, and when the subscription has ended, or could not
+    /// be made. Default NULL.
+    pub drop_handler: pace_drop_fn,
 }
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
@@ -201,6 +209,8 @@ pub(super) const DEFAULTS: pace_subscription_options_t = pace_subscription_optio
     suspension_ns: 0,
     longest_suspension_ns: 0,
     unique: ptr::null(),
+    factory: None,
+    drop_handler: None,
 };
 
 /// The counts of one subscription. Set struct_size to sizeof the struct before the call.
@@ -308,6 +318,11 @@ pub unsafe extern "C" fn pace_hub_subscribe(
         let pattern = unsafe { pattern_of(pattern) }?;
         let handler = callback(handler, "handler")?;
         let to = optional_out(subscription);
+        let alone = matches!(options.execution, PACE_EXECUTION_SERIAL | PACE_EXECUTION_STRAND);
+        if options.factory.is_some() && !alone {
+            let allowed = "PACE_EXECUTION_SERIAL or _STRAND with a factory";
+            return Err(Failure::invalid("execution", options.execution, allowed));
+        }
         // SAFETY: as the header demands.
         let mut builder = unsafe { configure(hub.hub.subscription(pattern), &options) }?;
         let entry = Named::default();
@@ -318,11 +333,22 @@ pub unsafe extern "C" fn pace_hub_subscribe(
             // SAFETY: as the header demands, the function takes what came with it.
             builder = builder.on_restart(unsafe { restart_notifier(on_restart, &owner) });
         }
-        let run = move |message: &crate::hub::Message<'_>| {
-            message::handle(handler, owner.data(), message, name)
+        let made = if let Some(make) = options.factory {
+            // SAFETY: as the header demands, the functions take what came with them, and what this makes.
+            let factory =
+                unsafe { Factory::new(make, options.drop_handler, handler, &owner, name) };
+            factory.next().map_err(Factory::not_made).and_then(|first| {
+                let made = builder.serve_renewed(first, move || factory.next());
+                made.map_err(Failure::from)
+            })
+        } else {
+            let run = move |message: &crate::hub::Message<'_>| {
+                message::handle(handler, owner.data(), message, name)
+            };
+            let made = if alone { builder.serve(run) } else { builder.serve_shared(run) };
+            made.map_err(Failure::from)
         };
-        let alone = matches!(options.execution, PACE_EXECUTION_SERIAL | PACE_EXECUTION_STRAND);
-        match if alone { builder.serve(run) } else { builder.serve_shared(run) } {
+        match made {
             Ok(made) => {
                 entry.arrived(made);
                 to.set(name);
@@ -332,7 +358,7 @@ pub unsafe extern "C" fn pace_hub_subscribe(
             Err(error) => {
                 let _nothing = hub.subscriptions.take(name.id);
                 registration.give_back();
-                Err(error.into())
+                Err(error)
             }
         }
     })

@@ -2,12 +2,13 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{Failure, Handle, Result, call, call_void, consumed, nanos, out, usable};
-use super::message::{NOTHING, lend};
+use super::callback::pace_drop_fn;
+use super::message::{self, NOTHING, lend, pace_message_t, pace_subscription_t};
 use super::owner::Owner;
 use super::retry::{pace_retry_t, retry_of};
 use super::status::*;
 use super::values::{PACE_FOREVER, PACE_UNLIMITED32, pace_text_t};
-use crate::hub::{Intensity, OnFailure, Restart, RestartStrategy, Supervisor};
+use crate::hub::{self, Intensity, Message, OnFailure, Restart, RestartStrategy, Supervisor};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use std::sync::Arc;
@@ -33,6 +34,14 @@ pub struct pace_supervisor_t {
 /// time included.
 pub type pace_restart_fn =
     Option<unsafe extern "C" fn(user_data: *mut c_void, failure: pace_text_t, count: u64)>;
+
+/// Makes what a handler gets as its user_data: anew for the first message after each restart. Its own user_data is the
+/// one that the handler was registered with. It answers PACE_OK with *handler_data, or anything else and no data; it may
+/// say why with pace_message_fail(). If it fails, the message that waits for the handler has failed as if its handler had
+/// answered PACE_EPANIC, and the next message has it called again.
+pub type pace_factory_fn = Option<
+    unsafe extern "C" fn(user_data: *mut c_void, handler_data: *mut *mut c_void) -> pace_status_t,
+>;
 
 /// Makes a supervisor. `strategy` is PACE_RESTART_. More than `restarts` (0 to 100,000, or
 /// PACE_UNLIMITED32) in a span of `within_ns` (1 ns to 100 years) suspend its subscriptions: what
@@ -173,6 +182,83 @@ impl<'a> Care<'a> {
         Ok(unsafe { self.supervisor.as_ref() }.map(|found| &found.supervisor))
     }
 }
+
+/// Makes the handlers of a subscription or replay, one after the other.
+pub(super) struct Factory {
+    make: unsafe extern "C" fn(*mut c_void, *mut *mut c_void) -> pace_status_t,
+    drop_handler: pace_drop_fn,
+    handler: unsafe extern "C" fn(*mut c_void, *const pace_message_t, *mut i32),
+    owner: Arc<Owner>,
+    name: pace_subscription_t,
+}
+
+/// What a factory has made.
+struct HandlerData {
+    data: *mut c_void,
+    drop: pace_drop_fn,
+    /// It goes last.
+    _owner: Arc<Owner>,
+}
+
+// SAFETY: the header demands that what a factory makes may be used by any thread, by one at a time.
+unsafe impl Send for HandlerData {}
+
+impl HandlerData {
+    // A method, so that closures take all of it.
+    fn get(&self) -> *mut c_void {
+        self.data
+    }
+}
+
+impl Drop for HandlerData {
+    fn drop(&mut self) {
+        if let Some(drop) = self.drop {
+            // SAFETY: as the header demands, it takes what the factory has made; no handler has it any more.
+            unsafe { drop(self.data) }
+        }
+    }
+}
+
+impl Factory {
+    /// # Safety
+    ///
+    /// As the header demands of the functions, which take what the owner has, and what `make` makes.
+    pub(super) unsafe fn new(
+        make: unsafe extern "C" fn(*mut c_void, *mut *mut c_void) -> pace_status_t,
+        drop_handler: pace_drop_fn,
+        handler: unsafe extern "C" fn(*mut c_void, *const pace_message_t, *mut i32),
+        owner: &Arc<Owner>,
+        name: pace_subscription_t,
+    ) -> Self {
+        Self { make, drop_handler, handler, owner: Arc::clone(owner), name }
+    }
+
+    /// What the registering call says if the first handler cannot be made.
+    pub(super) fn not_made(failure: hub::Failure) -> Failure {
+        Failure::told(PACE_EFAILED, failure.message())
+    }
+
+    pub(super) fn next(
+        &self,
+    ) -> core::result::Result<impl FnMut(&Message<'_>) -> Told + Send + use<>, hub::Failure> {
+        let (handler, name, drop) = (self.handler, self.name, self.drop_handler);
+        let mut data = core::ptr::null_mut();
+        let mut answer = PACE_EFAILED;
+        let reason = message::collect(|| {
+            // SAFETY: as the caller of `new` promises.
+            answer = unsafe { (self.make)(self.owner.data(), &mut data) };
+        });
+        if answer != PACE_OK {
+            let reason = reason.map_or_else(|| format!("it answered {answer}"), String::from);
+            let failed = format!("the factory of the handler has failed: {reason}");
+            return Err(hub::Failure::crashed(failed));
+        }
+        let data = HandlerData { data, drop, _owner: Arc::clone(&self.owner) };
+        Ok(move |message: &Message<'_>| message::handle(handler, data.get(), message, name))
+    }
+}
+
+type Told = core::result::Result<(), hub::Failure>;
 
 /// What a handler's restarts are told by, which does not keep user_data when the handler has been dropped.
 ///

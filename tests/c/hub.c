@@ -665,6 +665,111 @@ static void supervised(pace_pool_t *pool) {
     pace_hub_free(hub);
 }
 
+/* What a factory makes, and the factory. */
+typedef struct maker {
+    counts_t counts;
+    atomic_int made, dropped, failing, crashes;
+} maker_t;
+
+typedef struct made {
+    maker_t *maker;
+    int number, messages;
+} made_t;
+
+static pace_status_t make(void *data, void **made) {
+    maker_t *maker = (maker_t *)data;
+    if (atomic_load(&maker->failing)) {
+        OK(pace_message_fail("no parts"));
+        return -77;
+    }
+    made_t *one = (made_t *)calloc(1, sizeof *one);
+    CHECK(one != NULL);
+    one->maker = maker;
+    one->number = atomic_fetch_add(&maker->made, 1) + 1;
+    *made = one;
+    return PACE_OK;
+}
+
+static void drop_made(void *data) {
+    made_t *one = (made_t *)data;
+    atomic_fetch_add(&one->maker->dropped, 1);
+    free(one);
+}
+
+static void drop_maker(void *data) {
+    maker_t *maker = (maker_t *)data;
+    CHECK(atomic_load(&maker->dropped) == atomic_load(&maker->made));
+    count_drop(&maker->counts);
+}
+
+/* Crashes at "crash", and is then never called again. */
+static void handle_made(void *data, const pace_message_t *message, int32_t *outcome) {
+    made_t *one = (made_t *)data;
+    CHECK(one->messages >= 0 && one->number == atomic_load(&one->maker->made));
+    one->messages++;
+    if (message->size == 5) {
+        one->messages = -1;
+        *outcome = PACE_EPANIC;
+        return;
+    }
+    *outcome = PACE_OK;
+}
+
+static void made_anew(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_subscription_t subscription;
+    pace_subscription_options_t how = options(PACE_EXECUTION_SERIAL, PACE_OVERFLOW_DEFAULT, 100);
+    maker_t maker = {0};
+    size_t count = 0;
+    OK(pace_hub_new(pool, NULL, &hub));
+    how.restarts = 100;
+    how.within_ns = 3600 * SECOND;
+    how.factory = make;
+    how.drop_handler = drop_made;
+    atomic_store(&maker.failing, 1);
+    SAYS(PACE_EFAILED,
+         pace_hub_subscribe(hub, "a", &how, handle_made, &maker, drop_maker, &subscription));
+    CHECK(strstr(pace_last_error(), "no parts") != NULL);
+    how.execution = PACE_EXECUTION_INLINE;
+    SAYS(PACE_EINVAL,
+         pace_hub_subscribe(hub, "a", &how, handle_made, &maker, drop_maker, &subscription));
+    how.execution = PACE_EXECUTION_SERIAL;
+    atomic_store(&maker.failing, 0);
+    SAYS(PACE_EINVAL,
+         pace_hub_subscribe(hub, "a b", &how, handle_made, &maker, drop_maker, &subscription));
+    CHECK(atomic_load(&maker.made) == atomic_load(&maker.dropped));
+    CHECK(atomic_load(&maker.counts.drops) == 0);
+    atomic_store(&maker.made, 0);
+    atomic_store(&maker.dropped, 0);
+
+    OK(pace_hub_subscribe(hub, "a", &how, handle_made, &maker, drop_maker, &subscription));
+    CHECK(atomic_load(&maker.made) == 1);
+    OK(pace_hub_publish(hub, "a", "good", 4, PACE_PUBLISH_NO_RECEIPT, NULL));
+    OK(pace_hub_publish(hub, "a", "crash", 5, PACE_PUBLISH_NO_RECEIPT, NULL));
+    OK(pace_hub_publish(hub, "a", "good", 4, PACE_PUBLISH_NO_RECEIPT, NULL));
+    UNTIL(stats_of(hub, subscription).delivered == 2);
+    CHECK(atomic_load(&maker.made) == 2 && atomic_load(&maker.dropped) == 1);
+    CHECK(stats_of(hub, subscription).restarts == 1);
+    /* A factory that fails is a restart that has failed: the message is dead, and the next one asks it again. */
+    OK(pace_hub_publish(hub, "a", "crash", 5, PACE_PUBLISH_NO_RECEIPT, NULL));
+    UNTIL(stats_of(hub, subscription).dead_lettered == 2);
+    atomic_store(&maker.failing, 1);
+    OK(pace_hub_publish(hub, "a", "good", 4, PACE_PUBLISH_NO_RECEIPT, NULL));
+    UNTIL(stats_of(hub, subscription).dead_lettered == 3);
+    CHECK(atomic_load(&maker.made) == 2 && atomic_load(&maker.dropped) == 2);
+    CHECK(stats_of(hub, subscription).restarts == 3);
+    atomic_store(&maker.failing, 0);
+    OK(pace_hub_publish(hub, "a", "good", 4, PACE_PUBLISH_NO_RECEIPT, NULL));
+    UNTIL(stats_of(hub, subscription).delivered == 3);
+    CHECK(atomic_load(&maker.made) == 3);
+    OK(pace_hub_dead_letters(hub, NULL, NULL, NULL, &count));
+    CHECK(count == 3);
+    OK(pace_hub_unsubscribe(hub, subscription, PACE_UNSUBSCRIBE_SYNC, NULL));
+    CHECK(atomic_load(&maker.dropped) == 3 && atomic_load(&maker.counts.drops) == 1);
+    balances(hub);
+    pace_hub_free(hub);
+}
+
 /* Bad messages do not suspend a sound handler; one that crashes gets messages again when it is sound. */
 static void comes_back(pace_pool_t *pool) {
     pace_hub_t *hub;
@@ -2057,6 +2162,22 @@ static void replays_are_supervised(pace_pool_t *pool) {
     CHECK(is && atomic_load(&seen.counts.drops) == 1);
     pace_replay_free(replay);
 
+    /* A factory makes its handlers, too. */
+    maker_t maker = {0};
+    OK(pace_replay_options_init(&options, sizeof options));
+    options.from = PACE_REPLAY_NOW;
+    options.factory = make;
+    options.drop_handler = drop_made;
+    OK(pace_hub_replay_supervised(hub, "b", &options, handle_made, &maker, drop_maker, &replay));
+    OK(pace_hub_publish(hub, "b", "crash", 5, PACE_PUBLISH_NO_RECEIPT, NULL));
+    OK(pace_hub_publish(hub, "b", "good", 4, PACE_PUBLISH_NO_RECEIPT, NULL));
+    UNTIL(replay_stats_of(replay).delivered == 1);
+    CHECK(atomic_load(&maker.made) == 2 && atomic_load(&maker.dropped) == 1);
+    CHECK(replay_stats_of(replay).dead_lettered == 1 && replay_stats_of(replay).restarts == 1);
+    OK(pace_replay_end(replay, PACE_UNSUBSCRIBE_SYNC, &is));
+    CHECK(atomic_load(&maker.dropped) == 2 && atomic_load(&maker.counts.drops) == 1);
+    pace_replay_free(replay);
+
     /* Messages that it fails at do not suspend it. NULL is dead letters; a message that is discarded is no letter. */
     atomic_store(&seen.last, 4);
     OK(pace_hub_replay_supervised(hub, "a", NULL, fail_at_first, &seen, drop_seen, &replay));
@@ -2175,6 +2296,7 @@ int main(int argc, char **argv) {
     publishers_have_limits(pool);
     supervised(pool);
     comes_back(pool);
+    made_anew(pool);
     supervised_together(pool);
     filtered(pool);
     grouped(pool);

@@ -445,7 +445,7 @@ AT(pace_publisher_stats_t, struct_size, 0); AT(pace_publisher_stats_t, reserved,
 AT(pace_publisher_stats_t, published, 8); AT(pace_publisher_stats_t, refused, 16);
 AT(pace_publisher_stats_t, enqueued, 24); AT(pace_publisher_stats_t, lost, 32);
 
-SIZE(pace_subscription_options_t, 192);
+SIZE(pace_subscription_options_t, 208);
 AT(pace_subscription_options_t, struct_size, 0); AT(pace_subscription_options_t, execution, 4);
 AT(pace_subscription_options_t, threads, 8); AT(pace_subscription_options_t, overflow, 12);
 AT(pace_subscription_options_t, capacity, 16); AT(pace_subscription_options_t, block_ns, 24);
@@ -461,7 +461,8 @@ AT(pace_subscription_options_t, reserved2, 156); AT(pace_subscription_options_t,
 AT(pace_subscription_options_t, reserved3, 161);
 AT(pace_subscription_options_t, suspension_ns, 168);
 AT(pace_subscription_options_t, longest_suspension_ns, 176);
-AT(pace_subscription_options_t, unique, 184);
+AT(pace_subscription_options_t, unique, 184); AT(pace_subscription_options_t, factory, 192);
+AT(pace_subscription_options_t, drop_handler, 200);
 
 SIZE(pace_subscription_stats_t, 184);
 AT(pace_subscription_stats_t, struct_size, 0); AT(pace_subscription_stats_t, reserved, 4);
@@ -534,13 +535,14 @@ AT(pace_history_stats_t, read_errors, 72); AT(pace_history_stats_t, durable, 80)
 AT(pace_history_stats_t, lines_lost, 88); AT(pace_history_stats_t, last_error, 96);
 AT(pace_history_stats_t, last_read_error, 112); AT(pace_history_stats_t, last_lines_error, 128);
 
-SIZE(pace_replay_options_t, 104);
+SIZE(pace_replay_options_t, 120);
 AT(pace_replay_options_t, struct_size, 0); AT(pace_replay_options_t, from, 4);
 AT(pace_replay_options_t, at, 8); AT(pace_replay_options_t, retry, 16);
 AT(pace_replay_options_t, on_exhausted, 56); AT(pace_replay_options_t, restarts, 60);
 AT(pace_replay_options_t, within_ns, 64); AT(pace_replay_options_t, supervisor, 72);
 AT(pace_replay_options_t, on_restart, 80); AT(pace_replay_options_t, suspension_ns, 88);
-AT(pace_replay_options_t, longest_suspension_ns, 96);
+AT(pace_replay_options_t, longest_suspension_ns, 96); AT(pace_replay_options_t, factory, 104);
+AT(pace_replay_options_t, drop_handler, 112);
 
 SIZE(pace_replay_stats_t, 112);
 AT(pace_replay_stats_t, struct_size, 0); AT(pace_replay_stats_t, reserved, 4);

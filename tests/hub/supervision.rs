@@ -1,15 +1,16 @@
 //! Handlers that fail: retries, dead letters, restarts, suspension; and filters.
 
 use crate::common::{Count, Gate, LONG, Random, hang_guard, quiet_panic, until};
-use crate::kit::{Log, at_rest, hub, settle, text, told};
+use crate::kit::{self, Log, at_rest, hub, settle, text, told};
+use paceline::hub::history::{History, ReplayFrom};
 use paceline::hub::{
     DeadFilter, DeadReason, ErrorFilter, Execution, Failure, Filter, Headers, Hub, Intensity,
     Message, OnFailure, Rate, RestartStrategy, Retry, Subscription, Supervisor, Text, Unsubscribe,
     Unsubscribed,
 };
-use std::sync::Mutex;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -63,6 +64,104 @@ fn what_fails_is_tried_again_in_order_and_touches_nobody_else() {
     assert_eq!((stats.delivered, stats.failed, stats.dead_lettered), (3, 3, 0));
     // Each of three panics counts, and errors do not.
     assert_eq!(stats.restarts, 3);
+    settle(&hub);
+}
+
+/// Goal: no handler is called again after it has panicked, and a factory that panics is a restart that has failed, whose
+/// message is dealt with like that of a handler that panics. Method: handlers that note their own number and how many
+/// messages they had, in a subscription of each execution that a factory may have, and in a replay.
+#[test]
+fn a_factory_makes_handlers_anew() {
+    let _guard = hang_guard();
+    for way in ["serial", "strand", "replay"] {
+        let hub = Hub::builder(&kit::pool(2)).history(History::of(">")).build().unwrap();
+        let (log, failing, made) = (Log::default(), Arc::new(AtomicBool::new(false)), Count::new());
+        let (seen, is_failing, makes) = (log.clone(), failing.clone(), made.clone());
+        let factory = move || {
+            if is_failing.load(SeqCst) {
+                quiet_panic("no parts");
+            }
+            makes.up();
+            let (seen, number, mut messages, mut has_panicked) =
+                (seen.clone(), makes.get(), 0, false);
+            move |message: &Message<'_>| {
+                assert!(!has_panicked, "it is called again");
+                messages += 1;
+                seen.add(format!("{number}.{messages} {}", text(message)));
+                has_panicked = message.payload() == b"panic";
+                if has_panicked {
+                    quiet_panic("at the disco");
+                }
+            }
+        };
+        let policy = OnFailure::dead_letter();
+        let publish = |payloads: &[&str]| {
+            for payload in payloads {
+                assert!(hub.publish("a", *payload).is_ok());
+            }
+        };
+        let restarts: Box<dyn Fn() -> u64> = if way == "replay" {
+            let replay = hub.replay("a", ReplayFrom::Now).on_failure(policy);
+            let replay = replay.intensity(at_most(100)).serve_factory(factory).unwrap();
+            Box::new(move || replay.stats().restarts)
+        } else {
+            let strand = if way == "strand" { Execution::Strand } else { Execution::Serial };
+            let builder = hub.subscription("a").on_failure(policy).execution(strand);
+            let made = builder.intensity(at_most(100)).serve_factory(factory).unwrap();
+            Box::new(move || made.stats().restarts)
+        };
+        let dead = |count| until("dead letters", || hub.stats().dead_letters.held == count);
+        assert_eq!(made.get(), 1);
+        publish(&["x", "panic", "y", "z", "panic"]);
+        dead(2);
+        until("two restarts", || restarts() == 2);
+        failing.store(true, SeqCst);
+        publish(&["lost"]);
+        dead(3);
+        until("a failed restart", || restarts() == 3);
+        failing.store(false, SeqCst);
+        publish(&["end"]);
+        let all = ["1.1 x", "1.2 panic", "2.1 y", "2.2 z", "2.3 panic", "3.1 end"];
+        until("the last message", || log.len() == all.len());
+        assert_eq!(log.lines(), all, "{way}");
+        let letters = hub.dead_letters(&DeadFilter::all());
+        assert_eq!(letters[2].failure(), Some("panicked: no parts"));
+        assert_eq!(letters[2].reason(), DeadReason::Panicked);
+    }
+}
+
+/// Goal: a factory that always fails suspends its subscription, as a handler that always panics does.
+#[test]
+fn failed_restarts_suspend() {
+    let _guard = hang_guard();
+    let hub = hub(2);
+    let (made, log) = (Count::new(), Log::default());
+    let (makes, seen) = (made.clone(), log.clone());
+    let factory = move || {
+        makes.up();
+        if (2..4).contains(&makes.get()) {
+            quiet_panic("no parts");
+        }
+        let (seen, is_first) = (seen.clone(), makes.get() == 1);
+        move |message: &Message<'_>| {
+            seen.note(message);
+            if is_first {
+                quiet_panic("at the disco");
+            }
+        }
+    };
+    let builder = hub.subscription("a").intensity(at_most(2));
+    let subscription = builder.serve_factory(factory).unwrap();
+    for payload in ["1", "2", "3"] {
+        let _ = told(hub.publish("a", payload));
+    }
+    until("its suspension", || subscription.is_suspended());
+    assert_eq!(made.get(), 3);
+    assert!(subscription.resume());
+    let _ = told(hub.publish("a", "4"));
+    at_rest(&hub);
+    assert_eq!((log.lines(), made.get()), (vec!["1".into(), "4".into()], 4));
+    assert_eq!(subscription.stats().restarts, 3);
     settle(&hub);
 }
 

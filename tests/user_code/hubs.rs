@@ -10,6 +10,18 @@ use paceline::hub::{
 use paceline::metrics::Registry;
 use std::time::Duration;
 
+/// It panics but for the first time, when it makes a handler that panics.
+fn factory(bang: Bang) -> impl FnMut() -> Box<dyn FnMut(&Message<'_>) + Send> + Send {
+    let (charge, mut is_first) = (bang.charge(), true);
+    move || {
+        if !core::mem::replace(&mut is_first, false) {
+            charge.go();
+        }
+        let charge = bang.charge();
+        Box::new(move |_: &Message<'_>| charge.go())
+    }
+}
+
 pub const DRIVERS: &[(&str, Driver)] = &[
     ("Hub::subscribe", |pool, bang| {
         let hub = Hub::new(pool).unwrap();
@@ -25,6 +37,20 @@ pub const DRIVERS: &[(&str, Driver)] = &[
         let builder = hub.subscription("a").on_failure(OnFailure::discard());
         builder.serve(move |_: &Message<'_>| -> () { charge.go() }).unwrap().detach();
         still_serves(&hub);
+    }),
+    ("SubscriptionBuilder::serve_factory", |pool, bang| {
+        let hub = Hub::new(pool).unwrap();
+        let made = hub.subscription("a").serve_factory(factory(bang)).unwrap();
+        still_serves(&hub);
+        still_serves(&hub);
+        let _in_drop = panics(|| drop(made));
+    }),
+    ("ReplayBuilder::serve_factory", |pool, bang| {
+        let hub = Hub::builder(pool).history(History::of("a")).build().unwrap();
+        let made = hub.replay("a", ReplayFrom::Beginning).serve_factory(factory(bang)).unwrap();
+        still_serves(&hub);
+        still_serves(&hub);
+        let _in_drop = panics(|| drop(made));
     }),
     ("SubscriptionBuilder::serve_shared", |pool, bang| {
         let hub = Hub::new(pool).unwrap();

@@ -33,7 +33,7 @@ enum class Code : std::int32_t {
     WouldDeadlock = -9,
     /// The task was cancelled, or the pool stopped, before it began.
     Cancelled = -10,
-    /// Never returned by a function: the outcome of a task that has not reported another one.
+    /// A factory has failed. Also the outcome of a task that has not reported another one.
     Failed = -11,
     /// A panic inside the library was caught. The pool is intact.
     Panicked = -12,

@@ -534,6 +534,34 @@ public:
         return Subscription(core_, id);
     }
 
+    /// As subscribe(), with handlers that a factory makes: `factory` is called without arguments and returns a handler, once
+    /// before this returns, and anew for the first message after each restart. So no handler is called again when it has
+    /// crashed. If it throws, Code::Failed tells why at first, and later the message that waits has failed as if its handler
+    /// had crashed; the next one has the factory called again. For Execution::Serial and Execution::Strand.
+    template <class F>
+    Result<Subscription> subscribe_factory(const char *pattern, F &&factory,
+                                           const SubscriptionConfig &config = {}) const {
+        using D = std::decay_t<F>;
+        using Handler = std::decay_t<std::invoke_result_t<D &>>;
+        static_assert(std::is_invocable_v<Handler &, const Message &>,
+                      "a factory returns a handler: void(const Message &) or Result<void>(const Message &)");
+        pace_subscription_options_t options = config.native();
+        options.factory = detail::make_handler<D>;
+        options.drop_handler = detail::drop_box<Handler>;
+        auto box = detail::boxed(std::forward<F>(factory));
+        pace_subscription_t id{};
+        const pace_status_t status =
+            pace_hub_subscribe(native(), pattern, &options, detail::handle_message<Handler>, box.get(),
+                               detail::drop_box<D>, &id);
+        if (status != PACE_OK) {
+            Error error = Error::last(status);
+            detail::give_back<F>(factory, *box);
+            return error;
+        }
+        (void)box.release();
+        return Subscription(core_, id);
+    }
+
     /// A publisher of this name, which is for people to read.
     Result<Publisher> publisher(const char *name, const PublisherConfig &config = {}) const {
         pace_publisher_options_t options{};
@@ -640,6 +668,32 @@ public:
             Error error = Error::last(status);
             detail::give_back<F>(handler, box->handler);
             detail::give_back<R>(on_restart, box->on_restart);
+            return error;
+        }
+        (void)box.release();
+        return Replay(core_, raw);
+    }
+    /// As replay(), with handlers that a factory makes, as of subscribe_factory().
+    template <class F>
+    Result<Replay> replay_factory(const char *pattern, ReplayFrom from, F &&factory,
+                                  const ReplayConfig &config = {}) const {
+        using D = std::decay_t<F>;
+        using Handler = std::decay_t<std::invoke_result_t<D &>>;
+        static_assert(std::is_invocable_v<Handler &, const Message &>,
+                      "a factory returns a handler: void(const Message &) or Result<void>(const Message &)");
+        pace_replay_options_t options = config.native();
+        options.from = from.from_;
+        options.at = from.at_;
+        options.factory = detail::make_handler<D>;
+        options.drop_handler = detail::drop_box<Handler>;
+        auto box = detail::boxed(std::forward<F>(factory));
+        pace_replay_t *raw = nullptr;
+        const pace_status_t status =
+            pace_hub_replay_supervised(native(), pattern, &options, detail::handle_message<Handler>,
+                                       box.get(), detail::drop_box<D>, &raw);
+        if (status != PACE_OK) {
+            Error error = Error::last(status);
+            detail::give_back<F>(factory, *box);
             return error;
         }
         (void)box.release();

@@ -122,6 +122,15 @@ void restarted(void *data, pace_text_t failure, std::uint64_t count) noexcept {
         [&] { static_cast<Supervised<F, R> *>(data)->on_restart(Message::view(failure), count); });
 }
 
+/// Makes what a handler has, by a factory of the user's. What it throws is why there is none.
+template <class F>
+pace_status_t make_handler(void *data, void **made) noexcept {
+    using Handler = std::decay_t<std::invoke_result_t<F &>>;
+    const bool is_made = contained([&] { *made = new Handler((*static_cast<F *>(data))()); },
+                                   [&] { (void)tell_what(pace_message_fail); });
+    return is_made ? PACE_OK : PACE_EFAILED;
+}
+
 /// A handler of messages: void(const Message &), or Result<void>(const Message &). What it throws is a failure of its
 /// message if it is a std::exception, and else a crash of the handler.
 template <class F>

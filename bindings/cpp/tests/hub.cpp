@@ -1099,6 +1099,69 @@ TEST_CASE("a topic has values of one type") {
     CHECK(letters[0].failure == "it is no number");
 }
 
+TEST_CASE("a factory makes a handler anew after each restart") {
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    std::atomic<int> alive{0}, made{0};
+    std::atomic<bool> failing{true};
+    std::atomic<int> last{0};
+    /// Counts the messages of its own.
+    struct Handler {
+        Counted counted;
+        std::atomic<int> *last;
+        int seen = 0;
+        bool crashed = false;
+        Result<void> operator()(const Message &message) {
+            CHECK_FALSE(crashed);
+            if (message.text() == "crash") {
+                crashed = true;
+                throw 1;
+            }
+            *last = ++seen;
+            return {};
+        }
+    };
+    const auto factory = [&] {
+        if (failing) {
+            throw std::runtime_error("no parts");
+        }
+        ++made;
+        return Handler{Counted(alive), &last};
+    };
+    const auto config = SubscriptionConfig().set_intensity(paceline::Intensity{100, 1h});
+    const auto refused = hub.subscribe_factory("a", factory, config);
+    CHECK(refused.error() == Code::Failed);
+    CHECK(std::string(refused.error().message()).find("no parts") != std::string::npos);
+    failing = false;
+    Subscription subscription = hub.subscribe_factory("a", factory, config).value();
+    const auto until = [&](auto &&holds) {
+        while (!holds(subscription.stats().value())) {
+            std::this_thread::yield();
+        }
+    };
+    for (const char *text : {"good", "good", "crash", "good"}) {
+        CHECK(hub.publish("a", text).value().enqueued == 1);
+    }
+    until([](const auto &stats) { return stats.delivered == 3; });
+    CHECK(made == 2);
+    CHECK(last == 1);
+    CHECK(alive == 1);
+    CHECK(hub.publish("a", "crash").value().enqueued == 1);
+    until([](const auto &stats) { return stats.dead_lettered == 2; });
+    failing = true;
+    CHECK(hub.publish("a", "good").value().enqueued == 1);
+    until([](const auto &stats) { return stats.dead_lettered == 3; });
+    CHECK(alive == 0);
+    CHECK(subscription.stats().value().restarts == 3);
+    CHECK(hub.dead_letters().value()[2].failure.find("no parts") != std::string::npos);
+    failing = false;
+    CHECK(hub.publish("a", "good").value().enqueued == 1);
+    until([](const auto &stats) { return stats.delivered == 4; });
+    CHECK(subscription.unsubscribe(paceline::Unsubscribe::Sync).value());
+    CHECK(alive == 0);
+    CHECK(made == 3);
+}
+
 TEST_CASE("a host acknowledges messages, and reports restarts and suspensions of its handler") {
     const Pool pool = make_pool();
     const Hub hub =

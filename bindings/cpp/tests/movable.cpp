@@ -118,6 +118,10 @@ struct Codec {
     PLACE("Hub::subscribe", hub.subscribe("a", movable(), movable()));
     PLACE("Hub::subscribe", hub.subscribe("a", movable_of<const Message &>()));
     PLACE("Hub::replay", hub.replay("a", paceline::ReplayFrom::now(), movable_of<const Message &>()));
+    auto factory = [only = std::make_unique<int>(1)] { return movable_of<const Message &>(); };
+    PLACE("Hub::subscribe_factory", hub.subscribe_factory("a", std::move(factory)));
+    PLACE("Hub::replay_factory",
+          hub.replay_factory("a", paceline::ReplayFrom::now(), std::move(factory)));
     PLACE("Hub::replay", hub.replay("a", paceline::ReplayFrom::now(), movable(), movable()));
     PLACE("Hub::watch", hub.watch(1ms, {}, movable()));
     PLACE("Hub::topic", hub.topic<int>("a", Codec()));

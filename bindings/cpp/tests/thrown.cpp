@@ -137,6 +137,16 @@ bool serves(Trouble &trouble, Does does) {
     return trouble.good.wait();
 }
 
+/// A factory of handlers that crash; it is trouble itself but for the first time.
+auto made_anew(Trouble &trouble) {
+    return [&trouble, is_first = true]() mutable {
+        if (!std::exchange(is_first, false)) {
+            trouble();
+        }
+        return [](const Message &) { throw 1; };
+    };
+}
+
 const Pool &the_pool() {
     static const Pool *pool = new Pool(make_pool(2));
     return *pool;
@@ -803,6 +813,25 @@ const std::map<std::string, Place> &places() {
                             (void)hub.publish("b", "x").value();
                             (void)hub.publish("b", "x").value();
                         });
+             });
+         }},
+        {"Hub::subscribe_factory", [](Trouble &t) {
+             return of_a_hub([&](const Hub &hub) {
+                 const auto handler = hub.subscribe_factory("a", made_anew(t)).value();
+                 return serves(t, [&] {
+                     (void)hub.publish("a", "x").value();
+                     (void)hub.publish("a", "x").value();
+                 });
+             });
+         }},
+        {"Hub::replay_factory", [](Trouble &t) {
+             return of_a_hub([&](const Hub &hub) {
+                 const auto from = paceline::ReplayFrom::now();
+                 const auto handler = hub.replay_factory("a", from, made_anew(t)).value();
+                 return serves(t, [&] {
+                     (void)hub.publish("a", "x").value();
+                     (void)hub.publish("a", "x").value();
+                 });
              });
          }},
         {"Hub::replay", [](Trouble &t) {

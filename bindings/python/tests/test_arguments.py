@@ -294,6 +294,7 @@ class Table(Case):
         handled = {**good, "handler": abs}
         yield row("Hub.subscribe", hub.subscribe, handled, **settings, handler="none function")
         hooks = {"on_error": "none function", "on_restart": "none function", "supervisor": "none"}
+        hooks["factory"] = "none function"
         yield row("Hub.subscribe", hub.subscribe, handled, **hooks, retries="none number")
         yield row("Hub.subscribe", hub.subscribe, handled, on_failure="text", restarts="none number")
         yield row("Hub.subscribe", hub.subscribe, handled, within=TIME, batch="none number")
@@ -363,6 +364,7 @@ class Table(Case):
         starts = {"sequence": "none number", "since_ns": "none number", "last": "none number"}
         begins = {"pattern": ">", "handler": abs}
         hooks = {"on_error": "none function", "on_restart": "none function", "supervisor": "none"}
+        hooks["factory"] = "none function"
         yield row("Hub.replay", hub.replay, begins, pattern="text", handler="none function", **starts)
         yield row("Hub.replay", hub.replay, begins, **hooks, retries="none number")
         yield row(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import gc
+import itertools
 import logging
 import pickle
 import threading
@@ -15,7 +16,7 @@ from typing import Any
 from unittest import mock
 
 import paceline
-from paceline import Hub, Message, MessageFilter, Pool, Rate, Retry, Supervisor
+from paceline import Hub, InvalidError, Message, MessageFilter, Pool, Rate, Retry, Supervisor
 from support import Case, run
 
 
@@ -536,6 +537,157 @@ class Failures(Case):
         self.assertTrue(late.suspended)
         self.assertTrue(fine.resume())
         self.assertFalse(late.suspended or failing.suspended or supervisor.suspended)
+
+    def made(self, number: int) -> Any:
+        """A handler that crashes at "crash", and is not called again then."""
+        seen: list[bytes] = []
+
+        def handle(message: Message) -> None:
+            self.assertNotIn(b"crash", seen)
+            seen.append(message.payload)
+            if message.payload == b"crash":
+                raise SystemExit("broken")
+            if message.payload == b"fail":
+                raise ValueError("no")
+            self.came.append((number, len(seen)))
+
+        return handle
+
+    def dealt(self, subscription: Any) -> int:
+        stats = subscription.stats()
+        return int(stats.delivered + stats.failed + stats.dead_lettered)
+
+    def publish_each(self, subscription: Any, key: str, *payloads: str) -> None:
+        """One after the other, so that each is dealt with before the next."""
+        for payload in payloads:
+            before = self.dealt(subscription)
+            self.hub.publish(key, payload.encode())
+            self.until(lambda: self.dealt(subscription) > before)
+
+    def test_a_factory_makes_handlers_anew(self) -> None:
+        numbers = itertools.count(1)
+        fails: list[BaseException] = []
+
+        def factory() -> Any:
+            number = next(numbers)
+            if fails:
+                raise fails[0]
+            return self.made(number)
+
+        for batch in (None, 1):
+            with self.subTest(batch=batch):
+                numbers = itertools.count(1)
+                self.came.clear()
+                key = f"key {batch}".replace(" ", ".")
+
+                def whole(made: Any) -> Any:
+                    return lambda batch: [made(message) for message in batch] and None
+
+                make = factory if batch is None else lambda: whole(factory())
+                made = self.hub.subscribe(
+                    key, factory=make, batch=batch, restarts=None, on_error=self.nothing
+                )
+                self.publish_each(made, key, "good", "fail", "good", "crash", "good", "good")
+                self.assertEqual(self.came, [(1, 1), (1, 3), (2, 1), (2, 2)])
+                self.assertEqual(made.stats().restarts, 1)
+                # A factory that fails is a failed restart: the message is dead, and the next has it called again.
+                for raised in (ValueError("parts"), SystemExit("parts")):
+                    restarts = made.stats().restarts
+                    fails.append(raised)
+                    self.publish_each(made, key, "crash", "lost", "lost")
+                    self.assertEqual(made.stats().restarts, restarts + 3)
+                    self.assertIs(made.last_error, raised)
+                    fails.clear()
+                    self.came.clear()
+                    self.publish_each(made, key, "good")
+                    self.assertEqual([seen for _, seen in self.came], [1])
+                made.unsubscribe("sync")
+
+    def test_too_many_failed_restarts_suspend(self) -> None:
+        fails: list[bool] = []
+
+        def factory() -> Any:
+            return None if fails else self.made(1)
+
+        made = self.hub.subscribe(
+            "a", factory=factory, restarts=2, suspension=None, on_error=self.nothing
+        )
+        fails.append(True)
+        self.publish_each(made, "a", "crash", "lost", "lost")
+        self.assertTrue(made.suspended)
+        fails.clear()
+        self.assertTrue(made.resume())
+        self.publish_each(made, "a", "good")
+        self.assertEqual(self.came, [(1, 1)])
+
+    def test_on_restart_may_return_a_handler(self) -> None:
+        returns: list[Any] = [self.made(2), None, 5, self.made(3)]
+
+        def hook(error: object, count: int) -> Any:
+            return returns.pop(0)
+
+        # The same goes on where it returns none.
+        seen: list[bytes] = []
+
+        def first(message: Message) -> None:
+            seen.append(message.payload)
+            self.made(1)(message)
+
+        sub = self.hub.subscribe("a", first, on_restart=hook, restarts=None, on_error=self.nothing)
+        self.publish_each(sub, "a", "good", "crash", "good")
+        self.assertEqual(self.came, [(1, 1), (2, 1)])
+        self.assertEqual(seen, [b"good", b"crash"])
+        self.came.clear()
+        other = self.hub.subscribe("b", first, on_restart=hook, restarts=None, on_error=self.nothing)
+        with self.assertLogs("paceline") as logs:
+            self.publish_each(other, "b", "crash", "good", "crash", "good", "crash", "good")
+        self.assertEqual([number for number, _ in self.came], [1, 1, 3])
+        self.assertIn("on_restart has returned 5, which is no handler", logs.output[0])
+
+    def test_what_is_no_factory(self) -> None:
+        with self.assertRaisesRegex(InvalidError, "handler is given beside a factory"):
+            self.hub.subscribe("a", self.nothing, factory=lambda: self.nothing)
+        for wrong in (5, self.serve_async):
+            with self.assertRaises(TypeError):
+                self.hub.subscribe("a", factory=wrong)
+        with self.assertRaises(TypeError):
+            self.hub.subscribe("a", factory=lambda: 5)
+        with self.assertRaisesRegex(KeyError, "parts"):
+            self.hub.subscribe("a", factory=lambda: {}["parts"])
+        self.assertEqual(self.hub.subscriber_count("a"), 0)
+
+    async def serve_async(self) -> None:
+        """No factory."""
+
+    def test_a_factory_in_an_event_loop(self) -> None:
+        async def serve() -> None:
+            numbers = itertools.count(1)
+
+            def factory() -> Any:
+                number = next(numbers)
+                if number == 3:
+                    # Handlers of a loop are coroutines.
+                    return self.nothing
+
+                async def handles(message: Message) -> None:
+                    self.came.append((number, message.payload.decode()))
+                    if message.payload == b"crash":
+                        raise Broken("broken")
+
+                return handles
+
+            made = self.hub.subscribe("a", factory=factory, restarts=None, on_error=self.nothing)
+            for payload in ("good", "crash", "good", "crash", "lost", "good"):
+                before = self.dealt(made)
+                self.hub.publish("a", payload.encode())
+                while self.dealt(made) == before:
+                    await asyncio.sleep(0.001)
+            both = [(1, "good"), (1, "crash"), (2, "good"), (2, "crash"), (4, "good")]
+            self.assertEqual(self.came, both)
+            self.assertEqual(made.stats().restarts, 3)
+            made.unsubscribe()
+
+        asyncio.run(serve())
 
     def test_hooks_that_fail(self) -> None:
         def hook(error: object, count: int) -> None:

@@ -976,6 +976,30 @@ def subscribed(stage: Stage, place: str) -> Call:
     return call
 
 
+@drives("Hub.subscribe:factory", "Hub.replay:factory")
+def made_by_a_factory(stage: Stage, place: str) -> Call:
+    hub = stage.hub(histories=[paceline.History("kept.>")])
+    makes: list[bool] = []
+
+    def factory() -> Any:
+        # The first is made by who subscribes.
+        makes.append(True)
+        return crashes if len(makes) == 1 else stage.act(crashes)
+
+    subscribe = hub.subscribe if place.startswith("Hub.subscribe") else hub.replay
+    made = subscribe("kept.>", factory=factory, restarts=None)
+
+    def call(act: Act) -> None:
+        # What the factory has made crashes, so that another one is made for each second message.
+        for _ in range(2):
+            before = dealt_with(made)
+            hub.publish("kept.x")
+            until(lambda: dealt_with(made) > before, "it is dealt with")
+        called(act)
+
+    return call
+
+
 @drives("Hub.subscribe:handler", left_out=ENDS_LOOPS | CANCELS, told=True)
 def subscribed_on_a_loop(stage: Stage, _: str) -> Call:
     hub, loop = stage.hub(), stage.loop()

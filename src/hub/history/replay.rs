@@ -52,7 +52,8 @@ use crate::hub::history::replay_stats::{ReplayFigures, ReplayStats};
 use crate::hub::history::turn::{Next, State, Turn};
 use crate::hub::mailbox::counters::Counters;
 use crate::hub::mailbox::entry::Tried;
-use crate::hub::mailbox::failure::Answer;
+use crate::hub::mailbox::factory::renewed;
+use crate::hub::mailbox::failure::{Answer, Failure};
 use crate::hub::mailbox::handler::Handler;
 use crate::hub::mailbox::subscription::{Unsubscribe, Unsubscribed};
 use crate::hub::message::{Message, Stored};
@@ -197,6 +198,33 @@ impl ReplayBuilder<'_> {
         }
         core.call(core.ready.push(Work::Replay(Arc::<Replaying>::clone(&replaying))));
         Ok(Replay { core: Arc::clone(core), replaying, detached: false })
+    }
+
+    /// As [`serve`](Self::serve), with handlers of a factory's making, as
+    /// [`SubscriptionBuilder::serve_factory`](crate::hub::SubscriptionBuilder::serve_factory) says.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn serve_factory<M, F, A>(self, mut factory: M) -> Result<Replay>
+    where
+        M: FnMut() -> F + Send + 'static,
+        F: FnMut(&Message<'_>) -> A + Send + 'static,
+        A: Answer + 'static,
+    {
+        let first = factory();
+        self.serve_renewed(first, move || Ok(factory()))
+    }
+
+    /// The same with a factory that may fail, and what it has made first.
+    pub(crate) fn serve_renewed<M, F, A>(mut self, first: F, factory: M) -> Result<Replay>
+    where
+        M: FnMut() -> core::result::Result<F, Failure> + Send + 'static,
+        F: FnMut(&Message<'_>) -> A + Send + 'static,
+        A: Answer + 'static,
+    {
+        let stale = Arc::new(AtomicBool::new(false));
+        self.failure.stale = Some(Arc::clone(&stale));
+        self.serve(renewed(first, factory, stale))
     }
 
     /// To whoever pulls.

@@ -4,6 +4,7 @@ pub(in crate::hub) mod closing;
 pub(in crate::hub) mod counters;
 pub(in crate::hub) mod ending;
 pub(in crate::hub) mod entry;
+pub(in crate::hub) mod factory;
 pub(in crate::hub) mod failure;
 pub(in crate::hub) mod handler;
 pub(in crate::hub) mod lent;

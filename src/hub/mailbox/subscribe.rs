@@ -8,7 +8,8 @@ use crate::hub::group::balance::Balance;
 use crate::hub::group::dispatch::group_of;
 use crate::hub::handle::Hub;
 use crate::hub::keys::key;
-use crate::hub::mailbox::failure::Answer;
+use crate::hub::mailbox::factory::renewed;
+use crate::hub::mailbox::failure::{Answer, Failure};
 use crate::hub::mailbox::handler::Handler;
 use crate::hub::mailbox::mail::Mail;
 use crate::hub::mailbox::progress::Progress;
@@ -22,7 +23,7 @@ use crate::hub::supervise::failures::find;
 use crate::hub::supervise::supervisor::{Intensity, OnFailure, Supervisor};
 use crate::hub::system::notice::Severity;
 use crate::hub::system::tell::tell_of;
-use crate::sync::atomic::AtomicU32;
+use crate::sync::atomic::{AtomicBool, AtomicU32};
 use crate::sync::{Condvar, Mutex};
 use core::fmt;
 use core::hash::{Hash, Hasher};
@@ -190,6 +191,52 @@ impl<'a> SubscriptionBuilder<'a> {
             return Err(Error::invalid("execution", execution, allowed));
         }
         self.subscribe(Some(Handler::serial(handler)))
+    }
+
+    /// As [`serve`](Self::serve), with handlers of a factory's making: one now, and after each restart a new one, which
+    /// is made before the next message, on the thread that runs the handler. The one before is dropped then; none is
+    /// called again after it has panicked.
+    ///
+    /// If the factory panics later on, the message that waits for the handler has failed as if the handler had panicked:
+    /// that counts as a restart, and the next message has the factory called again. A panic of the first call is the
+    /// caller's.
+    ///
+    /// ```
+    /// use paceline::{Pool, hub::{Hub, Message}};
+    /// # fn main() -> paceline::Result<()> {
+    /// let hub = Hub::new(&Pool::new()?)?;
+    /// let subscription = hub.subscription("orders.>").serve_factory(|| {
+    ///     let mut seen = 0;
+    ///     move |_: &Message<'_>| seen += 1
+    /// })?;
+    /// hub.publish("orders.eu", "order 1")?;
+    /// # drop(subscription);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As there.
+    pub fn serve_factory<M, F, A>(self, mut factory: M) -> Result<Subscription>
+    where
+        M: FnMut() -> F + Send + 'static,
+        F: FnMut(&Message<'_>) -> A + Send + 'static,
+        A: Answer + 'static,
+    {
+        let first = factory();
+        self.serve_renewed(first, move || Ok(factory()))
+    }
+
+    /// The same with a factory that may fail, and what it has made first.
+    pub(crate) fn serve_renewed<M, F, A>(mut self, first: F, factory: M) -> Result<Subscription>
+    where
+        M: FnMut() -> core::result::Result<F, Failure> + Send + 'static,
+        F: FnMut(&Message<'_>) -> A + Send + 'static,
+        A: Answer + 'static,
+    {
+        let stale = Arc::new(AtomicBool::new(false));
+        self.failure.stale = Some(Arc::clone(&stale));
+        self.serve(renewed(first, factory, stale))
     }
 
     /// As [`serve`](Self::serve), with a handler that several threads may call at once, for any execution.

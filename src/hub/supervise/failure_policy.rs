@@ -13,8 +13,8 @@ use crate::hub::supervise::supervisor::{
 };
 use crate::hub::system::notice::Burst;
 use crate::pool::contain;
-use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::sync::atomic::{AtomicBool, AtomicU64};
 use crate::sys::clock;
 use core::time::Duration;
 use std::sync::Arc;
@@ -40,6 +40,8 @@ pub(in crate::hub) struct FailureSettings {
     pub(in crate::hub) intensity: Option<Intensity>,
     pub(in crate::hub) supervisor: Option<Supervisor>,
     pub(in crate::hub) on_restart: Option<Arc<OnRestart>>,
+    /// Set at each restart, if a factory makes the handler anew.
+    pub(in crate::hub) stale: Option<Arc<AtomicBool>>,
     #[cfg(feature = "metrics")]
     pub(in crate::hub) measured: bool,
 }
@@ -81,6 +83,7 @@ impl FailureSettings {
             && self.intensity.is_none()
             && self.supervisor.is_none()
             && self.on_restart.is_none()
+            && self.stale.is_none()
     }
 }
 
@@ -230,6 +233,9 @@ impl FailurePolicy {
     #[cold]
     fn restarted(&self, failure: Option<&Failure>) -> u64 {
         let count = self.count_restart();
+        if let Some(stale) = &self.settings.stale {
+            stale.store(true, Relaxed);
+        }
         if let Some(on_restart) = &self.settings.on_restart {
             let failure = failure.map(Failure::message);
             let _panicked = contain(|| on_restart(&Restart { failure, count }));

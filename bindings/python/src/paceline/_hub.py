@@ -88,6 +88,7 @@ from ._subscriptions import (
     TURN,
     Core,
     FailureHook,
+    HandlerFactory,
     MessageHandler,
     Replay,
     RestartHook,
@@ -146,6 +147,19 @@ class Key:
 
 
 _EACH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, layout.Text, ctypes.c_size_t)
+
+
+def first_of(
+    handler: Optional[MessageHandler], factory: Optional[HandlerFactory]
+) -> Optional[MessageHandler]:
+    """The handler to begin with, if there is one. Raises InvalidError: there are two; and what the factory raises."""
+    if factory is None:
+        return handler
+    if handler is not None:
+        raise InvalidError("handler is given beside a factory, which makes it")
+    made = factory()
+    function("what the factory makes", made)
+    return made
 
 
 def _loop_of(handler: MessageHandler) -> Optional[asyncio.AbstractEventLoop]:
@@ -476,6 +490,7 @@ class Hub:
         retries: Union[int, Retry, None] = None,
         on_failure: str = "dead-letter",
         on_restart: Optional[RestartHook] = None,
+        factory: Optional[HandlerFactory] = None,
         restarts: Optional[int] = 3,
         within: float = 5.0,
         suspension: Optional[float] = 1.0,
@@ -504,6 +519,7 @@ class Hub:
         retries: Union[int, Retry, None] = None,
         on_failure: str = "dead-letter",
         on_restart: Optional[RestartHook] = None,
+        factory: Optional[HandlerFactory] = None,
         restarts: Optional[int] = 3,
         within: float = 5.0,
         suspension: Optional[float] = 1.0,
@@ -531,6 +547,7 @@ class Hub:
         retries: Union[int, Retry, None] = None,
         on_failure: str = "dead-letter",
         on_restart: Optional[RestartHook] = None,
+        factory: Optional[HandlerFactory] = None,
         restarts: Optional[int] = 3,
         within: float = 5.0,
         suspension: Optional[float] = 1.0,
@@ -560,12 +577,17 @@ class Hub:
         a ``supervisor`` restarts are counted together with those of others, and all are suspended as it says; the
         exception is None when another has crashed, and after a suspension.
 
+        With a ``factory`` in place of a handler, ``factory()`` makes the handler: once now, and anew for the first message
+        after each restart, so that none is called again when it has crashed. ``on_restart`` may return the new handler
+        instead; None: the same goes on. If that fails, whatever it raises, the message has failed, which counts as
+        another restart, and the next message has it called again. All are coroutine functions, or none.
+
         Raises as ``mailbox``, OsError, and RuntimeError: no loop runs here.
         """
         some_plain("on_error", on_error)
         some_function("handler", handler)
         times = (restarts, within, suspension, longest_suspension)
-        terms = terms_of(retries, on_failure, on_restart, *times, supervisor)
+        terms = terms_of(retries, on_failure, on_restart, *times, supervisor, factory)
         settings = Settings(
             capacity,
             overflow,
@@ -583,6 +605,7 @@ class Hub:
         def decorate(function: MessageHandler) -> Subscription:
             return self._subscribe(pattern, function, settings, on_error, terms, batch)
 
+        handler = first_of(handler, factory)
         return decorate if handler is None else decorate(handler)
 
     def _subscribe(
@@ -665,6 +688,7 @@ class Hub:
         retries: Union[int, Retry, None] = None,
         on_failure: str = "dead-letter",
         on_restart: Optional[RestartHook] = None,
+        factory: Optional[HandlerFactory] = None,
         restarts: Optional[int] = 3,
         within: float = 5.0,
         suspension: Optional[float] = 1.0,
@@ -687,6 +711,7 @@ class Hub:
         retries: Union[int, Retry, None] = None,
         on_failure: str = "dead-letter",
         on_restart: Optional[RestartHook] = None,
+        factory: Optional[HandlerFactory] = None,
         restarts: Optional[int] = 3,
         within: float = 5.0,
         suspension: Optional[float] = 1.0,
@@ -708,6 +733,7 @@ class Hub:
         retries: Union[int, Retry, None] = None,
         on_failure: str = "dead-letter",
         on_restart: Optional[RestartHook] = None,
+        factory: Optional[HandlerFactory] = None,
         restarts: Optional[int] = 3,
         within: float = 5.0,
         suspension: Optional[float] = 1.0,
@@ -720,18 +746,19 @@ class Hub:
         (nanoseconds since 1970), the ``last`` so many messages, or from ``now`` on. What was no longer kept when
         its turn came is in ``lost_before``. Without a handler it is a decorator.
 
-        Who calls the handler, what a ``batch`` is, and what happens when it fails, is as with ``subscribe``, but
+        Who calls the handler, what a ``batch`` and a ``factory`` are, and what happens when it fails, is as with ``subscribe``, but
         that what comes while it is suspended stays in the history, and is handled after ``resume``. Its dead
         letters are delivered again as long as it lasts. Raises as ``query`` and ``subscribe``, ShutDownError."""
         some_plain("on_error", on_error)
         some_function("handler", handler)
         times = (restarts, within, suspension, longest_suspension)
-        terms = terms_of(retries, on_failure, on_restart, *times, supervisor)
+        terms = terms_of(retries, on_failure, on_restart, *times, supervisor, factory)
         start = start_of(sequence, since_ns, last, now)
 
         def decorate(function: MessageHandler) -> Replay:
             return self._replay(pattern, function, start, on_error, terms, batch)
 
+        handler = first_of(handler, factory)
         return decorate if handler is None else decorate(handler)
 
     def _replay(

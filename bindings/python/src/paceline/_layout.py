@@ -1345,6 +1345,8 @@ class SubscriptionOptions(c.Structure):
         ("suspension_ns", c.c_uint64),
         ("longest_suspension_ns", c.c_uint64),
         ("unique", c.c_char_p),
+        ("factory", c.c_void_p),
+        ("drop_handler", c.c_void_p),
     ]
 
 
@@ -1526,6 +1528,8 @@ class ReplayOptions(c.Structure):
         ("on_restart", c.c_void_p),
         ("suspension_ns", c.c_uint64),
         ("longest_suspension_ns", c.c_uint64),
+        ("factory", c.c_void_p),
+        ("drop_handler", c.c_void_p),
     ]
 
 

@@ -29,7 +29,18 @@ from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union
 
 from . import _layout as layout
 from . import _lifetime, _supervision
-from ._arguments import instance, items, nanos, one_of, patience, text, within
+from ._arguments import (
+    function,
+    instance,
+    is_coroutine_function,
+    items,
+    nanos,
+    one_of,
+    patience,
+    text,
+    within,
+    wrong,
+)
 from ._contain import LEAVING, failure_of, report
 from ._errors import DeadlockError, Error, ShutDownError, StaleError
 from ._history import History, ReplayMailbox, ReplayStats
@@ -65,6 +76,17 @@ MessageHandler = Union[Callable[[Message], object], Callable[[Batch], object]]
 FailureHook = Union[Callable[[Message, BaseException], object], Callable[[Batch, BaseException], object]]
 #: Called with what a handler was restarted for, and how often it was.
 RestartHook = Callable[[Optional[BaseException], int], object]
+#: Makes handlers, one after the other.
+HandlerFactory = Callable[[], MessageHandler]
+
+
+def made_of(handler: Any, is_coroutine: bool) -> Any:
+    """A handler in the place of another, which was a coroutine function or was not. Raises InvalidError."""
+    function("handler", handler)
+    if is_coroutine_function(handler) != is_coroutine:
+        allowed = "a coroutine function" if is_coroutine else "no coroutine function"
+        raise wrong("handler", handler, f"{allowed}, as the one before")
+    return handler
 
 
 def _newest(sequence: int, messages: list[Message]) -> int:
@@ -270,7 +292,7 @@ class Served:
                 self.held.extend(batch._all())
         while message := self.next():
             try:
-                self.handler(message)
+                self.renewed()(message)
             except BaseException as raised:
                 delay = self.fail(message, raised)
                 if delay is not None:
@@ -278,6 +300,17 @@ class Served:
             else:
                 self.succeed(message)
         return 0.0
+
+    def renewed(self) -> Callable[..., Any]:
+        """The handler: another one, if it was restarted since and is to be replaced. Raises what the factory raises."""
+        care = self.care
+        if care.stale:
+            care.unmade = True
+            successor, care.successor = care.successor, None
+            made = care.terms.factory() if successor is None else successor
+            self.handler = made_of(made, self.task is not None)
+            care.stale = care.unmade = False
+        return self.handler
 
     def handle(self, messages: list[Message]) -> Optional[float]:
         """Handles messages one after the other until an alarm or a failure: what is left is held then. After how
@@ -323,7 +356,7 @@ class Served:
                     self.held.extend((batch,) if self.batches else batch._all())
                 while message := self.next():
                     try:
-                        await self.handler(message)
+                        await self.renewed()(message)
                     except LEAVING:
                         raise
                     except BaseException as raised:

@@ -3,7 +3,8 @@
 The rules are those of native handlers. A message that a handler fails at is tried again as its retries have it,
 and then given up: it becomes a dead letter, or is dropped. An ``Exception`` is how a handler fails at its message,
 and nothing else happens. What it raises that is none (SystemExit, KeyboardInterrupt, or a class of one's own that is
-derived from BaseException) is a *crash*: the handler is *restarted*, and its ``on_restart`` is told. Too many restarts
+derived from BaseException) is a *crash*: the handler is *restarted*, and its ``on_restart`` is told. With a factory, or if
+``on_restart`` returns one, another handler takes its place before the next message. Too many restarts
 in a while suspend it for a time: what waits, and what comes, becomes dead letters until then; what is replayed stays
 in the history. Each suspension lasts for twice as long as the one before, until the handler was sound for as long as
 that.
@@ -153,6 +154,7 @@ class Terms:
     retry: Optional[Retry]
     supervisor: Supervisor
     on_restart: Any
+    factory: Any
 
 
 def terms_of(
@@ -164,9 +166,11 @@ def terms_of(
     suspension: Optional[float],
     longest_suspension: float,
     supervisor: Optional[Supervisor],
+    factory: Any = None,
 ) -> Terms:
     """As those who subscribe give them."""
     some_plain("on_restart", on_restart)
+    some_plain("factory", factory)
     times = {"suspension": suspension, "longest_suspension": longest_suspension}
     own = Supervisor(restarts=restarts, within=within, **times)
     if supervisor is not None:
@@ -175,7 +179,7 @@ def terms_of(
     if retry is not None:
         # Raises InvalidError for what no retries can be.
         retry.fill(layout.Retry())
-    return Terms(on_exhausted, retry, own, on_restart)
+    return Terms(on_exhausted, retry, own, on_restart, factory)
 
 
 #: What is to be done about a failure: tried again after so many seconds, or one of these.
@@ -205,6 +209,11 @@ class Care:
         #: The supervisor's epoch that the handler knows.
         self.seen = 0
         self.restarts = 0
+        #: The handler is to be replaced before its next message: by this one, or by one of the factory's making.
+        self.stale = False
+        self.successor: Any = None
+        #: The replacement has not come about: what was raised is a failed restart.
+        self.unmade = False
         #: Of the message that is being tried; none: it is dealt with, or given up.
         self.attempts = 0
         self._first = 0.0
@@ -229,7 +238,7 @@ class Care:
         self.alarm = False
         terms = self.terms
         timed = terms.retry is not None and terms.retry.within is not None
-        late = self.suspended or self.attempts or self.seen != terms.supervisor._epoch
+        late = self.suspended or self.stale or self.attempts or self.seen != terms.supervisor._epoch
         return not (timed or late)
 
     def begin(self) -> int:
@@ -246,7 +255,8 @@ class Care:
 
     def judge(self, raised: BaseException) -> float:
         """What comes after an attempt that has raised this."""
-        if is_crash(raised):
+        unmade, self.unmade = self.unmade, False
+        if unmade or is_crash(raised):
             if not self.terms.supervisor._restart(self):
                 return SUSPEND
             self._restarted(raised)
@@ -275,12 +285,19 @@ class Care:
         on_restart = self.on_restart()
         if on_restart is not None:
             on_restart(raised)
-        if self.terms.on_restart is None:
+        terms = self.terms
+        self.stale = terms.factory is not None
+        if terms.on_restart is None:
             return
         try:
-            self.terms.on_restart(raised, self.restarts)
+            successor = terms.on_restart(raised, self.restarts)
         except BaseException as failed:
             report("the hook of a handler that was restarted has failed", raised=failed)
+            return
+        if callable(successor):
+            self.successor, self.stale = successor, True
+        elif successor is not None:
+            report("on_restart has returned %s, which is no handler", successor)
 
 
 def is_crash(raised: BaseException) -> bool:
