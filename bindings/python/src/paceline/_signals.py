@@ -1,4 +1,9 @@
-"""Signals of the process, for servers and worker pools that are to end gracefully."""
+"""Signals of the process, for servers and worker pools that are to end gracefully.
+
+They are the interpreter's own, and not read from a descriptor, as ``CompletionQueue.signals`` and the other languages have
+it: for that every thread of the process must block them. Threads that other packages have started do not, and would have
+the process ended; and children that ``subprocess`` starts would have them blocked, and not end by SIGTERM.
+"""
 
 from __future__ import annotations
 
