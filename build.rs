@@ -87,14 +87,7 @@ mod header {
                 ("http", "HTTP: servers and routes"),
             ],
         },
-        Topic {
-            name: "udp",
-            about: "datagram sockets",
-            sections: &[
-                ("udp", "Datagram sockets"),
-                ("udp_pull", "Datagram sockets that are pulled as data"),
-            ],
-        },
+        Topic { name: "udp", about: "datagram sockets", sections: &[("udp", "Datagram sockets")] },
         Topic {
             name: "workers",
             about: "worker pools: tasks with priorities, retries, limits in time and results",

@@ -60,7 +60,7 @@ macro_rules! programs {
 }
 
 programs! { abuse status pool task strand handle timer ring queue host pull stats layout matrix random
-server conn filter framing http inherited udp udp_pull fork_net random_net random_hub
+server conn filter framing http inherited udp fork_net random_net random_hub
 net_pull requests workers hub hostile_hub hostile_log outside log cq }
 
 /// Each compiler with one of the libraries: the library is the same, whoever calls it, and to link the

@@ -266,7 +266,6 @@ const OLDER: [&str; 24] = [
     "pace_replies_",
     "pace_requests_",
     "pace_task_fd_",
-    "pace_udp_pulled_",
     "pace_workers_complete",
     "pace_workers_heartbeat",
     "pace_workers_is_cancelled",

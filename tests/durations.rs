@@ -420,15 +420,6 @@ const DRIVERS: &[(&str, Driver)] = &[
         let socket = UdpSocket::builder(pool).bind("127.0.0.1:0").serve(Nothing).unwrap();
         let _report = socket.drain(MAX);
     }),
-    ("PulledUdp::pull", |pool| {
-        let socket = UdpSocket::builder(pool).bind("127.0.0.1:0").serve_pulled(1 << 16).unwrap();
-        let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let address = socket.socket().address();
-        thread::scope(|scope| {
-            later(scope, || assert_eq!(peer.send_to(b"!", address).unwrap(), 1));
-            assert_eq!(socket.pull(&mut Vec::new(), 1, MAX).unwrap(), 1);
-        });
-    }),
     ("HttpBuilder::head_timeout", |pool| http(Http::builder(pool).head_timeout(MAX))),
     ("HttpBuilder::body_timeout", |pool| {
         http(Http::builder(pool).body_timeout(MAX).body_rate(u64::MAX))

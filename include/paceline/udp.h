@@ -160,7 +160,10 @@ typedef struct pace_udp_stats_t {
     uint64_t refused;
     /** Calls of which the kernel took nothing, for another reason. */
     uint64_t failed;
-    /** Of a socket that is pulled: datagrams that were received and dropped, since too much waited. */
+    /**
+     * Datagrams that were received and dropped, since more than `max_waiting` bytes of them waited for a completion
+     * queue (pace_cq_udp()). 0 for a socket with hooks.
+     */
     uint64_t dropped;
 } pace_udp_stats_t;
 
@@ -346,91 +349,6 @@ pace_status_t pace_udp_stats(const pace_udp_t *udp, pace_udp_stats_t *stats);
  * waits there.
  */
 void pace_udp_free(pace_udp_t *udp);
-
-/* -------------------------- Datagram sockets that are pulled as data */
-
-/** A datagram has arrived. */
-#define PACE_UDP_EVENT_DATAGRAM 0
-
-/** An error came instead; the socket goes on. */
-#define PACE_UDP_EVENT_ERROR 1
-
-/** A datagram socket without hooks: what comes is pulled. */
-typedef struct pace_udp_pulled_t pace_udp_pulled_t;
-
-/**
- * What has come to a datagram socket. Its bytes stay where they are until the thread that has pulled it
- * pulls again, from whatever socket, or ends.
- */
-typedef struct pace_udp_event_t {
-    /** PACE_UDP_EVENT_. */
-    uint32_t kind;
-    /** ERROR: as for pace_udp_error_fn. DATAGRAM: 0. */
-    int32_t os_error;
-    /** DATAGRAM: its bytes, up to max_datagram. */
-    const void *bytes;
-    /** How many. */
-    size_t size;
-    /** How long it was; more than `size` if its end is lost. */
-    size_t length;
-    /** Who has sent it. An IPv4 address looks like ::ffff:0:0/96 on a socket that takes both. */
-    pace_ip_t peer;
-} pace_udp_event_t;
-
-/**
- * Opens a datagram socket, as pace_udp_new() does, for a host that pulls what comes. Of what it has
- * not pulled up to `max_waiting` bytes are kept, 128 for each datagram included: 1024 to 2^40.
- * Datagrams beyond that are dropped, and counted as such (pace_udp_stats_t).
- *
- * As pace_udp_new(); PACE_EINVAL for `max_waiting`.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_udp_pulled_new(pace_pool_t *pool,
-                                  const pace_udp_options_t *options,
-                                  uint64_t max_waiting,
-                                  pace_udp_pulled_t **pulled);
-
-/**
- * *udp is the socket itself, for all that takes one but pace_udp_free(): to send by it, for its address,
- * its end and its counters. It lives as long as `pulled`.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_udp_pulled_udp(pace_udp_pulled_t *pulled,
-                                  pace_udp_t **udp);
-
-/**
- * Waits for up to `timeout_ns` for events, and takes up to `capacity` of them, in the order in which
- * they came. PACE_OK: *count is 1 or more.
- *
- * PACE_ETIMEDOUT: nothing came; PACE_ESHUTDOWN: the socket is closed, and all that had come before was
- * pulled; PACE_EINVAL for a capacity of 0; PACE_EDEADLOCK on a thread of the pool, unless the time is 0.
- *
- * Threads: any but the pool's own. In handlers: no.
- */
-pace_status_t pace_udp_pulled_pull(pace_udp_pulled_t *pulled,
-                                   pace_udp_event_t *events,
-                                   size_t capacity,
-                                   uint64_t timeout_ns,
-                                   size_t *count);
-
-/**
- * *fd is readable while a pull would not wait. It belongs to the socket: never read or close it.
- *
- * PACE_EOS if there are no descriptors left.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_udp_pulled_pollable(pace_udp_pulled_t *pulled, int32_t *fd);
-
-/**
- * Closes the socket if that has not been done, and frees it. What nobody has pulled is dropped. NULL is
- * a no-op. In a forked child it does nothing.
- *
- * Threads: any, as long as no other uses the socket any more. In handlers: yes, it never waits.
- */
-void pace_udp_pulled_free(pace_udp_pulled_t *pulled);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -174,9 +174,6 @@ layout! {
         struct_size 0 reserved 4 received 8 received_bytes 16 truncated 24 errors 32 sent 40
         sent_bytes 48 refused 56 failed 64 dropped 72
     }
-    udp_pull::pace_udp_event_t 56 {
-        kind 0 os_error 4 bytes 8 size 16 length 24 peer 32
-    }
     attempt::pace_attempt_work_t 24 {
         run 0 user_data 8 drop 16
     }

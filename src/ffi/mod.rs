@@ -99,7 +99,6 @@ mod task_type;
 mod threshold;
 mod timer;
 mod udp;
-mod udp_pull;
 mod values;
 mod webhook;
 mod work;

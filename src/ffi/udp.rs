@@ -165,7 +165,8 @@ pub struct pace_udp_stats_t {
     pub refused: u64,
     /// Calls of which the kernel took nothing, for another reason.
     pub failed: u64,
-    /// Of a socket that is pulled: datagrams that were received and dropped, since too much waited.
+    /// Datagrams that were received and dropped, since more than `max_waiting` bytes of them waited for a completion
+    /// queue (pace_cq_udp()). 0 for a socket with hooks.
     pub dropped: u64,
 }
 
@@ -541,10 +542,6 @@ impl Handle for pace_udp_t {
 impl pace_udp_t {
     pub(super) fn new(socket: UdpSocket, shared: Arc<Shared>) -> Self {
         Self { socket, shared }
-    }
-
-    pub(super) fn is_forked(&self) -> bool {
-        self.shared.is_forked()
     }
 }
 

@@ -71,13 +71,12 @@ mod slot_ref;
 mod socket;
 pub(crate) mod stream;
 
-pub(crate) use self::{datagram::pulled::Host as UdpHost, server::pulled::Host as ConnHost};
+pub(crate) use self::{datagram::host::Host as UdpHost, server::pulled::Host as ConnHost};
 #[cfg(feature = "capi")]
 pub(crate) use self::{framing::next_delimited, stream::output_buffer::Foreign};
 pub use address::{Address, ToAddress};
 pub use datagram::{
-    Datagram, DatagramHandler, Datagrams, PulledUdp, UdpBuilder, UdpEvent, UdpReport, UdpSocket,
-    UdpStats,
+    Datagram, DatagramHandler, Datagrams, UdpBuilder, UdpEvent, UdpReport, UdpSocket, UdpStats,
 };
 pub use framing::{Delimited, FixedLength, Frame, LengthPrefixed};
 pub use server::{

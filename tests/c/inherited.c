@@ -78,12 +78,15 @@ static void they_are_taken_and_used(void) {
     expect_text(fd, "hello");
     close(fd);
     pace_udp_options_t udp;
-    pace_udp_pulled_t *pulled = NULL;
+    pace_cq_t *cq = NULL;
+    pace_udp_t *datagrams = NULL;
     OK(pace_udp_options_init(&udp, sizeof udp));
     udp.fd = second.fd;
-    OK(pace_udp_pulled_new(pool, &udp, 1024, &pulled));
+    OK(pace_cq_new(pool, NULL, &cq));
+    OK(pace_cq_udp(cq, &udp, 1024, 1, &datagrams));
     close(second.fd);
-    pace_udp_pulled_free(pulled);
+    pace_udp_free(datagrams);
+    pace_cq_free(cq);
     stop(server);
     finish(pool);
 }

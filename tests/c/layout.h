@@ -270,10 +270,6 @@ AT(pace_udp_stats_t, sent, 40); AT(pace_udp_stats_t, sent_bytes, 48);
 AT(pace_udp_stats_t, refused, 56); AT(pace_udp_stats_t, failed, 64);
 AT(pace_udp_stats_t, dropped, 72);
 
-SIZE(pace_udp_event_t, 56);
-AT(pace_udp_event_t, kind, 0); AT(pace_udp_event_t, os_error, 4); AT(pace_udp_event_t, bytes, 8);
-AT(pace_udp_event_t, size, 16); AT(pace_udp_event_t, length, 24); AT(pace_udp_event_t, peer, 32);
-
 SIZE(pace_attempt_work_t, 24);
 AT(pace_attempt_work_t, run, 0); AT(pace_attempt_work_t, user_data, 8);
 AT(pace_attempt_work_t, drop, 16);

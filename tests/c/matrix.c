@@ -19,7 +19,6 @@ typedef struct things {
     pace_pulled_t *pulled;
     pace_cq_t *cq;
     pace_requests_t *requests;
-    pace_udp_pulled_t *datagrams;
     pace_workers_t *workers;
     pace_task_type_t *kind;
     pace_task_t work; /* of the worker pool */
@@ -562,24 +561,6 @@ static pace_status_t do_requests_upgrade(things_t *t) {
 static pace_status_t do_route_pulled_streaming(things_t *t) {
     return pace_http_route_pulled_streaming(t->http, "PATCH", "/", t->requests, 1);
 }
-static pace_status_t do_udp_pulled_new(things_t *t) {
-    pace_udp_options_t options;
-    pace_udp_pulled_t *pulled;
-    OK(pace_udp_options_init(&options, sizeof options));
-    options.bind = TCP;
-    pace_status_t status = pace_udp_pulled_new(t->pool, &options, 1024, &pulled);
-    if (status == PACE_OK) pace_udp_pulled_free(pulled);
-    return status;
-}
-static pace_status_t do_udp_pulled_udp(things_t *t) {
-    pace_udp_t *udp;
-    return pace_udp_pulled_udp(t->datagrams, &udp);
-}
-static pace_status_t do_udp_pulled_pull(things_t *t) {
-    pace_udp_event_t event;
-    size_t count;
-    return pace_udp_pulled_pull(t->datagrams, &event, 1, 0, &count);
-}
 static void quick_message(void *data, const pace_message_t *message, int32_t *outcome) {
     (void)data, (void)message;
     *outcome = 0;
@@ -952,10 +933,6 @@ static pace_status_t do_publication_init(things_t *t) {
     (void)t;
     return pace_publication_init(&with, sizeof with);
 }
-static pace_status_t do_udp_pulled_pollable(things_t *t) {
-    int32_t fd;
-    return pace_udp_pulled_pollable(t->datagrams, &fd);
-}
 static pace_status_t do_requests_pollable(things_t *t) {
     int32_t fd;
     return pace_requests_pollable(t->requests, &fd);
@@ -1277,7 +1254,6 @@ static pace_status_t do_free_null(things_t *t) {
     pace_udp_free(NULL);
     pace_pulled_free(NULL);
     pace_requests_free(NULL);
-    pace_udp_pulled_free(NULL);
     pace_cq_free(NULL);
     pace_workers_free(NULL);
     pace_task_type_free(NULL);
@@ -1585,10 +1561,6 @@ static const row_t table[] = {
     {"requests_read", do_requests_read, GONE, GONE, GONE, 'e'},
     {"requests_upgrade", do_requests_upgrade, GONE, GONE, GONE, 'e'},
     {"http_route_pulled_streaming", do_route_pulled_streaming, IS_OK, IS_OK, IS_OK, 'h'},
-    {"udp_pulled_new", do_udp_pulled_new, IS_OK | FULL, IS_OK, DOWN, 'p'},
-    {"udp_pulled_udp", do_udp_pulled_udp, IS_OK, IS_OK, IS_OK, 'd'},
-    {"udp_pulled_pull", do_udp_pulled_pull, LATE, LATE, DOWN, 'd'},
-    {"udp_pulled_pollable", do_udp_pulled_pollable, IS_OK, IS_OK, IS_OK, 'd'},
     {"response_status", do_response_status, IS_OK, IS_OK, IS_OK, 'a'},
     {"response_header", do_response_header, IS_OK, IS_OK, IS_OK, 'a'},
     {"response_close", do_response_close, IS_OK, IS_OK, IS_OK, 'a'},
@@ -1849,10 +1821,6 @@ static void make_things(things_t *t) {
     OK(pace_pulled_new(t->pool, NULL, 0, &t->pulled));
     OK(pace_cq_new(t->pool, NULL, &t->cq));
     OK(pace_requests_new(t->pool, &t->requests));
-    pace_udp_options_t pulled_udp;
-    OK(pace_udp_options_init(&pulled_udp, sizeof pulled_udp));
-    pulled_udp.bind = TCP;
-    OK(pace_udp_pulled_new(t->pool, &pulled_udp, 1024, &t->datagrams));
     pace_workers_config_t workers;
     OK(pace_workers_config_init(&workers, sizeof workers));
     workers.metrics = true;
@@ -1904,7 +1872,6 @@ static void free_things(things_t *t) {
     pace_pulled_free(t->pulled);
     pace_cq_free(t->cq);
     pace_requests_free(t->requests);
-    pace_udp_pulled_free(t->datagrams);
     pace_task_type_free(t->kind);
     pace_workers_free(t->workers);
     pace_task_fd_free(t->ends);
@@ -1954,7 +1921,6 @@ static void with_null(void) {
         if (table[i].needs == 'v') less.pulled = NULL;
         if (table[i].needs == 'c') less.cq = NULL;
         if (table[i].needs == 'e') less.requests = NULL;
-        if (table[i].needs == 'd') less.datagrams = NULL;
         if (table[i].needs == 'y') less.hub = NULL;
         if (table[i].needs == 'k') less.key = NULL;
         if (table[i].needs == 'm') less.mailbox = NULL;

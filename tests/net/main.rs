@@ -21,4 +21,4 @@ mod options;
 mod output;
 mod pulled;
 mod udp;
-mod udp_pulled;
+mod udp_completions;

@@ -1,9 +1,9 @@
 //! Datagrams, which have no connections.
 
-pub(super) mod pulled;
+pub(super) mod host;
 mod settings;
 mod socket;
 
-pub use pulled::{PulledUdp, UdpEvent};
+pub use host::UdpEvent;
 pub use settings::UdpBuilder;
 pub use socket::{Datagram, DatagramHandler, Datagrams, UdpReport, UdpSocket, UdpStats};

@@ -166,8 +166,8 @@ pub struct UdpStats {
     pub refused: u64,
     /// Calls of which the kernel took nothing, for another reason.
     pub failed: u64,
-    /// Of a socket that is [pulled](crate::net::PulledUdp): datagrams that were received and dropped, since
-    /// too much waited for the host.
+    /// Datagrams that were received and dropped, since too much waited for the completion queue that
+    /// brings them ([`CompletionQueue::bind`](crate::cq::CompletionQueue::bind)). 0 for a socket with a handler.
     pub dropped: u64,
 }
 

@@ -160,8 +160,6 @@ REQUEST_EVENT_ENDED = 5
 ANSWER_MORE = 1
 ANSWER_CLOSE = 2
 ANSWER_ERROR = 4
-UDP_EVENT_DATAGRAM = 0
-UDP_EVENT_ERROR = 1
 TASK_PENDING = 0
 TASK_RUNNING = 1
 TASK_RETRYING = 2
@@ -898,19 +896,6 @@ class UdpStats(c.Structure):
         ("refused", c.c_uint64),
         ("failed", c.c_uint64),
         ("dropped", c.c_uint64),
-    ]
-
-
-class UdpEvent(c.Structure):
-    """``pace_udp_event_t``"""
-
-    _fields_ = [
-        ("kind", c.c_uint32),
-        ("os_error", c.c_int32),
-        ("bytes", c.c_void_p),
-        ("size", c.c_size_t),
-        ("length", c.c_size_t),
-        ("peer", Ip),
     ]
 
 
@@ -1811,7 +1796,6 @@ STRUCTURES: dict[str, type[c.Structure | c.Union]] = {
     "pace_udp_hooks_t": UdpHooks,
     "pace_udp_options_t": UdpOptions,
     "pace_udp_stats_t": UdpStats,
-    "pace_udp_event_t": UdpEvent,
     "pace_attempt_work_t": AttemptWork,
     "pace_middleware_t": Middleware,
     "pace_workers_config_t": WorkersConfig,
