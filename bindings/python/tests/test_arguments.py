@@ -83,7 +83,7 @@ MADE = (
 #: What paceline's own files, and the standard executors, call.
 INSIDE = (
     "Future.fail Future.set_exception Future.set_result Future.succeed_attached History.fill"
-    " Periodic.start Retry.fill Scaling.check Threshold.fill Task.end_as Task.fail_as Task.succeed"
+    " Periodic.start Retry.fill Scaling.check Threshold.fill Task.end_as Task.fail_as Task.look Task.succeed"
 ).split()
 #: Anything goes: it is handed on, it is the standard library's to look at, or the documentation says so.
 ANYTHING = {

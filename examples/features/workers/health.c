@@ -1,4 +1,4 @@
-/* Health, and figures of tasks as text for a collector, with figures of the program's own beside them.
+/* Health, what each thread has run, and figures of tasks as text for a collector, with figures of the program's own.
  *
  * feature: workers/health
  */
@@ -19,6 +19,8 @@ int main(void) {
     const char *media_type;
     const pace_label_t label = {"shop", "eu"};
     pace_health_t health = {.struct_size = sizeof health};
+    pace_task_report_t report = {.struct_size = sizeof report};
+    pace_worker_stats_t thread = {.struct_size = sizeof thread};
     pace_workers_config_t config;
     pace_task_t task;
     pace_pool_t *pool;
@@ -31,7 +33,9 @@ int main(void) {
     must(pace_workers_new(pool, &config, &workers));
     must(pace_task_type_new(workers, "fetch", NULL, &type));
     must(pace_workers_submit(workers, type, work, NULL, NULL, NULL, &task));
-    must(pace_workers_wait(workers, task, PACE_FOREVER, NULL));
+    must(pace_workers_wait(workers, task, PACE_FOREVER, &report));
+    must(pace_workers_worker_stats(workers, report.worker, &thread)); /* the thread that ran it */
+    CHECK(thread.attempts == 1 && thread.completed == 1 && thread.failed == 0);
     must(pace_workers_metric(workers, PACE_METRIC_COUNTER, "orders", "Orders.", &label, 1, &orders));
     must(pace_metric_count(orders, 3));
 

@@ -1,4 +1,4 @@
-// Health, and figures of tasks as text for a collector, with figures of the program's own beside them.
+// Health, what each thread has run, and figures of tasks as text for a collector, with figures of the program's own.
 //
 // feature: workers/health
 
@@ -12,7 +12,9 @@ int main() {
     config.metrics = true;
     const auto workers = paceline::WorkerPool::create(pool, config).value();
     const auto type = workers.task_type("fetch").value();
-    CHECK(type.submit([] {}).value().wait().value().completed());
+    const auto report = type.submit([] {}).value().wait().value();
+    const auto threads = workers.worker_stats().value();
+    CHECK(report.completed() && threads[report.worker.value()].completed == 1); // the thread that ran it
     const auto orders =
         workers.metric(paceline::MetricKind::Counter, "orders", "Orders.", {{"shop", "eu"}}).value();
     orders.count(3).value();

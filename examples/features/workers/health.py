@@ -1,4 +1,4 @@
-"""Health, and figures of tasks as text for a collector, with figures of the program's own beside them.
+"""Health, what each thread has run, and figures of tasks as text for a collector, with figures of the program's own.
 
 feature: workers/health
 """
@@ -12,7 +12,9 @@ with paceline.Pool() as pool:
     def fetch(number: int) -> int:
         return number
 
-    assert fetch.submit(1).result() == 1
+    report = fetch.submit(1).report()
+    thread = next(row for row in workers.worker_stats() if row.worker == report.worker)
+    assert (thread.attempts, thread.completed, thread.failed) == (1, 1, 0)
     workers.counter("orders", "Orders.", shop="eu").inc(3)
 
     assert workers.health().status == "ready" and not workers.health().stuck

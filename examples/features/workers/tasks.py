@@ -3,6 +3,8 @@
 feature: workers/tasks
 """
 
+import asyncio
+
 import paceline
 from paceline import TaskStatus
 
@@ -15,12 +17,19 @@ with paceline.Pool() as pool:
         return number * number
 
     @workers.task
+    async def later(number: int) -> int:
+        # On an event loop of the worker pool's: it holds no thread.
+        await asyncio.sleep(0.01)
+        return number
+
+    @workers.task
     def note(text: str) -> None:
         posted.append(text)
 
     report = square.submit(5).report()
     assert (report.status, report.value, report.attempts) == (TaskStatus.COMPLETED, 25, 1)
     assert sum(task.result() for task in square.submit_batch(range(1, 5))) == 30
+    assert later.submit(7).result() == 7
     note.post("fire and forget")
     assert workers.shutdown(drain=60).drained
 assert posted == ["fire and forget"]

@@ -294,6 +294,10 @@ class _Posted:
     def end_as(self, end: int) -> None:
         """Nobody asks."""
 
+    def look(self) -> bool:
+        """Nobody asks."""
+        return False
+
 
 class TaskFunction(Calls[T]):
     """A function that was decorated by ``WorkerPool.task``: called, it is itself."""

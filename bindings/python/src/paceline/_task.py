@@ -196,12 +196,17 @@ class Task(Future[T]):
             with self._condition:
                 if self._state in _OVER or self._condition.wait(left):
                     continue
-            home, id = self.at
-            status = ctypes.c_uint32()
-            if home is None or quick.pace_workers_status(home.native.pointer, id, ctypes.byref(status)):
-                continue
-            if status.value in _TOLD:
-                self.end_as(status.value)
+            self.look()
+
+    def look(self) -> bool:
+        """Ends it, if natively it has ended otherwise than by an attempt. Whether it has ended."""
+        home, id = self.at
+        status = ctypes.c_uint32()
+        if home is None or quick.pace_workers_status(home.native.pointer, id, ctypes.byref(status)):
+            return self.done()
+        if status.value in _TOLD:
+            self.end_as(status.value)
+        return self.done()
 
     def running(self) -> bool:
         """Whether an attempt of the task runs now."""

@@ -362,6 +362,10 @@ class Core(Hosts):
             ended[layout.ENDED_STUCK][name] = ended[layout.ENDED_STUCK].get(name, 0) + 1
         if self.most and not report.stuck and not deaf:
             self.join()
+        # An end that comes behind that of all is told by nobody, as that of a task whose attempt is late.
+        for token, job in list(self.jobs.items()):
+            if job[0].look():
+                self.jobs.pop(token, None)
         return ShutdownReport(
             requested=report.requested,
             drained=report.drained and not deaf,
