@@ -641,6 +641,7 @@ class Table(Case):
         yield row("CompletionQueue.every", queue.every, {"seconds": 3600, "tag": 1}, seconds=TIME, **tag)
         post = lambda tags: queue.post(tags)
         yield row("CompletionQueue.post", post, {"tags": 1}, tags="number")
+        yield row("CompletionQueue.wake", queue.wake, {}, **tag)
         done = lambda entries: queue.done(entries)
         yield row("CompletionQueue.done", done, {}, entries="")
         entry = paceline.CompletionEntry(paceline.EntryKind.TASK, 1, 0, b"", None, False)
