@@ -257,7 +257,8 @@ class Table(Case):
         yield row("Hub.topic", hub.topic, {"pattern": "a", "codec": paceline.Json()}, codec="")
         published = {"key": "none text", "headers": "none", "priority": "text"}
         yield row("Topic.publish", topic.publish, {"value": 1}, **published)
-        yield row("Topic.subscribe", topic.subscribe, {}, handler="function")
+        hooks = {"factory": "none function", "on_restart": "none function"}
+        yield row("Topic.subscribe", topic.subscribe, {}, handler="function", **hooks)
         yield row("Topic.decode", topic.decode, {}, message="")
         yield row("Json.decode", paceline.Json().decode, {}, payload="bytes text")
         yield row("Message.header", message.header, {}, name="text")

@@ -644,6 +644,36 @@ class Failures(Case):
         self.assertEqual([number for number, _ in self.came], [1, 1, 3])
         self.assertIn("on_restart has returned 5, which is no handler", logs.output[0])
 
+    def test_a_factory_of_a_topic(self) -> None:
+        topic: paceline.Topic[Any] = self.hub.topic("a", paceline.Json())
+        numbers = itertools.count(1)
+
+        def factory() -> Any:
+            number, seen = next(numbers), itertools.count(1)
+
+            def handle(value: Any, message: Message) -> None:
+                if value == "crash":
+                    raise SystemExit("broken")
+                self.came.append((number, next(seen), value))
+
+            return handle
+
+        made = topic.subscribe(factory=factory, restarts=None, on_error=self.nothing)
+        self.publish_each(made, "a", "1", '"crash"', "2", "3")
+        self.assertEqual(self.came, [(1, 1, 1), (2, 1, 2), (2, 2, 3)])
+        made.unsubscribe("sync")
+        self.came.clear()
+        first, second = factory(), factory()
+        hooks: dict[str, Any] = {"on_restart": lambda *_: second, "on_error": self.nothing}
+        other = topic.subscribe(first, **hooks)
+        self.publish_each(other, "a", "1", '"crash"', "2")
+        self.assertEqual(self.came, [(3, 1, 1), (4, 1, 2)])
+        with self.assertRaisesRegex(InvalidError, "beside a factory"):
+            topic.subscribe(first, factory=factory)
+        for wrong in ({}, {"factory": 5}, {"handler": first, "on_restart": 5}):
+            with self.assertRaises(TypeError):
+                topic.subscribe(**wrong)
+
     def test_what_is_no_factory(self) -> None:
         with self.assertRaisesRegex(InvalidError, "handler is given beside a factory"):
             self.hub.subscribe("a", self.nothing, factory=lambda: self.nothing)

@@ -976,7 +976,7 @@ def subscribed(stage: Stage, place: str) -> Call:
     return call
 
 
-@drives("Hub.subscribe:factory", "Hub.replay:factory")
+@drives("Hub.subscribe:factory", "Hub.replay:factory", "Topic.subscribe:factory")
 def made_by_a_factory(stage: Stage, place: str) -> Call:
     hub = stage.hub(histories=[paceline.History("kept.>")])
     makes: list[bool] = []
@@ -986,14 +986,18 @@ def made_by_a_factory(stage: Stage, place: str) -> Call:
         makes.append(True)
         return crashes if len(makes) == 1 else stage.act(crashes)
 
-    subscribe = hub.subscribe if place.startswith("Hub.subscribe") else hub.replay
-    made = subscribe("kept.>", factory=factory, restarts=None)
+    made: Any
+    if place.startswith("Topic"):
+        made = hub.topic("kept.>", paceline.Json()).subscribe(factory=factory, restarts=None)
+    else:
+        subscribe = hub.subscribe if place.startswith("Hub.subscribe") else hub.replay
+        made = subscribe("kept.>", factory=factory, restarts=None)
 
     def call(act: Act) -> None:
         # What the factory has made crashes, so that another one is made for each second message.
         for _ in range(2):
             before = dealt_with(made)
-            hub.publish("kept.x")
+            hub.publish("kept.x", b"1")
             until(lambda: dealt_with(made) > before, "it is dealt with")
         called(act)
 
@@ -1077,6 +1081,22 @@ def subscribed_to_a_topic(stage: Stage, _: str) -> Call:
     def call(act: Act) -> None:
         before = dealt_with(subscription)
         topic.publish(1)
+        called(act)
+        until(lambda: dealt_with(subscription) > before, "it is dealt with")
+
+    return call
+
+
+@drives("Topic.subscribe:on_restart")
+def topic_restarted(stage: Stage, _: str) -> Call:
+    hub = stage.hub()
+    topic = hub.topic("topic", paceline.Json())
+    hook = code(lambda *_: stage.act())
+    subscription = topic.subscribe(crashes, on_restart=hook, restarts=None)
+
+    def call(act: Act) -> None:
+        before = dealt_with(subscription)
+        hub.publish("topic", b"1")
         called(act)
         until(lambda: dealt_with(subscription) > before, "it is dealt with")
 

@@ -6,14 +6,15 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Optional, Protocol, TypeVar, Union
 
-from ._arguments import instance, plain, text, wrong
+from ._arguments import instance, plain, some_plain, text, wrong
 from ._contain import failure_of
+from ._errors import InvalidError
 from ._message import HeadersLike, Message, Receipt
 from ._task import PermanentFailure
 
 if TYPE_CHECKING:
     from ._hub import Hub, Key
-    from ._subscriptions import Subscription
+    from ._subscriptions import RestartHook, Subscription
 
 T = TypeVar("T")
 
@@ -63,15 +64,40 @@ class Topic(Generic[T]):
         payload = self._codec.encode(value)
         return self._hub.publish(self.pattern if key is None else key, payload, headers, priority)
 
-    def subscribe(self, handler: Callable[[T, Message], object], **settings: Any) -> Subscription:
+    def subscribe(
+        self,
+        handler: Optional[Callable[[T, Message], object]] = None,
+        *,
+        factory: Optional[Callable[[], Callable[[T, Message], object]]] = None,
+        on_restart: Optional[RestartHook] = None,
+        **settings: Any,
+    ) -> Subscription:
         """As ``Hub.subscribe``, for a handler that is no coroutine function: it is called with the value and its
-        message. A message that cannot be decoded is not tried again, and the handler is not called."""
-        plain("handler", handler)
+        message, and so is what a ``factory`` makes, or ``on_restart`` returns. A message that cannot be decoded is not
+        tried again, and the handler is not called."""
+        some_plain("factory", factory)
+        some_plain("on_restart", on_restart)
 
-        def take(message: Message) -> None:
-            handler(self.decode(message), message)
+        def decoding(handler: Optional[Callable[[T, Message], object]]) -> Callable[[Message], None]:
+            called = plain("handler", handler)
 
-        return self._hub.subscribe(self.pattern, take, **settings)
+            def take(message: Message) -> None:
+                called(self.decode(message), message)
+
+            return take
+
+        def restarted(raised: Optional[BaseException], count: int) -> object:
+            made: Any = on_restart(raised, count) if on_restart is not None else None
+            return decoding(made) if callable(made) else made
+
+        settings["on_restart"] = None if on_restart is None else restarted
+        if factory is None:
+            return self._hub.subscribe(self.pattern, decoding(handler), **settings)
+        if handler is not None:
+            raise InvalidError("handler is given beside a factory, which makes it")
+        make, settings["factory"] = factory, lambda: decoding(make())
+        made: Subscription = self._hub.subscribe(self.pattern, **settings)
+        return made
 
     def decode(self, message: Message) -> T:
         """The value of a message that was pulled. Raises PermanentFailure: it has none."""
