@@ -45,7 +45,7 @@ pub enum EntryKind {
         /// How it ended.
         status: Status,
     },
-    /// Up to 64 messages that were taken together.
+    /// Up to 256 messages that were taken together.
     Messages(MessageBatch),
     /// The source brings nothing more.
     Ended,
@@ -192,6 +192,7 @@ impl fmt::Debug for OpenAttempt {
 /// Messages that were taken together of a mailbox or a replay. They count as delivered.
 pub struct MessageBatch {
     pub(crate) messages: Messages,
+    pub(crate) len: usize,
     pub(crate) mail: Mail,
 }
 
@@ -203,10 +204,10 @@ impl MessageBatch {
         all
     }
 
-    /// How many there are, 1 to 64.
+    /// How many there are, 1 to 256.
     #[allow(clippy::len_without_is_empty, reason = "it is never empty")]
     pub fn len(&self) -> usize {
-        self.messages.len()
+        self.len
     }
 
     /// Makes one of them a dead letter of the subscription, as [`Mailbox::bury`](crate::hub::Mailbox::bury) does.

@@ -33,6 +33,8 @@ pub(super) trait Lists: Send + Sync {
     fn list(&self, attachment: Arc<Attachment>);
     /// So many were taken off.
     fn unlist(&self, count: usize);
+    /// When a host has last waited.
+    fn asked_at(&self) -> u64;
 }
 
 /// See the head of the file.
@@ -63,6 +65,10 @@ impl Line for Attachment {
     }
 
     fn lower(&self) {}
+
+    fn asked_at(&self) -> u64 {
+        self.to.upgrade().map_or(0, |to| to.asked_at())
+    }
 }
 
 impl Attachment {
@@ -119,7 +125,7 @@ impl List {
         Self { ready: Outbox::new(), listed: AtomicUsize::new(0) }
     }
 
-    /// Takes of what is listed, or is listed within `time`.
+    /// Takes of what is listed, or is listed within `time`. Its descriptor is left to [`Outbox::settle`].
     pub(super) fn look(
         &self,
         to: &dyn Lists,
@@ -131,7 +137,7 @@ impl List {
         /// So many sources share a batch.
         const SHARES: usize = 32;
         attachments.clear();
-        let Some(count) = self.ready.take(attachments, most.min(SHARES), time) else {
+        let Some(count) = self.ready.take_some(attachments, most.min(SHARES), time) else {
             return Found::Over;
         };
         to.unlist(count);

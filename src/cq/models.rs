@@ -52,6 +52,10 @@ impl Lists for Fixture {
     fn unlist(&self, count: usize) {
         self.list.listed.fetch_sub(count, AcqRel);
     }
+
+    fn asked_at(&self) -> u64 {
+        0
+    }
 }
 
 struct Numbers(Arc<Outbox<u64>>);

@@ -9,8 +9,10 @@ use super::source::{Events, Notes, Source};
 use crate::error::{Error, Result};
 use crate::pool::{Deadline, Event, EventKind, HostOutbox, Shared, abandon, pollable, take_part};
 use crate::queue::Outbox;
-use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::sync::atomic::{AtomicU64, AtomicUsize};
 use crate::sync::store_load_barrier;
+use crate::sys::clock;
 use crate::sys::epoll::{Epoll, IN};
 use core::time::Duration;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -28,6 +30,9 @@ pub(crate) struct Core {
     both: OnceLock<Epoll>,
     /// What is told here without a source: whoever will tell something has entered.
     notes: Arc<Outbox<Entry>>,
+    /// How many threads wait, and when one has last come.
+    waiting: AtomicUsize,
+    asked_at: AtomicU64,
     all: Mutex<Vec<Weak<Attachment>>>,
 }
 
@@ -42,6 +47,8 @@ impl Core {
             events: shared.hosts.outbox(),
             both: OnceLock::new(),
             notes: Arc::new(Outbox::new()),
+            waiting: AtomicUsize::new(0),
+            asked_at: AtomicU64::new(clock::now()),
             all: Mutex::default(),
         });
         let events = Events { outbox: Arc::clone(&core.events), core: Arc::downgrade(&core) };
@@ -120,11 +127,26 @@ impl Core {
         if self.takes_part || self.shared.ready.members.threads > 0 {
             self.events.served_here();
         }
+        // Relaxed: leases are looked at much later.
+        self.asked_at.store(clock::now(), Relaxed);
+        if time.is_zero() {
+            return self.find(out, most, time);
+        }
+        self.waiting.fetch_add(1, Relaxed);
+        let waited = self.find(out, most, time);
+        self.asked_at.store(clock::now(), Relaxed);
+        // Release: pairs with the Acquire in `asked_at`, which then finds the time that was stored above.
+        self.waiting.fetch_sub(1, Release);
+        waited
+    }
+
+    fn find(&self, out: &mut Vec<Entry>, most: usize, time: Duration) -> Result<usize> {
+        let inside = crate::thread_state::is_member();
         let deadline = Deadline::after(Some(time));
         let mut attachments = Vec::new();
         let mut wait = Duration::ZERO;
         loop {
-            match self.list.look(self, &mut attachments, out, most, wait) {
+            match self.look(&mut attachments, out, most, wait) {
                 Found::Entries(count) => {
                     self.shared.note_pulled();
                     if self.list.listed.load(Relaxed) > 0 {
@@ -143,7 +165,7 @@ impl Core {
                 })?;
                 self.shared.stop_if_drained();
                 if left.is_zero() {
-                    return match self.list.look(self, &mut attachments, out, most, Duration::ZERO) {
+                    return match self.look(&mut attachments, out, most, Duration::ZERO) {
                         Found::Entries(count) => Ok(count),
                         Found::Nothing => Ok(0),
                         Found::Over => Err(Error::ShutDown),
@@ -155,6 +177,21 @@ impl Core {
                 wait = left;
             }
         }
+    }
+
+    fn look(
+        &self,
+        attachments: &mut Vec<Arc<Attachment>>,
+        out: &mut Vec<Entry>,
+        most: usize,
+        time: Duration,
+    ) -> Found {
+        let found = self.list.look(self, attachments, out, most, time);
+        // Who got as many as it wanted comes again, and most often finds more.
+        if !matches!(found, Found::Entries(count) if count >= most) {
+            self.list.ready.settle();
+        }
+        found
     }
 
     /// The pool has stopped: sources that do not hear of it look once more.
@@ -278,6 +315,14 @@ impl Lists for Core {
         }
         self.list.listed.fetch_sub(count, AcqRel);
         self.shared.hosts.listed.fetch_sub(count, AcqRel);
+    }
+
+    fn asked_at(&self) -> u64 {
+        // Acquire: pairs with the Release in `wait`.
+        match self.waiting.load(Acquire) {
+            0 => self.asked_at.load(Relaxed),
+            _ => clock::now(),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::entry::{Entry, EntryKind, Held, MessageBatch, OpenAttempt};
 use super::mail::Mail;
 use super::queue::Core;
+use super::table::PARTS;
 use crate::net::{ConnHost, UdpHost};
 use crate::pool::HostOutbox;
 use crate::queue::{Outbox, Store};
@@ -38,7 +39,7 @@ pub(crate) enum Brought {
     Over,
 }
 
-/// So many are taken together as a rule: there is one bit for each in the table of what is out.
+/// So many are made room for at once as a rule.
 const TOGETHER: usize = 64;
 
 /// Of an outbox: each item as an entry.
@@ -166,20 +167,28 @@ impl Mailed {
 
 impl Source for Mailed {
     fn bring(&self, tag: u64, out: &mut Vec<Entry>, most: usize) -> Brought {
-        let most = most.min(TOGETHER);
-        let Some((messages, count, more)) = self.mail.take(most) else { return Brought::Over };
-        if count == 0 {
-            // Relaxed: it is set before this is listed again, which orders it.
-            return match self.stopped.load(Relaxed) {
-                true => Brought::Over,
-                false => Brought::Some { count: 0, more: false },
+        let mut brought = 0;
+        loop {
+            let room = (most - brought).min(PARTS);
+            let Some((messages, count, more)) = self.mail.take(room) else {
+                return match brought {
+                    0 => Brought::Over,
+                    count => Brought::Some { count, more: true },
+                };
             };
+            if count > 0 {
+                let batch = MessageBatch { messages, len: count, mail: self.mail.clone() };
+                out.push(Entry::new(tag, EntryKind::Messages(batch)));
+            }
+            brought += count;
+            // Relaxed: it is set before this is listed again, which orders it.
+            if brought == 0 && self.stopped.load(Relaxed) {
+                return Brought::Over;
+            }
+            if count == 0 || !more || brought == most {
+                return Brought::Some { count: brought, more: more && count > 0 };
+            }
         }
-        out.push(Entry::new(
-            tag,
-            EntryKind::Messages(MessageBatch { messages, mail: self.mail.clone() }),
-        ));
-        Brought::Some { count, more }
     }
 
     fn pool_has_stopped(&self) {

@@ -28,11 +28,61 @@
 //!
 //! All of it is ordered by the lock that stands around the table.
 
-/// So many things one place lends at most.
-const PARTS: u32 = 64;
+/// So many things one place lends at most: a token has a byte for which of them it is.
+pub(crate) const PARTS: usize = 256;
 const INDEX_SHIFT: u32 = 8;
 const GENERATION_SHIFT: u32 = 40;
 const GENERATIONS: u32 = 1 << 24;
+
+/// Some of the things of a place, a bit for each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Parts([u64; PARTS / 64]);
+
+impl Parts {
+    /// The first ones.
+    pub(crate) fn first(count: usize) -> Self {
+        Self(core::array::from_fn(|word| match count.saturating_sub(64 * word) {
+            0 => 0,
+            left => u64::MAX >> (64 - left.min(64)),
+        }))
+    }
+
+    /// The one that a token names.
+    pub(crate) fn of(token: u64) -> Self {
+        let mut parts = Self::default();
+        parts.0[(token >> 6 & 3) as usize] = 1 << (token & 63);
+        parts
+    }
+
+    pub(crate) fn has(&self, part: usize) -> bool {
+        self.0[part / 64] >> (part % 64) & 1 != 0
+    }
+
+    fn len(&self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0 == [0; PARTS / 64]
+    }
+
+    /// Adds the one that a token names. False: it was there.
+    fn add(&mut self, token: u64) -> bool {
+        let (word, bit) = (&mut self.0[(token >> 6 & 3) as usize], 1 << (token & 63));
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+
+    /// Those of both.
+    fn and(&self, other: &Self) -> Self {
+        Self(core::array::from_fn(|word| self.0[word] & other.0[word]))
+    }
+
+    fn remove(&mut self, others: &Self) {
+        self.0.iter_mut().zip(others.0).for_each(|(word, other)| *word &= !other);
+    }
+}
 
 /// Values `T` that are out.
 pub(crate) struct Table<T> {
@@ -45,8 +95,8 @@ pub(crate) struct Table<T> {
 
 struct Place<T> {
     generation: u32,
-    /// Bits of what is not done. None: the place is free.
-    left: u64,
+    /// What is not done. None: the place is free.
+    left: Parts,
     since: u64,
     /// None while it is free or busy.
     value: Option<T>,
@@ -62,20 +112,19 @@ pub(crate) enum Done<T> {
     Last(T),
 }
 
-/// A place and a bit.
+/// A place, and things of it: one, until others of the same place are added.
 #[derive(Clone, Copy)]
 struct Token {
     index: usize,
     generation: u32,
-    bit: u64,
+    parts: Parts,
 }
 
 impl Token {
-    fn of(number: u64) -> Option<Self> {
-        let part = (number & 0xff) as u32;
+    fn of(number: u64) -> Self {
         let index = (number >> INDEX_SHIFT) as u32;
         let generation = (number >> GENERATION_SHIFT) as u32;
-        (part < PARTS).then(|| Self { index: index as usize, generation, bit: 1 << part })
+        Self { index: index as usize, generation, parts: Parts::of(number) }
     }
 }
 
@@ -84,40 +133,45 @@ impl<T> Table<T> {
         Self { places: Vec::new(), free: Vec::new(), brought: 0, completed: 0, withdrawn: 0 }
     }
 
-    /// Lends a value whose things are the bits of `left`, at least one. The token of its thing 0; that of thing n is
-    /// greater by n.
-    pub(crate) fn put(&mut self, value: T, left: u64, now: u64) -> u64 {
-        self.brought += u64::from(left.count_ones());
+    /// Lends a value of so many things, 1 to [`PARTS`]. The token of its thing 0; that of thing n is greater by n.
+    pub(crate) fn put(&mut self, value: T, count: usize, now: u64) -> u64 {
+        self.brought += count as u64;
         let index = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place { generation: 0, left: 0, since: 0, value: None });
+            self.places.push(Place {
+                generation: 0,
+                left: Parts::default(),
+                since: 0,
+                value: None,
+            });
             (self.places.len() - 1) as u32
         });
         let place = &mut self.places[index as usize];
         // Never 0, so no token is.
         place.generation = place.generation % (GENERATIONS - 1) + 1;
-        (place.left, place.since, place.value) = (left, now, Some(value));
+        (place.left, place.since, place.value) = (Parts::first(count), now, Some(value));
         u64::from(place.generation) << GENERATION_SHIFT | u64::from(index) << INDEX_SHIFT
     }
 
     fn place(&mut self, token: Token) -> Option<&mut Place<T>> {
         let place = self.places.get_mut(token.index)?;
-        (place.generation == token.generation && place.left & token.bit != 0).then_some(place)
+        let is_out = !place.left.and(&token.parts).is_empty();
+        (place.generation == token.generation && is_out).then_some(place)
     }
 
     /// What a token names, unless a thread is about to complete it.
     pub(crate) fn get(&mut self, token: u64) -> Option<&mut T> {
-        self.place(Token::of(token)?)?.value.as_mut()
+        self.place(Token::of(token))?.value.as_mut()
     }
 
     /// Takes a value out of the table for the caller, who gives it back or finishes it. None: the token is stale, or
     /// another thread has it.
     pub(crate) fn claim(&mut self, token: u64) -> Option<T> {
-        self.place(Token::of(token)?)?.value.take()
+        self.place(Token::of(token))?.value.take()
     }
 
     /// What the caller has claimed is out again.
     pub(crate) fn give_back(&mut self, token: u64, value: T, now: u64) {
-        if let Some(place) = Token::of(token).and_then(|token| self.place(token)) {
+        if let Some(place) = self.place(Token::of(token)) {
             place.since = now;
             place.value = Some(value);
         }
@@ -125,18 +179,53 @@ impl<T> Table<T> {
 
     /// One thing is done: one that is out, or that the caller has claimed, whose value it has.
     pub(crate) fn finish(&mut self, token: u64, claimed: bool) -> Done<T> {
-        let Some(token) = Token::of(token) else { return Done::Stale };
+        let token = Token::of(token);
         let Some(place) = self.place(token).filter(|place| claimed == place.value.is_none()) else {
             return Done::Stale;
         };
-        place.left &= !token.bit;
-        let value = if place.left == 0 { place.value.take() } else { None };
-        let over = place.left == 0;
+        place.left.remove(&token.parts);
+        let over = place.left.is_empty();
+        let value = if over { place.value.take() } else { None };
         self.completed += 1;
         if over {
             self.leave(token.index);
         }
         value.map_or(Done::Part, Done::Last)
+    }
+
+    /// Things that are out are done, all that these tokens name; the values of those that were the last of their places
+    /// are appended to `over`. False: one of them was not out.
+    pub(crate) fn finish_all(
+        &mut self,
+        tokens: impl Iterator<Item = u64>,
+        over: &mut Vec<T>,
+    ) -> bool {
+        let mut were_out = true;
+        let mut tokens = tokens.peekable();
+        while let Some(first) = tokens.next() {
+            let mut token = Token::of(first);
+            while let Some(next) =
+                tokens.next_if(|next| next >> INDEX_SHIFT == first >> INDEX_SHIFT)
+            {
+                were_out &= token.parts.add(next);
+            }
+            were_out &= self.finish_some(token, over);
+        }
+        were_out
+    }
+
+    fn finish_some(&mut self, token: Token, over: &mut Vec<T>) -> bool {
+        let Some(place) = self.place(token).filter(|place| place.value.is_some()) else {
+            return false;
+        };
+        let done = place.left.and(&token.parts);
+        place.left.remove(&done);
+        if place.left.is_empty() {
+            over.extend(place.value.take());
+            self.leave(token.index);
+        }
+        self.completed += done.len();
+        done == token.parts
     }
 
     fn leave(&mut self, index: usize) {
@@ -147,13 +236,13 @@ impl<T> Table<T> {
 
     /// Who has this is not gone.
     pub(crate) fn renew(&mut self, token: u64, now: u64) -> bool {
-        let place = Token::of(token).and_then(|token| self.place(token));
+        let place = self.place(Token::of(token));
         place.map(|place| place.since = now).is_some()
     }
 
-    /// Withdraws what is out and has been since `before` or longer, and gives it to the caller with the bits that were not
-    /// done; says since when the oldest of the others is out.
-    pub(crate) fn lapse(&mut self, before: u64, lapsed: &mut Vec<(T, u64)>) -> Option<u64> {
+    /// Withdraws what is out and has been since `before` or longer, and gives it to the caller with those of its things that
+    /// were not done; says since when the oldest of the others is out.
+    pub(crate) fn lapse(&mut self, before: u64, lapsed: &mut Vec<(T, Parts)>) -> Option<u64> {
         let mut oldest = None::<u64>;
         for index in 0..self.places.len() {
             let place = &mut self.places[index];
@@ -163,7 +252,7 @@ impl<T> Table<T> {
             }
             let Some(value) = place.value.take() else { continue };
             let left = core::mem::take(&mut place.left);
-            self.withdrawn += u64::from(left.count_ones());
+            self.withdrawn += left.len();
             self.leave(index);
             lapsed.push((value, left));
         }
@@ -171,6 +260,6 @@ impl<T> Table<T> {
     }
 
     pub(crate) fn out(&self) -> u64 {
-        self.places.iter().map(|place| u64::from(place.left.count_ones())).sum()
+        self.places.iter().map(|place| place.left.len()).sum()
     }
 }

@@ -6,14 +6,14 @@ use super::boundary::{
 };
 use super::callback::{pace_handle_t, pace_timer_t};
 use super::cq_answer;
-use super::cq_entry::{Item, Out, Seen, pace_cq_entry_t, rows, see};
+use super::cq_entry::{Item, Out, Seen, Slots, pace_cq_entry_t, put, rows, see};
 use super::handle::{Borrowed, name, options_of, pace_handle_options_t};
 use super::pool::{open as open_pool, pace_pool_t};
 use super::sized::{self, Room};
 use super::status::*;
 use super::timer;
 use crate::cq::internal::{
-    Attachment, Brought, Core, Entry, EntryKind, Internal, Source, Table, Told,
+    Attachment, Brought, Core, Entry, EntryKind, Internal, Parts, Source, Table, Told,
 };
 use crate::pool::Timer;
 use crate::queue::Line;
@@ -21,6 +21,7 @@ use crate::sys::clock;
 use crate::{Handle, Pool, SourceKind};
 use core::cell::Cell;
 use core::mem::offset_of;
+use core::slice;
 use std::collections::VecDeque;
 use std::os::fd::AsRawFd;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -214,12 +215,11 @@ pub unsafe extern "C" fn pace_cq_wait(
         let to = unsafe { Give::new(got, "got") }?;
         let mut taken = TAKEN.try_with(Cell::take).unwrap_or_default();
         let waited = cq.core.wait(&mut taken, max, nanos(timeout_ns));
-        let mut count = 0;
-        cq.state.lend(&cq.core, &mut taken, max, |entry| {
-            // SAFETY: no more than `max` were taken, and there is room for as many.
-            unsafe { entries.add(count).write(entry) };
-            count += 1;
-        });
+        let most = max.min(isize::MAX as usize / size_of::<pace_cq_entry_t>());
+        // SAFETY: as the header demands, there is room for `max`, and a slice may have so many.
+        let mut slots = unsafe { slice::from_raw_parts_mut(entries.cast(), most) }.iter_mut();
+        cq.state.lend(&cq.core, &mut taken, &mut slots);
+        let count = most - slots.len();
         let _ = TAKEN.try_with(|place| place.set(taken));
         match (count, waited) {
             (0, Ok(_)) => Err(TIMED_OUT),
@@ -339,7 +339,7 @@ pub unsafe extern "C" fn pace_cq_free(cq: *mut pace_cq_t) {
             cq.state.lock().table.lapse(u64::MAX, &mut left);
             left.into_iter().for_each(|(item, left)| cq_answer::withdraw(item, left));
             let again = core::mem::take(&mut cq.state.lock().again);
-            again.into_iter().for_each(|item| cq_answer::withdraw(item, 1));
+            again.into_iter().for_each(|item| cq_answer::withdraw(item, Parts::first(1)));
         }
     });
 }
@@ -518,15 +518,15 @@ pub(super) struct Leased {
 }
 
 impl Leased {
-    fn lend(&mut self, item: Item, left: u64, now: u64, show: impl FnMut(pace_cq_entry_t)) {
-        let token = self.table.put(item, left, now);
-        if let Some(item) = self.table.get(token + u64::from(left.trailing_zeros())) {
+    fn lend(&mut self, item: Item, count: usize, now: u64, slots: &mut Slots<'_>) {
+        let token = self.table.put(item, count, now);
+        if let Some(item) = self.table.get(token) {
             if let Out::Request(request) = &item.out
                 && let Some(upload) = &request.upload
             {
                 upload.rename(token);
             }
-            rows(item, token, left, show);
+            rows(item, token, slots);
         }
     }
 }
@@ -541,25 +541,14 @@ impl State {
         if self.lease == 0 { 0 } else { clock::now() }
     }
 
-    /// Gives what was taken tokens, and shows it, in up to `room` entries.
-    fn lend(
-        self: &Arc<Self>,
-        core: &Arc<Core>,
-        taken: &mut Vec<Entry>,
-        room: usize,
-        mut show: impl FnMut(pace_cq_entry_t),
-    ) {
+    /// Gives what was taken tokens, and shows it.
+    fn lend(self: &Arc<Self>, core: &Arc<Core>, taken: &mut Vec<Entry>, slots: &mut Slots<'_>) {
         if taken.is_empty() {
             return;
         }
         let now = self.now();
         let mut state = self.lock();
         let mut again = false;
-        let room = Cell::new(room);
-        let mut show = |entry| {
-            room.set(room.get() - 1);
-            show(entry);
-        };
         for entry in taken.drain(..) {
             let mut ended = None;
             match see(entry, &mut ended) {
@@ -569,16 +558,16 @@ impl State {
                     if let Some(Item { out: Out::Request(request), .. }) = request {
                         request.upload = None;
                     }
-                    show(told);
+                    put(slots, told);
                 }
-                Seen::Out(item, left) => state.lend(item, left, now, &mut show),
+                Seen::Out(item, count) => state.lend(item, count, now, slots),
             }
         }
         if again {
-            while room.get() > 0
+            while slots.len() > 0
                 && let Some(item) = state.again.pop_front()
             {
-                state.lend(item, 1, now, &mut show);
+                state.lend(item, 1, now, slots);
             }
             again = !state.again.is_empty();
         }

@@ -12,7 +12,7 @@ use super::cq_entry::{Answer, Answered, Item, Out};
 use super::server::{host_of, pace_server_t};
 use super::status::*;
 use super::task_status::number_of as number_of_status;
-use crate::cq::internal::{Core, Done, Entry, EntryKind, Internal, Table, Told};
+use crate::cq::internal::{Core, Done, Entry, EntryKind, Internal, Parts, Table, Told};
 use crate::http::{Response, Whose};
 use crate::net::{ConnEvent, WriteStatus};
 use crate::{Error, Flow};
@@ -264,18 +264,10 @@ const NO_BODY: Failure = Failure::plain(PACE_ESTALE, c"no body of this request i
 
 /// Entries that are dealt with, all of them.
 pub(super) fn done(state: &State, tokens: impl Iterator<Item = u64>) -> Result {
-    let (mut stale, mut over) = (false, Vec::new());
-    let mut leased = state.lock();
-    for token in tokens.filter(|&token| token != 0) {
-        match leased.table.finish(token, false) {
-            Done::Stale => stale = true,
-            Done::Part => {}
-            Done::Last(item) => over.push(item),
-        }
-    }
-    drop(leased);
+    let mut over = Vec::new();
+    let were_out = state.lock().table.finish_all(tokens.filter(|&token| token != 0), &mut over);
     over.into_iter().for_each(succeed);
-    if stale { Err(NOT_OUT) } else { Ok(()) }
+    if were_out { Ok(()) } else { Err(NOT_OUT) }
 }
 
 /// What its drop does not do.
@@ -288,7 +280,7 @@ fn succeed(item: Item) {
 }
 
 /// Nobody completes these any more.
-pub(super) fn withdraw(item: Item, left: u64) {
+pub(super) fn withdraw(item: Item, left: Parts) {
     const GONE: &str = "nobody has completed what was brought to a completion queue";
     match item.out {
         Out::Request(request) => request.forget(),
@@ -419,9 +411,9 @@ unsafe fn of_message(state: &State, completion: &pace_cq_completion_t) -> Result
     if (fails || retries)
         && let Some(Item { out: Out::Messages(group), tag, .. }) = leased.table.get(token)
     {
-        let (bit, tag) = (1 << (token & 0xff), *tag);
+        let (part, tag) = (Parts::of(token), *tag);
         let mut found = None;
-        group.each(bit, |message| found = Some(message));
+        group.each(part, |message| found = Some(message));
         taken = found.map(|message| (message, group.mail.clone(), group.attempt, tag));
     }
     let done = leased.table.finish(token, false);

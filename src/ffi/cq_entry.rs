@@ -14,14 +14,15 @@ use super::task_status::number_of as number_of_status;
 use super::udp::{as_data as address, pace_ip_t};
 use super::values::pace_field_t;
 use crate::EventKind;
-use crate::cq::internal::{EntryKind, Held, Internal, Mail, OpenAttempt, Told};
+use crate::cq::internal::{EntryKind, Held, Internal, Mail, OpenAttempt, Parts, Told};
 use crate::http::{self, Body, PulledRequest, Upload};
 use crate::hub::{Messages, Received};
 use crate::net::{ConnEvent, ConnEventKind, UdpEvent};
 use crate::task::Status;
 use core::ffi::c_void;
-use core::mem::zeroed;
+use core::mem::{MaybeUninit, zeroed};
 use core::ptr;
+use core::slice::IterMut;
 use std::sync::Arc;
 
 /// A descriptor is ready (pace_cq_register): `detail.ready`. Its next entry comes after this one was completed.
@@ -232,7 +233,7 @@ impl Item {
     pub(super) fn message(tag: u64, message: Received, mail: Option<Mail>, attempt: u32) -> Self {
         let mut single = Messages::default();
         single.push(message);
-        Self { tag, again: true, out: Out::Messages(Group::new(single, mail, attempt)) }
+        Self { tag, again: true, out: Out::Messages(Group::new(single, 1, mail, attempt)) }
     }
 
     /// Whether it may be brought to another thread when its lease is over. What may be lost on the way anyhow, and an
@@ -245,8 +246,8 @@ impl Item {
         }
     }
 
-    /// The things of the bits, each by itself.
-    pub(super) fn into_single(self, left: u64) -> Vec<Item> {
+    /// Those of its things that are left, each by itself.
+    pub(super) fn into_single(self, left: Parts) -> Vec<Item> {
         let Out::Messages(group) = &self.out else {
             return vec![Item { again: true, ..self }];
         };
@@ -278,18 +279,18 @@ unsafe impl Send for Group {}
 pub const PACE_CQ_TOGETHER: usize = 256;
 
 impl Group {
-    pub(super) fn new(messages: Messages, mail: Option<Mail>, attempt: u32) -> Box<Self> {
+    fn new(messages: Messages, count: usize, mail: Option<Mail>, attempt: u32) -> Box<Self> {
         let (fields, payloads) = (Vec::new(), Vec::new());
         let mut group = Self { messages, mail, attempt, fields, payloads };
-        group.gather();
+        group.gather(count);
         Box::new(group)
     }
 
     /// Puts the payloads together, if none is long, and lists the headers: a copy of this size costs less than what a
     /// host of another language would do for each message.
-    fn gather(&mut self) {
+    fn gather(&mut self, count: usize) {
         let Self { messages, fields, payloads, .. } = self;
-        let (mut gathers, count) = (true, messages.len());
+        let mut gathers = true;
         messages.for_each(|message, _| {
             if !message.headers().is_empty() {
                 fields.extend(list(message.headers()));
@@ -309,19 +310,19 @@ impl Group {
         }
     }
 
-    /// Those of the bits.
-    pub(super) fn each(&self, left: u64, mut to: impl FnMut(Received)) {
-        let mut bit = 1_u64;
+    /// Some of them.
+    pub(super) fn each(&self, parts: Parts, mut to: impl FnMut(Received)) {
+        let mut number = 0;
         self.messages.for_each(|stored, lost_before| {
-            if left & bit != 0 {
+            if parts.has(number) {
                 to(Received { stored: stored.clone(), lost_before });
             }
-            bit <<= 1;
+            number += 1;
         });
     }
 
-    /// Shows those of the bits.
-    fn show(&self, left: u64, mut to: impl FnMut(u64, pace_message_t)) {
+    /// Shows all of them; `common` is what they have in common, and has the token of the first.
+    fn show(&self, common: &pace_cq_entry_t, slots: &mut Slots<'_>) {
         let name = pace_subscription_t { id: 0 };
         let (mut number, mut first, mut start) = (0, 0, 0);
         self.messages.for_each(|message, lost_before| {
@@ -333,11 +334,27 @@ impl Group {
                 shown.payload = self.payloads[start..].as_ptr().cast();
                 start += shown.size;
             }
-            if left & 1 << number != 0 {
-                to(number, shown);
+            if let Some(slot) = slots.next() {
+                slot.write(pace_cq_entry_t {
+                    token: common.token + number,
+                    bytes: shown.payload,
+                    size: shown.size,
+                    detail: pace_cq_detail_t { message: shown },
+                    ..*common
+                });
             }
             number += 1;
         });
+    }
+}
+
+/// Where a host wants its entries.
+pub(super) type Slots<'a> = IterMut<'a, MaybeUninit<pace_cq_entry_t>>;
+
+/// No more are taken than there are slots.
+pub(super) fn put(slots: &mut Slots<'_>, entry: pace_cq_entry_t) {
+    if let Some(slot) = slots.next() {
+        slot.write(entry);
     }
 }
 
@@ -345,7 +362,8 @@ impl Group {
 pub(super) enum Seen {
     /// Items wait to be brought again.
     Again,
-    Out(Item, u64),
+    /// With how many things there are.
+    Out(Item, usize),
     Told(pace_cq_entry_t),
 }
 
@@ -397,9 +415,9 @@ pub(super) fn see(entry: crate::cq::internal::Entry, ended: &mut Option<u64>) ->
             return Seen::Told(told);
         }
         EntryKind::Messages(batch) => {
-            let left = u64::MAX >> (64 - batch.len().clamp(1, 64));
-            let group = Group::new(batch.messages, Some(batch.mail), 1);
-            return Seen::Out(Item { tag, again: false, out: Out::Messages(group) }, left);
+            let count = batch.len();
+            let group = Group::new(batch.messages, count, Some(batch.mail), 1);
+            return Seen::Out(Item { tag, again: false, out: Out::Messages(group) }, count);
         }
         EntryKind::Ended => return Seen::Told(nothing(PACE_CQ_ENDED, tag)),
         EntryKind::Internal(Internal(told)) => match told {
@@ -442,8 +460,8 @@ fn see_http(tag: u64, pulled: http::Pulled, ended: &mut Option<u64>) -> Seen {
     Seen::Out(Item { tag, again: false, out }, 1)
 }
 
-/// The entries of an item whose bits these are; `token` is that of bit 0.
-pub(super) fn rows(item: &Item, token: u64, left: u64, mut to: impl FnMut(pace_cq_entry_t)) {
+/// The entries of an item; `token` is that of the first.
+pub(super) fn rows(item: &Item, token: u64, slots: &mut Slots<'_>) {
     let flags = if item.again { PACE_CQ_AGAIN } else { 0 };
     let row = |kind| pace_cq_entry_t { flags, token, ..nothing(kind, item.tag) };
     let with_bytes = |row: pace_cq_entry_t, bytes: &[u8]| match bytes.is_empty() {
@@ -459,55 +477,53 @@ pub(super) fn rows(item: &Item, token: u64, left: u64, mut to: impl FnMut(pace_c
             let handle = held.handle().map_or(0, |id| handle_name(id.0).id);
             let handle = pace_handle_t { id: handle };
             let ready = pace_cq_ready_t { handle, ready, reserved: 0 };
-            to(pace_cq_entry_t { detail: pace_cq_detail_t { ready }, ..row(kind) });
+            put(slots, pace_cq_entry_t { detail: pace_cq_detail_t { ready }, ..row(kind) });
         }
         Out::Conn(event) => {
             let detail = pace_cq_detail_t { conn: of_conn(event) };
-            to(with_bytes(pace_cq_entry_t { detail, ..row(PACE_CQ_CONN) }, event.bytes()));
+            put(slots, with_bytes(pace_cq_entry_t { detail, ..row(PACE_CQ_CONN) }, event.bytes()));
         }
         Out::Request(request) => {
             if let Answer::Request(request) = &request.answer {
                 let conn = conn_name(request.conn.id());
                 let detail = pace_cq_detail_t { request: pace_cq_request_t { conn, request: 0 } };
-                to(with_bytes(pace_cq_entry_t { detail, ..row(PACE_CQ_REQUEST) }, &request.block));
+                put(
+                    slots,
+                    with_bytes(pace_cq_entry_t { detail, ..row(PACE_CQ_REQUEST) }, &request.block),
+                );
             }
         }
         Out::Bytes(kind, bytes, request) => {
-            to(with_bytes(
-                pace_cq_entry_t { flags, token, ..of_body(*kind, item.tag, *request) },
-                bytes,
-            ));
+            put(
+                slots,
+                with_bytes(
+                    pace_cq_entry_t { flags, token, ..of_body(*kind, item.tag, *request) },
+                    bytes,
+                ),
+            );
         }
         Out::Datagram(UdpEvent::Datagram { bytes, from, length }) => {
             let datagram =
                 pace_cq_datagram_t { length: *length, peer: address(*from), os_error: 0 };
             let detail = pace_cq_detail_t { datagram };
-            to(with_bytes(pace_cq_entry_t { detail, ..row(PACE_CQ_DATAGRAM) }, bytes));
+            put(slots, with_bytes(pace_cq_entry_t { detail, ..row(PACE_CQ_DATAGRAM) }, bytes));
         }
         Out::Attempt(attempt) => {
             let status = number_of_status(Status::Running);
             let (id, number) = (attempt.task(), attempt.number());
             let attempt = pace_cq_attempt_t { id, number, status };
             let detail = pace_cq_detail_t { attempt };
-            to(pace_cq_entry_t { detail, ..row(PACE_CQ_ATTEMPT) });
+            put(slots, pace_cq_entry_t { detail, ..row(PACE_CQ_ATTEMPT) });
         }
         // Errors of sockets are told, and never out.
         Out::Datagram(_) | Out::Gone => {}
         Out::Messages(group) => {
             let kind = if group.mail.is_some() { PACE_CQ_MESSAGE } else { PACE_CQ_REPLY };
-            group.show(left, |number, message| {
-                to(pace_cq_entry_t {
-                    token: token + number,
-                    bytes: message.payload,
-                    size: message.size,
-                    detail: pace_cq_detail_t { message },
-                    ..row(kind)
-                });
-            });
+            group.show(&row(kind), slots);
         }
         Out::Record(laid) => {
             let detail = pace_cq_detail_t { record: laid.record };
-            to(pace_cq_entry_t { detail, ..row(PACE_CQ_RECORD) });
+            put(slots, pace_cq_entry_t { detail, ..row(PACE_CQ_RECORD) });
         }
     }
 }

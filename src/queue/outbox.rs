@@ -25,7 +25,8 @@
 //!    item if there is one. So *take* may leave something behind without a call. Calls are anonymous:
 //!    who comes back for another reason, since its time is over, say, looks in the place of the called.
 //! 2. The descriptor, once somebody has asked for it, is readable if and only if something is in the
-//!    queue or all is over. It is raised and lowered under the lock.
+//!    queue or all is over. It is raised and lowered under the lock. After `take_some` it may stay readable beside an empty
+//!    queue, until `settle`: who puts some back at once spares two system calls.
 //! 3. It is over when the source has ended and nothing that `entered` is left. What is in the queue
 //!    then is still taken out.
 //!
@@ -89,6 +90,8 @@ struct State<S> {
     ended: bool,
     /// Nobody takes anything out any more.
     closed: bool,
+    /// The descriptor is readable.
+    rung: bool,
 }
 
 impl<S> State<S> {
@@ -113,6 +116,7 @@ impl<T, S: Store<T>> Outbox<T, S> {
             live: 0,
             ended: false,
             closed: false,
+            rung: false,
         };
         let (state, arrived) = (Mutex::new(state), Condvar::new());
         let (bell, listener) = (OnceLock::new(), OnceLock::new());
@@ -144,7 +148,7 @@ impl<T, S: Store<T>> Outbox<T, S> {
         let first = state.items.is_empty();
         state.items.push(make(given));
         if first {
-            self.ring();
+            self.ring(&mut state);
         }
         let calls = state.call();
         drop(state);
@@ -161,6 +165,38 @@ impl<T, S: Store<T>> Outbox<T, S> {
     /// Appends up to `most`, at least 1, to `out`, and waits for the first up to `time`; says how many.
     /// None: it is over, and nothing is left.
     pub(crate) fn take(&self, out: &mut Vec<T>, most: usize, time: Duration) -> Option<usize> {
+        self.take_then(out, most, time, Self::settle_under)
+    }
+
+    /// As [`take`](Self::take), and leaves the descriptor to [`settle`](Self::settle).
+    pub(crate) fn take_some(&self, out: &mut Vec<T>, most: usize, time: Duration) -> Option<usize> {
+        self.take_then(out, most, time, |_, _| ())
+    }
+
+    /// The descriptor is made unreadable if nothing is there.
+    pub(crate) fn settle(&self) {
+        if self.bell.get().is_some() {
+            self.settle_under(&mut self.lock());
+        }
+    }
+
+    fn settle_under(&self, state: &mut State<S>) {
+        if state.items.is_empty()
+            && !state.is_over()
+            && let Some(bell) = self.bell.get()
+            && core::mem::take(&mut state.rung)
+        {
+            bell.clear();
+        }
+    }
+
+    fn take_then(
+        &self,
+        out: &mut Vec<T>,
+        most: usize,
+        time: Duration,
+        then: impl FnOnce(&Self, &mut State<S>),
+    ) -> Option<usize> {
         debug_assert!(most > 0, "who takes nothing must not take a call along (invariant 1)");
         let mut too_late = time.is_zero();
         // A time that no clock reaches is for ever.
@@ -170,9 +206,7 @@ impl<T, S: Store<T>> Outbox<T, S> {
             let count = most.min(state.items.len());
             if count > 0 {
                 state.items.take(count, out);
-                if state.items.is_empty() && !state.is_over() {
-                    self.lower();
-                }
+                then(self, &mut state);
                 return Some(count);
             }
             if state.is_over() {
@@ -193,9 +227,7 @@ impl<T, S: Store<T>> Outbox<T, S> {
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut S) -> R) -> R {
         let mut state = self.lock();
         let result = change(&mut state.items);
-        if state.items.is_empty() && !state.is_over() {
-            self.lower();
-        }
+        self.settle_under(&mut state);
         result
     }
 
@@ -258,9 +290,9 @@ impl<T, S: Store<T>> Outbox<T, S> {
         self.lock().is_over()
     }
 
-    fn tell_if_over(&self, state: MutexGuard<'_, State<S>>) {
+    fn tell_if_over(&self, mut state: MutexGuard<'_, State<S>>) {
         if state.is_over() {
-            self.raise();
+            self.raise(&mut state);
             drop(state);
             self.arrived.notify_all();
         }
@@ -270,10 +302,10 @@ impl<T, S: Store<T>> Outbox<T, S> {
     pub(crate) fn pollable(&self) -> Result<BorrowedFd<'_>> {
         if self.bell.get().is_none() {
             let made = EventFd::new().map_err(|error| Error::os("make an eventfd", error))?;
-            let state = self.lock();
+            let mut state = self.lock();
             // Of two that come at once, one has made its own for nothing.
             if self.bell.set(made).is_ok() && (!state.items.is_empty() || state.is_over()) {
-                self.raise();
+                self.raise(&mut state);
             }
         }
         Ok(self.bell.get().expect("set above or by another").as_fd())
@@ -282,21 +314,23 @@ impl<T, S: Store<T>> Outbox<T, S> {
     /// From now on `line` is raised when something is put in where nothing is, and when all is over. False: another
     /// listens already.
     pub(crate) fn listen(&self, line: Arc<dyn Line>) -> bool {
-        let state = self.lock();
+        let mut state = self.lock();
         let first = self.listener.set(line).is_ok();
         if first && (!state.items.is_empty() || state.is_over()) {
-            self.raise();
+            self.raise(&mut state);
         }
         first
     }
 
-    fn raise(&self) {
-        self.ring();
+    fn raise(&self, state: &mut State<S>) {
+        self.ring(state);
         self.tell_listener();
     }
 
-    fn ring(&self) {
-        if let Some(bell) = self.bell.get() {
+    fn ring(&self, state: &mut State<S>) {
+        if let Some(bell) = self.bell.get()
+            && !core::mem::replace(&mut state.rung, true)
+        {
             bell.signal();
         }
     }
@@ -304,12 +338,6 @@ impl<T, S: Store<T>> Outbox<T, S> {
     fn tell_listener(&self) {
         if let Some(listener) = self.listener.get() {
             listener.raise();
-        }
-    }
-
-    fn lower(&self) {
-        if let Some(bell) = self.bell.get() {
-            bell.clear();
         }
     }
 }

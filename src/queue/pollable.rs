@@ -67,6 +67,11 @@ pub(crate) trait Line: Send + Sync {
     fn is_told(&self) -> bool {
         false
     }
+
+    /// When a host has last asked for what this tells of, as `clock` has it; 0: never.
+    fn asked_at(&self) -> u64 {
+        0
+    }
 }
 
 impl Line for EventFd {
@@ -128,6 +133,13 @@ impl Line for Wire {
     fn is_told(&self) -> bool {
         matches!(self, Self::Listener(_))
     }
+
+    fn asked_at(&self) -> u64 {
+        match self {
+            Self::Descriptor(_) => 0,
+            Self::Listener(listener) => listener.asked_at(),
+        }
+    }
 }
 
 /// The word, and the descriptor once somebody has asked for it.
@@ -168,6 +180,11 @@ impl<L: Line> Pollable<L> {
             self.look_again(worth_a_look);
         }
         first
+    }
+
+    /// When a host has last asked its listener; 0: never, or there is none.
+    pub(crate) fn asked_at(&self) -> u64 {
+        self.line.get().map_or(0, L::asked_at)
     }
 
     /// Something was pushed by a compare-exchange, or the queue was closed.

@@ -80,7 +80,8 @@ fn look_at_lease(core: &Weak<Core>, subscriber: &Weak<Subscriber>, lease: Durati
     if subscriber.mail().phase() == Phase::Ended {
         return;
     }
-    let idle = clock::now().saturating_sub(puller.pulled_at.load(Relaxed));
+    let asked_at = puller.pulled_at.load(Relaxed).max(puller.pollable.asked_at());
+    let idle = clock::now().saturating_sub(asked_at);
     match lease.checked_sub(Duration::from_nanos(idle)) {
         Some(left) if !left.is_zero() => {
             // Should the pool be about to stop, so is all that could be cleaned up.
@@ -125,14 +126,6 @@ fn with_lost(taken: &Taken, lost: u64) -> impl Iterator<Item = (&Stored, u64)> {
 pub(crate) struct Messages(Vec<Part>);
 
 impl Messages {
-    pub(crate) fn len(&self) -> usize {
-        let of = |part: &Part| match part {
-            Part::One(_) => 1,
-            Part::Several(_, taken) => taken.messages().count(),
-        };
-        self.0.iter().map(of).sum()
-    }
-
     pub(crate) fn push(&mut self, message: Received) {
         self.0.push(Part::One(message));
     }
