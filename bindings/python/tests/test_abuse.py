@@ -245,7 +245,7 @@ class Reentered(Case):
             lambda: subscription.wait(0),
             subscription._served.hurry,
             hub.patterns,
-            lambda: box.pull_batch(1, 0) if not paceline._mailbox.place.busy else None,
+            lambda: box.pull_batch(1, 0) if not paceline._mailbox.place().busy else None,
             lambda: server.connect(server.addresses[0]).close(),
             server.stats,
             web.fileno,

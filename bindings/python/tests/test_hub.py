@@ -705,8 +705,8 @@ class Hubs(Case):
         self.publish("a", range(1))
         from paceline import _mailbox
 
-        _mailbox.place.busy = True
-        self.addCleanup(setattr, _mailbox.place, "busy", False)
+        _mailbox.place().busy = True
+        self.addCleanup(setattr, _mailbox.place(), "busy", False)
         with self.assertRaises(paceline.DeadlockError):
             mailbox.pull(1)
 

@@ -31,7 +31,7 @@ from ._hosts import Native, addresses, base_of
 from ._library import check, error, in_slices, lib, quick
 from ._listen import Listeners, Places, fd_of, listeners
 from ._mailbox import Mailbox
-from ._message import MESSAGE, Batch, Message
+from ._message import MESSAGE, Message, messages_of
 from ._native import NativePool, NativeQueue
 from ._pool import Flow, HasFileno, Interest, Pool, Ready
 
@@ -286,7 +286,7 @@ class CompletionQueue:
 
     def mailbox(self, mailbox: Mailbox, tag: int) -> None:
         """Messages of a mailbox come as entries, in order, and count as delivered; ``Complete.FAIL`` makes one a dead
-        letter. It is no more pulled by itself then. Raises InvalidError if it is attached already."""
+        letter. It is no more pulled by itself then. Raises InvalidError if it is attached already, or was pulled."""
         native = instance("mailbox", mailbox, Mailbox)._native.pointer
         check(lib.pace_cq_mailbox(self._native.pointer, native, whole("tag", tag, 64)))
         self._kept.append(mailbox)
@@ -387,5 +387,4 @@ def _entry(row: layout.CqEntry) -> CompletionEntry:
 
 def _message(row: layout.CqEntry) -> Message:
     at = ctypes.addressof(row) + layout.CqEntry.detail.offset
-    (message,) = Batch._of(ctypes.string_at(at, MESSAGE.size))._all()
-    return message._replace(attempt=row.detail.message.attempt)
+    return messages_of(ctypes.string_at(at, MESSAGE.size))[0]

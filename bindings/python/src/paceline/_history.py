@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any, Optional
 from . import _layout as layout
 from ._arguments import nanos, some_text, text, whole
 from ._errors import InvalidError
-from ._hosts import Native
 from ._library import check, lib, quick
-from ._mailbox import BATCH, Pulled, pull_from
-from ._message import Batch, Message
-from ._queue import _LoopWaiters
+from ._mailbox import Pulled
+from ._message import Message
 
 if TYPE_CHECKING:
     from ._subscriptions import Core
@@ -182,23 +180,9 @@ class ReplayMailbox(Pulled):
         pointer, at = ctypes.c_void_p(), ctypes.c_uint64(start[1])
         inside, encoded = core.pointer(), text("pattern", pattern)
         check(lib.pace_hub_replay_mailbox(inside, encoded, start[0], at, ctypes.byref(pointer)))
-        self._native = Native(pointer, lib.pace_replay_mailbox_free)
-        self._identity = core.identity
-        self._loops: dict[Any, _LoopWaiters] = {}
-        #: What it replays.
-        self.pattern = pattern
-
-    def pull_batch(self, most: int = BATCH, timeout: Optional[float] = None) -> Optional[Batch]:
-        """As ``pull``: what came is one ``Batch``. None: none has come. Raises as ``pull``."""
-        pointer = self._native.pointer
-        return pull_from(self._identity, lib.pace_replay_mailbox_pull, pointer, most, timeout)
-
-    def fileno(self) -> int:
-        """A descriptor that is readable while a message may wait, or it has ended; a pull that finds nothing
-        makes it unreadable. It belongs to this: never read or close it."""
-        fd = ctypes.c_int32()
-        check(lib.pace_replay_mailbox_pollable(self._native.pointer, ctypes.byref(fd)))
-        return fd.value
+        super().__init__(
+            core, pattern, pointer, lib.pace_replay_mailbox_free, lib.pace_cq_replay
+        )
 
     def bury(self, message: Message, failure: str = "", attempts: int = 1) -> None:
         """As ``Mailbox.bury``. As long as this lasts, ``redeliver`` has the message pulled again, before what is

@@ -83,7 +83,6 @@ from ._notices import (
 from ._policy import Rate, Retry
 from ._pool import Pool
 from ._publisher import Publisher
-from ._requests import ask_in_slices
 from ._subscriptions import (
     TURN,
     Core,
@@ -369,18 +368,20 @@ class Hub:
         publication, kept = publication_of(headers, priority)
         timeout = patience("timeout", timeout)
         left, at = nanoseconds(timeout), ctypes.byref(reply)
-        if place.busy:
+        here = place()
+        if here.busy:
             raise DeadlockError("this thread is inside a pull already")
-        place.busy = True
+        here.busy = True
         try:
             if threading.current_thread() is threading.main_thread():
-                return ask_in_slices(self._core, own._native.pointer, publication, sent, timeout)
+                asker, pointer = self._core.asker(), own._native.pointer
+                return asker.ask_in_slices(self._core, pointer, publication, sent, timeout)
             terms, size = ctypes.byref(publication), len(sent)
             with self._core.publishing():
                 check(lib.pace_key_request(own._native.pointer, terms, sent, size, left, at))
             return messages_of(bytes(reply))[0]
         finally:
-            place.busy = False
+            here.busy = False
             del kept
 
     async def request_async(
@@ -401,7 +402,7 @@ class Hub:
         publication, kept = publication_of(headers, priority)
         try:
             timeout = patience("timeout", timeout)
-            return await requests.ask(core, own._native.pointer, publication, sent, timeout)
+            return await requests.await_reply(core, own._native.pointer, publication, sent, timeout)
         finally:
             del kept
 

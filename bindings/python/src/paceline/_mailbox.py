@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, TypeVar
 
 from . import _layout as layout
 from ._arguments import instance, nanos, one_of, patience, some_text, text, whole, within, wrong
-from ._errors import DeadlockError, ShutDownError, StaleError
-from ._hosts import SLICE, Native
-from ._library import check, error, lib, nanoseconds, quick
-from ._message import LARGE, MESSAGE, Batch, Message, raw_of, rows_of
+from ._errors import DeadlockError, Error, ShutDownError, StaleError
+from ._hosts import Source, queue_of
+from ._library import check, error, in_slices, lib, nanoseconds, quick
+from ._message import LARGE, Batch, Message, raw_of
 from ._message_filter import MessageFilter
 from ._queue import _LoopWaiters, at_most
 
@@ -108,62 +107,83 @@ class SubscriptionStats:
         return self.matched == ended + self.dead_lettered + self.waiting + self.running
 
 
-class _Place(threading.local):
-    """Where this thread pulls to. Attributes of the class are what it begins with: there is no moment at which a part
-    of them is missing."""
+#: Of an entry, in words: its size, and where its message begins.
+_WIDTH = ctypes.sizeof(layout.CqEntry) // 8
+_MESSAGE = layout.CqEntry.detail.offset // 8
+#: Up to so many messages are taken at once as a rule.
+_USUAL = 1024
+#: Its kind, in its first word.
+_KIND = 0xFFFF_FFFF
+_ENDED = layout.CQ_ENDED
 
-    most = 0
-    busy = False
-    buffer: Any = None
-    count: Any = None
-    hub: Optional[object] = None
-    rows = b""
-    found: Optional[Batch] = None
+# Without declared types ctypes takes arguments that are its own objects as they are, which takes less time.
+_wait, _look, _done = lib["pace_cq_wait"], quick["pace_cq_wait"], quick["pace_cq_done"]
+_NOT_AT_ALL = ctypes.c_uint64(0)
 
-    def room(self, most: int) -> Any:
-        if most > self.most:
-            self.buffer, self.count = ctypes.create_string_buffer(MESSAGE.size * most), ctypes.c_size_t()
-            self.most = most
-        return self.buffer
 
-    def batch(self, hub: object) -> Batch:
-        """What was pulled last, from a mailbox of the hub of this identity. Where a thread empties several
-        mailboxes the same messages come again: of one hub, rows that are equal are of equal messages, as a
+class _Place:
+    """Where a thread pulls to."""
+
+    __slots__ = (
+        *("most", "busy", "buffer", "words", "wanted", "count", "at"),
+        *("hub", "found", "sequences", "lost"),
+    )
+
+    def __init__(self) -> None:
+        self.most, self.busy = 0, False
+        self.buffer: Any = None
+        self.words = memoryview(b"")
+        self.wanted, self.count = ctypes.c_size_t(), ctypes.c_size_t()
+        self.at = ctypes.byref(self.count)
+        #: The hub whose messages were pulled last, and these.
+        self.hub: Optional[object] = None
+        self.found: Optional[Batch] = None
+        self.sequences = self.lost = self.words
+
+    def room(self, most: int) -> None:
+        self.buffer = (layout.CqEntry * most)()
+        self.words = memoryview(self.buffer).cast("B").cast("Q")
+        self.most = most
+
+    def ends(self, count: int) -> bool:
+        """Whether the last of so many entries says that nothing more comes."""
+        return count > 0 and self.words[(count - 1) * _WIDTH] & _KIND == _ENDED
+
+    def batch(self, hub: object, count: int) -> Batch:
+        """The messages that were pulled last, from a mailbox of the hub of this identity. Where a thread empties
+        several mailboxes the same messages come again: of one hub, rows of the same numbers are of equal messages, as a
         number is given to one message only."""
-        rows = rows_of(self.buffer, self.count.value)
-        if rows == self.rows and hub is self.hub and self.found is not None:
-            return self.found
-        found = Batch._of(rows)
-        if len(found) <= _KEPT and sum(map(len, found.payloads)) <= LARGE:
-            self.hub, self.rows, self.found = hub, rows, found
+        words, end, found = self.words, count * _WIDTH, self.found
+        if (
+            found is not None
+            and hub is self.hub
+            and words[_MESSAGE:end:_WIDTH] == self.sequences
+            and words[_MESSAGE + 2 : end : _WIDTH] == self.lost
+        ):
+            return found
+        copy = memoryview(words[:end].tobytes()).cast("Q")
+        rows = copy[_MESSAGE:]
+        found = Batch._of(rows, _WIDTH, copy[1::_WIDTH])
+        if count <= _KEPT and sum(rows[6::_WIDTH].tolist()) <= LARGE:
+            self.hub, self.found = hub, found
+            self.sequences, self.lost = rows[::_WIDTH], rows[2::_WIDTH]
         return found
 
 
-place = _Place()
+class _Here(threading.local):
+    # Of the class: there is no moment at which it is missing.
+    place: Optional[_Place] = None
 
 
-def pull_from(hub: object, call: Any, pointer: Any, most: int, timeout: float | None) -> Optional[Batch]:
-    """Pulls by one of the library's functions for that; None: none has come."""
-    most, timeout = at_most(most), patience("timeout", timeout)
-    if place.busy:
-        # In a signal's handler, or a destructor: the messages beneath would be overwritten.
-        raise DeadlockError("this thread is inside a pull already")
-    place.busy = True
-    try:
-        buffer, at = place.room(most), ctypes.byref(place.count)
-        end = None if timeout is None else time.monotonic() + timeout
-        while True:
-            # In slices, so that signals are looked at.
-            left = SLICE if end is None else min(SLICE, max(0.0, end - time.monotonic()))
-            status = call(pointer, buffer, most, nanoseconds(left), at)
-            if status == layout.OK:
-                return place.batch(hub)
-            if status != layout.ETIMEDOUT:
-                raise error(status)
-            if left < SLICE:
-                return None
-    finally:
-        place.busy = False
+_here = _Here()
+
+
+def place() -> _Place:
+    """Where this thread pulls to."""
+    found = _here.place
+    if found is None:
+        found = _here.place = _Place()
+    return found
 
 
 @dataclass(frozen=True)
@@ -210,14 +230,108 @@ class Settings:
 class Pulled:
     """What mailboxes of subscriptions and of replays have in common."""
 
-    _native: Native
-    _loops: dict[Any, _LoopWaiters]
+    def __init__(
+        self,
+        core: Core,
+        pattern: str,
+        pointer: ctypes.c_void_p,
+        free: Callable[[ctypes.c_void_p], object],
+        attach: Callable[[ctypes.c_void_p, ctypes.c_void_p, int], int],
+    ) -> None:
+        self._queue = queue = queue_of(core.pool)
+        self._pointer = queue.pointer
+        self._native = Source(pointer, free, queue)
+        # What is pulled first takes this along, and attaches it, so a CompletionQueue can have it until then.
+        self._to_attach = [attach]
+        self._runner = core.pool._runner
+        #: What is raised when it has ended.
+        self._over: type[Error] = ShutDownError
+        self._identity = core.identity
+        self._loops: dict[Any, _LoopWaiters] = {}
+        #: What comes to it.
+        self.pattern = pattern
 
     def pull_batch(self, most: int = BATCH, timeout: float | None = None) -> Optional[Batch]:
-        raise NotImplementedError
+        """As ``pull``, and quicker where messages are many: what came is one ``Batch``, whose ``payloads`` cost less
+        than messages. None: none has come. Raises as ``pull``."""
+        # What is usual needs no function that checks it.
+        if type(most) is not int or not 0 < most <= _USUAL:
+            most = at_most(most)
+        if timeout is not None:
+            timeout = patience("timeout", timeout)
+        here = _here.place or place()
+        if here.busy:
+            # In a signal's handler, or a destructor: the entries beneath would be overwritten.
+            raise DeadlockError("this thread is inside a pull already")
+        here.busy, count, pointer = True, here.count, self._pointer
+        try:
+            if self._to_attach:
+                self._attach()
+            if most > here.most:
+                here.room(most)
+            here.wanted.value = most
+            # Most often there is something, and looking is shorter than letting go of the interpreter.
+            status = _look(pointer, here.buffer, here.wanted, _NOT_AT_ALL, here.at)
+            if status == layout.ETIMEDOUT and timeout != 0:
+                status = self._wait(here, timeout)
+            if status == layout.OK:
+                messages = count.value
+                if here.words[(messages - 1) * _WIDTH] & _KIND == _ENDED:
+                    messages -= 1
+                    self._end()
+                if messages:
+                    return here.batch(self._identity, messages)
+                status = layout.ESHUTDOWN
+        except BaseException:
+            # The handler of a signal has raised.
+            if here.ends(count.value):
+                self._end()
+            raise
+        finally:
+            if count.value:
+                _done(pointer, here.buffer, count)
+                count.value = 0
+            here.busy = False
+        if status == layout.ETIMEDOUT:
+            return None
+        if status == layout.ESHUTDOWN:
+            raise self._over(f"the mailbox of {self.pattern!r} has ended, and nothing is left")
+        raise error(status)
+
+    def _wait(self, here: _Place, timeout: float | None) -> int:
+        """On the main thread in slices, so that signals are looked at."""
+
+        def wait(left: int) -> int:
+            time = ctypes.c_uint64(left)
+            return int(_wait(self._pointer, here.buffer, here.wanted, time, here.at))
+
+        if threading.current_thread() is threading.main_thread():
+            return in_slices(wait, timeout)
+        return wait(nanoseconds(timeout))
+
+    def _attach(self) -> None:
+        try:
+            attach = self._to_attach.pop()
+        except IndexError:
+            # Another thread does.
+            return
+        status = attach(self._queue.pointer, self._native.pointer, 0)
+        if status != layout.OK:
+            self._to_attach.append(attach)
+            raise error(status)
+
+    def _end(self) -> None:
+        """That it has ended comes to one thread, which has the others end."""
+        if self._runner.closed is None:
+            self._over = StaleError
+        self._queue.close()
 
     def fileno(self) -> int:
-        raise NotImplementedError
+        """A descriptor that is readable while a message may wait, or it has ended. It belongs to the mailbox: never
+        read or close it."""
+        if self._to_attach:
+            self._attach()
+        return self._queue.fileno()
 
     def close(self) -> None:
         raise NotImplementedError
@@ -310,57 +424,10 @@ class Mailbox(Pulled):
             # Whoever publishes may still ask when the subscription has ended.
             core.tests.update((id(test), test) for test in settings.filter._tests)
         check(quick.pace_hub_mailbox(inside, encoded, ctypes.byref(options), ctypes.byref(pointer)))
-        self._native = Native(pointer, lib.pace_mailbox_free)
+        super().__init__(core, pattern, pointer, lib.pace_mailbox_free, lib.pace_cq_mailbox)
         # While there is a mailbox its hub is not lost; those behind handlers belong to it.
         self._hub = hub
-        self._identity = core.identity
         self._measured = settings.measured
-        #: What it has subscribed to.
-        self.pattern = pattern
-        self._loops: dict[Any, _LoopWaiters] = {}
-
-    def pull_batch(self, most: int = BATCH, timeout: float | None = None) -> Optional[Batch]:
-        """As ``pull``, and quicker where messages are many: what came is one ``Batch``, whose ``payloads`` cost less
-        than messages. None: none has come. Raises as ``pull``."""
-        most, timeout = at_most(most), patience("timeout", timeout)
-        if place.busy:
-            # In a signal's handler, or a destructor: the messages beneath would be overwritten.
-            raise DeadlockError("this thread is inside a pull already")
-        place.busy = True
-        try:
-            buffer, pointer = place.room(most), self._native.pointer
-            # Most often there is something, and looking is shorter than letting go of the interpreter.
-            at = ctypes.byref(place.count)
-            status = quick.pace_mailbox_pull(pointer, buffer, most, 0, at)
-            if status == layout.ETIMEDOUT and timeout != 0:
-                status = self._wait(pointer, buffer, most, timeout)
-            if status == layout.OK:
-                return place.batch(self._identity)
-        finally:
-            place.busy = False
-        if status == layout.ETIMEDOUT:
-            return None
-        raise error(status)
-
-    def _wait(self, pointer: Any, buffer: Any, most: int, timeout: float | None) -> int:
-        """On the main thread in slices, so that signals are looked at."""
-        at, left = ctypes.byref(place.count), nanoseconds(timeout)
-        if threading.current_thread() is not threading.main_thread():
-            return int(lib.pace_mailbox_pull(pointer, buffer, most, left, at))
-        end = None if timeout is None else time.monotonic() + timeout
-        slice = nanoseconds(SLICE)
-        while True:
-            left = layout.FOREVER if end is None else nanoseconds(end - time.monotonic())
-            status = lib.pace_mailbox_pull(pointer, buffer, most, max(1, min(left, slice)), at)
-            if status != layout.ETIMEDOUT or left <= slice:
-                return int(status)
-
-    def fileno(self) -> int:
-        """A descriptor that is readable while a message may wait, or the subscription has ended; a pull
-        that finds nothing makes it unreadable. It belongs to the mailbox: never read or close it."""
-        fd = ctypes.c_int32()
-        check(quick.pace_mailbox_pollable(self._native.pointer, ctypes.byref(fd)))
-        return fd.value
 
     def stats(self) -> SubscriptionStats:
         """The counters of the mailbox, until now."""

@@ -79,42 +79,43 @@ class Batch:
     empties may give it the same batch. A message is made of its parts only when it is asked for, and ``payloads``
     are there at once."""
 
-    __slots__ = ("payloads", "attempt", "_columns", "_headers", "_keys", "_messages")
+    __slots__ = ("payloads", "attempt", "_columns", "_headers", "_keys", "_messages", "_width")
 
     #: The payload of each message, in order.
     payloads: tuple[bytes, ...]
     #: Which attempt at these messages it is: 1 unless the handler has failed at them before.
     attempt: int
     _columns: memoryview
+    _width: int
     _keys: Iterable[str]
     _headers: Iterable[tuple[tuple[str, str], ...]]
     _messages: Optional[list[Message]]
 
     @classmethod
-    def _of(cls, rows: bytes) -> Batch:
-        # Copies what the rows point to: it is lent until this thread pulls again. By columns, since a call per
-        # message costs more than all that is to be done with it.
-        self, words = cls(), memoryview(rows).cast("Q")
-        places, sizes = words[5::_WORDS], words[6::_WORDS].tolist()
-        self.payloads = _payloads_at(places, sizes)
+    def _of(cls, words: memoryview, width: int, tokens: Optional[memoryview] = None) -> Batch:
+        # Copies what the rows point to, which is lent: by columns, since a call per message costs more than all that
+        # is to be done with it. A row begins every ``width`` words; ``tokens`` are those of their entries.
+        self = cls()
+        places, sizes = words[5::width], words[6::width].tolist()
+        self.payloads = _payloads_at(places, sizes, tokens)
         self.attempt = 1
-        self._columns = words
-        self._keys = _keys_at(words[3::_WORDS].tolist(), words[4::_WORDS])
-        many = words[8::_WORDS].tolist()
+        self._columns, self._width = words, width
+        self._keys = _keys_at(words[3::width].tolist(), words[4::width])
+        many = words[8::width].tolist()
         self._headers = repeat(())
         if any(many):
-            self._headers = list(map(_headers_at, words[7::_WORDS].tolist(), many))
+            self._headers = list(map(_headers_at, words[7::width].tolist(), many))
         self._messages = None
         return self
 
     @property
     def lost(self) -> int:
         """How many messages this subscription has lost before these and between them."""
-        return sum(self._columns[2::_WORDS].tolist())
+        return sum(self._columns[2 :: self._width].tolist())
 
     def _newest(self) -> int:
         """The greatest sequence."""
-        return max(self._columns[::_WORDS].tolist())
+        return max(self._columns[:: self._width].tolist())
 
     def _again(self, attempt: int) -> Batch:
         """The same for another attempt."""
@@ -127,9 +128,9 @@ class Batch:
     def _all(self) -> list[Message]:
         """Each of them: the list is made once, and not to be changed."""
         if self._messages is None:
-            words, attempt = self._columns, repeat(self.attempt)
-            sequence, time_ns, lost = (words[column::_WORDS].tolist() for column in range(3))
-            priority = map(_PRIORITY_OF.__getitem__, words[9::_WORDS].tolist())
+            words, width, attempt = self._columns, self._width, repeat(self.attempt)
+            sequence, time_ns, lost = (words[column::width].tolist() for column in range(3))
+            priority = map(_PRIORITY_OF.__getitem__, words[9::width].tolist())
             parts = (
                 self._keys,
                 self.payloads,
@@ -174,17 +175,12 @@ class _Priorities(dict[int, str]):
 _PRIORITY_OF = _Priorities()
 
 
-def rows_of(buffer: Any, count: int) -> bytes:
-    """The native rows of what was pulled, which still point to what is lent."""
-    return bytes(memoryview(buffer).cast("B")[: count * MESSAGE.size])
-
-
 def messages_of(rows: bytes) -> list[Message]:
     """Copies what the rows point to, as ``Batch`` does. They may be of other attempts than the first."""
     attempts = (attempt for *_, attempt, _ in MESSAGE.iter_unpack(rows))
     return [
         message if attempt == 1 else message._replace(attempt=attempt)
-        for message, attempt in zip(Batch._of(rows), attempts)
+        for message, attempt in zip(Batch._of(memoryview(rows).cast("Q"), _WORDS), attempts)
     ]
 
 
@@ -209,10 +205,36 @@ def _equal_pieces(size: int, count: int) -> Callable[[bytes], tuple[bytes, ...]]
     return struct.Struct(f"{size}s" * count).unpack
 
 
-def _payloads_at(places: memoryview, sizes: list[int]) -> tuple[bytes, ...]:
-    if max(sizes) > layout.PULLED_TOGETHER:
-        at = zip(places.tolist(), sizes)
-        return tuple(ctypes.string_at(place, size) if size else b"" for place, size in at)
+def _payloads_at(
+    places: memoryview, sizes: list[int], tokens: Optional[memoryview]
+) -> tuple[bytes, ...]:
+    if tokens is None:
+        return _each_at(places, sizes)
+    if tokens[-1] - tokens[0] == len(tokens) - 1:
+        return _together_at(places, sizes)
+    payloads: list[bytes] = []
+    while len(payloads) < len(tokens):
+        start = len(payloads)
+        end = min(start + _TOGETHER, len(tokens))
+        # Tokens of those that were taken together follow each other.
+        while tokens[end - 1] - tokens[start] != end - 1 - start:
+            end -= 1
+        payloads += _together_at(places[start:end], sizes[start:end])
+    return tuple(payloads)
+
+
+#: So many are taken together at most.
+_TOGETHER = 256
+
+
+def _each_at(places: memoryview, sizes: list[int]) -> tuple[bytes, ...]:
+    at = zip(places.tolist(), sizes)
+    return tuple([ctypes.string_at(place, size) if size else b"" for place, size in at])
+
+
+def _together_at(places: memoryview, sizes: list[int]) -> tuple[bytes, ...]:
+    if max(sizes) > layout.CQ_TOGETHER:
+        return _each_at(places, sizes)
     # They lie one after the other.
     together = ctypes.string_at(next(filter(None, places), 0), sum(sizes))
     if sizes.count(sizes[0]) == len(sizes):

@@ -51,7 +51,7 @@ from ._mailbox import WAYS, Mailbox, Pulled, SubscriptionStats
 from ._members import current
 from ._message import LARGE, Batch, Message, Receipt, answered
 from ._pool import Pool, belongs_to, loop_here
-from ._requests import Requests
+from ._requests import Asker, Requests
 from ._supervision import Care
 
 if TYPE_CHECKING:
@@ -585,6 +585,8 @@ class Core(Hosts):
         #: What event loops have asked, by identity of the loop, which has it: an answer that is awaited has its
         #: loop in turn.
         self.requests: weakref.WeakValueDictionary[int, Requests] = weakref.WeakValueDictionary()
+        #: Of the main thread.
+        self._asker: Optional[Asker] = None
         #: Readable when somebody should look at that.
         self.nudged: tuple[int, int] = (-1, -1)
         if not _lifetime.enlist(self):
@@ -653,6 +655,12 @@ class Core(Hosts):
             if found is None or found.loop() is not loop:
                 found = self.requests[id(loop)] = Requests(self, loop)
             return found
+
+    def asker(self) -> Asker:
+        """What asks on the main thread."""
+        if self._asker is None:
+            self._asker = Asker()
+        return self._asker
 
     def add_mailbox(self, mailbox: Pulled) -> None:
         with self.lock:
