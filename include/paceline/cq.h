@@ -103,7 +103,8 @@ extern "C" {
 
 /**
  * Bytes: if no message of those that were taken together has a longer payload, their payloads lie one after the other,
- * in order and without gaps, so that the host may copy all of them at once.
+ * in order and without gaps, so that the host may copy all of them at once. The tokens of messages that were taken
+ * together differ in the lowest byte only: each is greater by 1 than the one before it.
  */
 #define PACE_CQ_TOGETHER 256
 
@@ -285,7 +286,8 @@ pace_status_t pace_cq_config_init(pace_cq_config_t *config, size_t size);
  *
  * In a pool with threads of its own these do the work, and hosts sleep in pace_cq_wait() until there is something. In
  * one without, the threads that wait are the pool's threads meanwhile: they lead, follow, and run whatever has a
- * handler; unless the queue is `beside`. If `pool` is NULL the queue is `beside`, and for a log alone (pace_cq_log).
+ * handler; unless the queue is `beside`. If `pool` is NULL the queue is `beside`, and for what
+ * needs no pool of its own: logs (pace_cq_log) and requests of hubs (pace_cq_request).
  *
  * PACE_EINVAL for a lease below 1 ms; PACE_EVERSION; PACE_ESHUTDOWN.
  *
@@ -733,7 +735,7 @@ pace_status_t pace_cq_task(pace_cq_t *cq,
 /**
  * Messages of a mailbox come as PACE_CQ_MESSAGE with `tag`. They count as delivered when they are brought, and as dead
  * letters when they are completed with PACE_CQ_FAIL. Payloads of up to PACE_CQ_TOGETHER bytes lie one after the other.
- * When the subscription has ended and all was taken, PACE_CQ_ENDED comes.
+ * A lease of the subscription counts whoever waits at the queue as one that takes messages. When the subscription has ended and all was taken, PACE_CQ_ENDED comes.
  *
  * PACE_EINVAL if it is attached already, or its descriptor was asked for.
  *

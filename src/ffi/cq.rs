@@ -124,7 +124,8 @@ pub unsafe extern "C" fn pace_cq_config_init(
 ///
 /// In a pool with threads of its own these do the work, and hosts sleep in pace_cq_wait() until there is something. In
 /// one without, the threads that wait are the pool's threads meanwhile: they lead, follow, and run whatever has a
-/// handler; unless the queue is `beside`. If `pool` is NULL the queue is `beside`, and for a log alone (pace_cq_log).
+/// handler; unless the queue is `beside`. If `pool` is NULL the queue is `beside`, and for what
+/// needs no pool of its own: logs (pace_cq_log) and requests of hubs (pace_cq_request).
 ///
 /// PACE_EINVAL for a lease below 1 ms; PACE_EVERSION; PACE_ESHUTDOWN.
 ///

@@ -275,7 +275,8 @@ pub(super) struct Group {
 unsafe impl Send for Group {}
 
 /// Bytes: if no message of those that were taken together has a longer payload, their payloads lie one after the other,
-/// in order and without gaps, so that the host may copy all of them at once.
+/// in order and without gaps, so that the host may copy all of them at once. The tokens of messages that were taken
+/// together differ in the lowest byte only: each is greater by 1 than the one before it.
 pub const PACE_CQ_TOGETHER: usize = 256;
 
 impl Group {

@@ -246,7 +246,7 @@ pub unsafe extern "C" fn pace_cq_task(
 
 /// Messages of a mailbox come as PACE_CQ_MESSAGE with `tag`. They count as delivered when they are brought, and as dead
 /// letters when they are completed with PACE_CQ_FAIL. Payloads of up to PACE_CQ_TOGETHER bytes lie one after the other.
-/// When the subscription has ended and all was taken, PACE_CQ_ENDED comes.
+/// A lease of the subscription counts whoever waits at the queue as one that takes messages. When the subscription has ended and all was taken, PACE_CQ_ENDED comes.
 ///
 /// PACE_EINVAL if it is attached already, or its descriptor was asked for.
 ///

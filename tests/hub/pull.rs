@@ -3,6 +3,7 @@
 use crate::common::{Gate, LONG, hang_guard, readable, until};
 use crate::kit::{hub, settle};
 use paceline::Error;
+use paceline::cq::CompletionQueue;
 use paceline::hub::{
     Acknowledged, Balance, DeadFilter, DeadReason, ErrorFilter, Headers, Hub, Mailbox, Overflow,
     Received, Unsubscribe, Unsubscribed,
@@ -128,6 +129,32 @@ fn a_lease_ends_what_nobody_pulls() {
     assert!(kept.try_recv().unwrap().is_some());
     let refused = hub.subscription("a").lease(Duration::ZERO).pull();
     assert_eq!(refused.unwrap_err().to_string(), "lease is 0ns, but must be 1 ms to 100 years");
+    settle(&hub);
+}
+
+/// A thread that waits at a queue takes nothing from the mailbox while there is nothing, and is not gone.
+#[test]
+fn a_lease_counts_who_waits_at_a_completion_queue() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let leased = |key, milliseconds| {
+        let lease = Duration::from_millis(milliseconds);
+        Arc::new(hub.subscription(key).lease(lease).pull().unwrap())
+    };
+    let queue = CompletionQueue::new(hub.pool()).unwrap();
+    let kept = leased("a", 1000);
+    queue.mailbox(&kept, 1).unwrap();
+    let waiter = {
+        let queue = queue.clone();
+        thread::spawn(move || queue.wait(&mut Vec::new(), 1, Duration::MAX).unwrap())
+    };
+    let gone = leased("b", 2500);
+    until("the end of another lease", || hub.subscriber_count("b").unwrap() == 0);
+    assert_eq!(hub.subscriber_count("a").unwrap(), 1);
+    let _ = hub.publish("a", "x").unwrap();
+    assert_eq!(waiter.join().unwrap(), 1);
+    until("the end of the lease", || hub.subscriber_count("a").unwrap() == 0);
+    drop((kept, gone));
     settle(&hub);
 }
 

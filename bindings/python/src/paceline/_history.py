@@ -180,9 +180,7 @@ class ReplayMailbox(Pulled):
         pointer, at = ctypes.c_void_p(), ctypes.c_uint64(start[1])
         inside, encoded = core.pointer(), text("pattern", pattern)
         check(lib.pace_hub_replay_mailbox(inside, encoded, start[0], at, ctypes.byref(pointer)))
-        super().__init__(
-            core, pattern, pointer, lib.pace_replay_mailbox_free, lib.pace_cq_replay
-        )
+        super().__init__(core, pattern, pointer, lib.pace_replay_mailbox_free, lib.pace_cq_replay)
 
     def bury(self, message: Message, failure: str = "", attempts: int = 1) -> None:
         """As ``Mailbox.bury``. As long as this lasts, ``redeliver`` has the message pulled again, before what is

@@ -52,9 +52,7 @@ class _Replies:
         where, at = ctypes.byref(terms), ctypes.byref(asked)
         with core.publishing():
             check(
-                view.pace_cq_request(
-                    self.pointer, key, where, sent, len(sent), layout.FOREVER, tag, at
-                )
+                view.pace_cq_request(self.pointer, key, where, sent, len(sent), layout.FOREVER, tag, at)
             )
         return tag, asked.value
 
