@@ -53,7 +53,6 @@ mod header {
                 ("ring", "Rings: fixed-size events with a handler on the pool"),
                 ("signals", "Signals of the process"),
                 ("host", "Host threads: joining"),
-                ("pull", "Host threads: pulling events as data"),
                 ("stats", "Statistics and books"),
             ],
         },

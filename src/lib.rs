@@ -58,7 +58,7 @@ mod time;
 pub use error::{Error, Problem, Rejected, Result};
 pub use log::faults::quiet;
 pub use pool::{
-    Audit, Builder, Event, EventKind, Flow, Handle, HandleId, HandleOptions, LaneRef, Pin, Pool,
+    Audit, Builder, EventKind, Flow, Handle, HandleId, HandleOptions, LaneRef, Pin, Pool,
     PoolReport, Promotion, Ring, SetStats, Signals, SlowReport, SourceKind, Stats, Strand, Task,
     ThreadRole, ThreadState, ThreadStats, Timer, Unposted, promote_new_leader,
 };

@@ -59,7 +59,7 @@ macro_rules! programs {
     };
 }
 
-programs! { abuse status pool task strand handle timer ring queue host pull stats layout matrix random
+programs! { abuse status pool task strand handle timer ring queue host stats layout matrix random
 server conn filter framing http inherited udp fork_net random_net random_hub
 net_pull requests workers hub hostile_hub hostile_log outside log cq }
 
@@ -345,7 +345,7 @@ fn memcheck_finds_only_the_seeded_fault() {
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     for name in [
-        "task", "handle", "queue", "pull", "server", "conn", "http", "udp", "filter", "requests",
+        "task", "handle", "queue", "cq", "server", "conn", "http", "udp", "filter", "requests",
         "workers", "hub", "log",
     ] {
         let (code, errors) = memcheck(name);

@@ -257,8 +257,6 @@ const OLDER: &[&str] = &[
     "pace_mailbox_bury",
     "pace_mailbox_pollable",
     "pace_mailbox_pull",
-    "pace_pool_pull",
-    "pace_pull_",
     "pace_pulled_",
     "pace_replay_mailbox_bury",
     "pace_replay_mailbox_pollable",

@@ -73,14 +73,6 @@ const DRIVERS: &[(&str, Driver)] = &[
         let _timer = queue.after(20 * MS, 7).unwrap();
         assert_eq!(queue.wait(&mut Vec::new(), 1, MAX).unwrap(), 1);
     }),
-    ("Pool::after_pulled", |pool| {
-        refused(pool.after_pulled(MAX, 1), "100 years");
-        assert!(pool.after_pulled(YEARS, 1).unwrap().cancel());
-    }),
-    ("Pool::every_pulled", |pool| {
-        refused(pool.every_pulled(MAX, 1), "100 years");
-        drop(pool.every_pulled(YEARS, 1).unwrap());
-    }),
     ("Timer::postpone", |pool| {
         let timer = pool.after(LONG, || unreachable!("it is not due")).unwrap();
         assert!(timer.postpone(MAX) && timer.is_pending() && timer.cancel());
@@ -91,12 +83,6 @@ const DRIVERS: &[(&str, Driver)] = &[
         let inside = pool.clone();
         pool.post(move || drop(inside.shutdown(MAX))).map_err(drop).unwrap();
         assert!(pool.join(MAX).unwrap() >= 1);
-    }),
-    ("Pool::pull", |_| {
-        let pool = Pool::builder().threads(0).max_joined(1).build().unwrap();
-        let _timer = pool.after_pulled(20 * MS, 7).unwrap();
-        let mut events = Vec::new();
-        assert_eq!(pool.pull(&mut events, 1, MAX).unwrap(), 1);
     }),
     ("Pool::shutdown", |_| {
         let pool = Pool::builder().threads(1).build().unwrap();

@@ -674,7 +674,15 @@ fn a_report_counts_what_was_lost() {
         ("nothing", |_| Box::new(()), true),
         ("a task", |pool| Box::new(pool.submit(|| ()).unwrap()), false),
         ("a timer", |pool| Box::new(pool.after(Duration::from_secs(3600), || ()).unwrap()), true),
-        ("a token", |pool| Box::new(pool.post_pulled(1)), false),
+        (
+            "a tag",
+            |pool| {
+                let queue = paceline::cq::CompletionQueue::new(pool).unwrap();
+                queue.post(&[1]).unwrap();
+                Box::new(queue)
+            },
+            false,
+        ),
         (
             "a handle",
             |pool| Box::new(pool.register(Fd::pipe().0, |_, _| Flow::Wait).unwrap()),

@@ -35,7 +35,7 @@ typedef struct pace_pool_config_t {
     uint32_t struct_size;
     /**
      * Pool threads, 0 to 1024. PACE_DEFAULT: one per usable CPU. 0: only host threads drive it, by
-     * pace_pool_join() or pace_pool_pull().
+     * pace_pool_join() or pace_cq_wait().
      */
     uint32_t threads;
     /** How many host threads may take part at once, 0 to 1024. Default 4. */
@@ -143,7 +143,7 @@ typedef struct pace_report_t {
     uint64_t left;
     /**
      * Of worker pools: tasks that were cancelled, those that waited for another attempt among them, and those that a
-     * host has pulled and not completed.
+     * host has taken and not completed.
      */
     uint64_t worker_tasks;
     /** Of servers: connections that were cut off, as they were not through. */
@@ -613,7 +613,7 @@ pace_status_t pace_handle_resume(const pace_pool_t *pool, pace_handle_t handle);
  * run. From outside the pool's threads it waits for a handler that is running.
  *
  * PACE_ECLOSING: the handler runs, and this was called inside a handler of the same pool (waiting
- * could deadlock), or another thread deregisters the handle already, or its event is pulled. It
+ * could deadlock), or another thread deregisters the handle already, or its event is out. It
  * closes when the handler returns, or the event is completed, and `drop` runs then. PACE_ESTALE: it
  * is closed already.
  *
@@ -850,7 +850,7 @@ pace_status_t pace_pool_join(const pace_pool_t *pool,
 
 /**
  * A descriptor that becomes readable when there is something to do, for hosts that wait in a loop of
- * their own and then call pace_pool_join(pool, 0, NULL) or pace_pool_pull() with a time of 0. For a
+ * their own and then call pace_pool_join(pool, 0, NULL) or pace_cq_wait() with a time of 0. For a
  * pool of no threads and one handle set. It belongs to the pool: never read, write or close it.
  *
  * PACE_EINVAL if the pool has threads of its own, or no descriptors; PACE_ESHUTDOWN.
@@ -859,130 +859,6 @@ pace_status_t pace_pool_join(const pace_pool_t *pool,
  */
 pace_status_t pace_pool_pollable(const pace_pool_t *pool,
                                  int32_t *fd);
-
-/* ------------------------------ Host threads: pulling events as data */
-
-/** A descriptor is ready: `ready` says for what. */
-#define PACE_EVENT_READY 0
-
-/** A periodic timer is due. */
-#define PACE_EVENT_TICK 1
-
-/** A one-shot timer is due. */
-#define PACE_EVENT_TIMER 2
-
-/** A token was posted. */
-#define PACE_EVENT_TASK 3
-
-/** One event as data. */
-typedef struct pace_event_t {
-    /** PACE_EVENT_. */
-    uint32_t kind;
-    /** PACE_READY_ bits, for PACE_EVENT_READY. */
-    uint32_t ready;
-    /** What was given at the registration. */
-    uint64_t token;
-    /** The handle that is held until the event is completed; 0 for timers that run once and tasks. */
-    pace_handle_t handle;
-} pace_event_t;
-
-/**
- * As pace_cq_register(), and `token` comes out of pace_pool_pull() whenever `fd` is ready.
- *
- * PACE_EINVAL, PACE_EOS, PACE_EFULL, PACE_ESHUTDOWN, PACE_EVERSION.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_pull_register(pace_pool_t *pool,
-                                 int32_t fd,
-                                 const pace_handle_options_t *options,
-                                 uint64_t token,
-                                 pace_handle_t *handle);
-
-/**
- * As pace_cq_every(), for pace_pool_pull().
- *
- * PACE_EINVAL, PACE_EFULL, PACE_ESHUTDOWN.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_pull_every(pace_pool_t *pool,
-                              uint64_t period_ns,
-                              uint64_t token,
-                              pace_handle_t *handle);
-
-/**
- * As pace_pool_after(), for a host that pulls. `timer` may be NULL.
- *
- * PACE_EINVAL, PACE_EFULL, PACE_ESHUTDOWN.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_pull_after(pace_pool_t *pool,
-                              uint64_t delay_ns,
-                              uint64_t token,
-                              pace_timer_t *timer);
-
-/**
- * Hands a token to whoever pulls next. Never waits. As many as a lane has room for may lie there; in
- * the counters they count as tasks.
- *
- * PACE_EFULL, PACE_ESHUTDOWN.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_pull_post(pace_pool_t *pool,
-                             uint64_t token);
-
-/**
- * Hands `count` tokens over, in order. *accepted says how many, also for PACE_EFULL and
- * PACE_ESHUTDOWN.
- *
- * PACE_EFULL, PACE_ESHUTDOWN.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_pull_post_batch(pace_pool_t *pool,
-                                   const uint64_t *tokens,
-                                   size_t count,
-                                   size_t *accepted);
-
-/**
- * Waits for up to `timeout_ns` for events, and takes up to `capacity` of them. PACE_OK: *count is 1 or
- * more. What this thread pulled before is completed first, as by PACE_FLOW_WAIT. In a pool without
- * threads the caller takes part meanwhile, as in pace_pool_join(): it leads, follows, and runs
- * whatever has a handler.
- *
- * PACE_ETIMEDOUT: nothing came; PACE_ESHUTDOWN: the pool has stopped, and nothing is left; PACE_EFULL
- * when max_joined threads are here already; PACE_EINVAL for a capacity of 0, or inside a handler.
- *
- * Threads: any but the pool's own. In handlers: no.
- */
-pace_status_t pace_pool_pull(pace_pool_t *pool,
-                             pace_event_t *events,
-                             size_t capacity,
-                             uint64_t timeout_ns,
-                             size_t *count);
-
-/**
- * Completes one event early, from any thread, with an answer as a handler's: PACE_FLOW_AGAIN makes it
- * come again after others, PACE_FLOW_DONE deregisters. The thread that pulled it may go on pulling.
- *
- * PACE_ESTALE: no event of this handle is held; PACE_EINVAL: `flow` is no PACE_FLOW_ number.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_pull_complete(pace_pool_t *pool,
-                                 pace_handle_t handle,
-                                 int32_t flow);
-
-/**
- * Completes what this thread has pulled, as its next pace_pool_pull() would. A drain does not wait for
- * another pull of this thread from now on.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_pull_done(pace_pool_t *pool);
 
 /* ---------------------------------------------- Statistics and books */
 

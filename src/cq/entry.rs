@@ -65,9 +65,8 @@ pub struct Held {
 
 impl Held {
     pub(super) fn new(event: Event, shared: &Arc<Shared>) -> Self {
-        let Some(HandleId(key)) = event.handle else { return Self { event, shared: None } };
-        shared.ready.handles.slots.slot(key.index).pulled(key.generation, event.hold);
-        Self { event, shared: Some(Arc::clone(shared)) }
+        let shared = event.handle.map(|_| Arc::clone(shared));
+        Self { event, shared }
     }
 
     /// What happened.
@@ -77,7 +76,7 @@ impl Held {
 
     /// What is held until it is completed: a descriptor's or periodic timer's handle.
     pub fn handle(&self) -> Option<HandleId> {
-        self.event.handle
+        self.event.handle.map(HandleId)
     }
 
     /// Completes it with the answer of a handler.
@@ -89,7 +88,7 @@ impl Held {
         if let (Some(handle), Some(shared)) = (self.event.handle.take(), self.shared.take())
             && !shared.is_forked()
         {
-            complete(&shared, handle.0, Some(self.event.hold), flow);
+            complete(&shared, handle, self.event.kind, flow);
         }
     }
 }

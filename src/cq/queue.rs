@@ -161,7 +161,7 @@ impl Core {
             let left = deadline.left().unwrap_or(Duration::MAX);
             if self.takes_part && !self.shared.end.is_stopping() && !inside {
                 take_part(&self.shared, left, |mut worker| {
-                    worker.pull(&self.list.listed, most, left.is_zero());
+                    worker.host(&self.list.listed, most, left.is_zero());
                 })?;
                 self.shared.stop_if_drained();
                 if left.is_zero() {

@@ -75,7 +75,7 @@ impl Source for Events {
         };
         out.reserve(count);
         for event in events {
-            let tag = event.token;
+            let tag = event.tag;
             out.push(Entry::new(tag, EntryKind::Event(Held::new(event, &core.shared))));
         }
         Brought::Some { count, more }

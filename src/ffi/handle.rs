@@ -161,7 +161,7 @@ pub extern "C" fn pace_handle_resume(
 /// run. From outside the pool's threads it waits for a handler that is running.
 ///
 /// PACE_ECLOSING: the handler runs, and this was called inside a handler of the same pool (waiting
-/// could deadlock), or another thread deregisters the handle already, or its event is pulled. It
+/// could deadlock), or another thread deregisters the handle already, or its event is out. It
 /// closes when the handler returns, or the event is completed, and `drop` runs then. PACE_ESTALE: it
 /// is closed already.
 ///

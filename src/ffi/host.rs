@@ -29,7 +29,7 @@ pub extern "C" fn pace_pool_join(
 }
 
 /// A descriptor that becomes readable when there is something to do, for hosts that wait in a loop of
-/// their own and then call pace_pool_join(pool, 0, NULL) or pace_pool_pull() with a time of 0. For a
+/// their own and then call pace_pool_join(pool, 0, NULL) or pace_cq_wait() with a time of 0. For a
 /// pool of no threads and one handle set. It belongs to the pool: never read, write or close it.
 ///
 /// PACE_EINVAL if the pool has threads of its own, or no descriptors; PACE_ESHUTDOWN.

@@ -70,9 +70,6 @@ layout! {
     handle::pace_handle_options_t 12 {
         struct_size 0 interest 4 level 8 may_block 9 paused 10 reserved 11
     }
-    pull::pace_event_t 24 {
-        kind 0 ready 4 token 8 handle 16
-    }
     stats::pace_pool_stats_t 72 {
         struct_size 0 threads 4 sets 8 parked 12 watch 16 reserved 20 handles 24 wakes 32 queued 40
     }

@@ -71,7 +71,6 @@ mod pool_figures;
 mod pool_registry;
 mod publish_all;
 mod publisher;
-mod pull;
 mod queue;
 mod registry;
 mod remote;

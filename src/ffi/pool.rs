@@ -45,7 +45,7 @@ pub struct pace_pool_config_t {
     /// The size of the struct in bytes, as pace_pool_config_init() sets it.
     pub struct_size: u32,
     /// Pool threads, 0 to 1024. PACE_DEFAULT: one per usable CPU. 0: only host threads drive it, by
-    /// pace_pool_join() or pace_pool_pull().
+    /// pace_pool_join() or pace_cq_wait().
     pub threads: u32,
     /// How many host threads may take part at once, 0 to 1024. Default 4.
     pub max_joined: u32,
@@ -129,7 +129,7 @@ pub struct pace_report_t {
     /// be handled.
     pub left: u64,
     /// Of worker pools: tasks that were cancelled, those that waited for another attempt among them, and those that a
-    /// host has pulled and not completed.
+    /// host has taken and not completed.
     pub worker_tasks: u64,
     /// Of servers: connections that were cut off, as they were not through.
     pub connections: u64,

@@ -729,7 +729,7 @@ fn together(hasty: bool) {
     other.join().unwrap();
     let got = places.map(|place| {
         let mut got = Vec::new();
-        place.mail.lock().unwrap().pull(4, |entry| got.push(entry.stored.sequence));
+        place.mail.lock().unwrap().pull(&place.rules, 4, |entry| got.push(entry.stored.sequence));
         got
     });
     match alone {

@@ -141,7 +141,7 @@ impl<S> Handle<S> {
         Self { shared: Arc::clone(shared), key: Some(key), owns: PhantomData }
     }
 
-    /// Its name in [`Event`](super::Event)s; none once it has been detached.
+    /// Its name in entries of a [completion queue](crate::cq::CompletionQueue); none once it has been detached.
     pub fn id(&self) -> Option<HandleId> {
         self.key.map(HandleId)
     }
@@ -202,8 +202,8 @@ impl<S> Handle<S> {
             return Err(Error::Forked);
         }
         // Nobody waits for a host: it may be the thread that calls.
-        let pulled = self.shared.ready.handles.slots.slot(key.index).traits().pulled;
-        let inside = pulled || self.shared.may_not_wait();
+        let hosted = self.shared.ready.handles.slots.slot(key.index).traits().hosted;
+        let inside = hosted || self.shared.may_not_wait();
         match self.shared.ready.handles.close(key, !inside) {
             (Close::Mine, payload) => payload.ok_or(STALE),
             (Close::Stale, _) => Err(STALE),
@@ -360,7 +360,7 @@ impl Pool {
         &self,
         io: S,
         options: HandleOptions,
-        pulled: bool,
+        hosted: bool,
         activity: impl FnOnce(S) -> Box<dyn Activity>,
     ) -> Result<Handle<S>> {
         let shared = self.shared();
@@ -377,7 +377,7 @@ impl Pool {
             level: options.level,
             interest: options.interest.bits(),
             timer: options.timed,
-            pulled,
+            hosted,
             ..Traits::default()
         };
         let payload = Payload::Activity(activity(io));
@@ -429,10 +429,10 @@ impl Pool {
     pub(crate) fn register_periodic(
         &self,
         period: Duration,
-        pulled: bool,
+        hosted: bool,
         activity: impl FnOnce(u64, u64) -> Box<dyn Activity>,
     ) -> Result<Handle<()>> {
-        Handle::periodic(self.shared(), Duration::ZERO, period, pulled, activity)
+        Handle::periodic(self.shared(), Duration::ZERO, period, hosted, activity)
     }
 }
 
@@ -473,7 +473,7 @@ impl Handle<()> {
         shared: &Arc<Shared>,
         delay: Duration,
         period: Duration,
-        pulled: bool,
+        hosted: bool,
         activity: impl FnOnce(u64, u64) -> Box<dyn Activity>,
     ) -> Result<Self> {
         shared.check_open()?;
@@ -484,7 +484,7 @@ impl Handle<()> {
         let period = period.as_nanos() as u64;
         let due = shared.now().saturating_add(delay.as_nanos() as u64).saturating_add(period);
         let handles = &shared.ready.handles;
-        let traits = Traits { set: handles.sets.pick(), timer: true, pulled, ..Traits::default() };
+        let traits = Traits { set: handles.sets.pick(), timer: true, hosted, ..Traits::default() };
         let payload = Payload::Activity(activity(period, due));
         let key = handles.allocate(traits, -1, payload)?;
         shared.arm(key, due, |_| ());

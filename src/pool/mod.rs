@@ -26,7 +26,7 @@
 //! | `shared.rs` | what the members share: the owners of all this |
 //! | `handle.rs`, `timers/`, `ring.rs` | what users register |
 //! | `service.rs` | slots for parts that keep ready work of their own |
-//! | `host/` | threads of a host: they take part, or pull events as data |
+//! | `host/` | threads of a host: they take part, or take events from completion queues |
 //! | `signals.rs` | signals of the process, handled on the pool |
 //! | `start.rs`, `stats.rs`, `config.rs`, `placement.rs` | the rest of the surface |
 //!
@@ -101,8 +101,8 @@ pub use context::promote_new_leader;
 pub use end::PoolReport;
 pub use handle::{Handle, HandleOptions};
 pub use handler::{EventKind, Flow, SlowReport};
-pub use host::{Event, HandleId};
-pub(crate) use host::{Outbox as HostOutbox, abandon, complete, pollable, take_part};
+pub use host::HandleId;
+pub(crate) use host::{Event, Outbox as HostOutbox, abandon, complete, pollable, take_part};
 pub(crate) use members::Overseer;
 pub use members::ThreadRole;
 pub use placement::Pin;
@@ -183,8 +183,7 @@ impl Pool {
     /// harmless.
     ///
     /// A pool without threads is drained by the hosts that are in it now: those that [join](Self::join) until the
-    /// last of them leaves, and those that [pull](Self::pull) until they end, or say that they are
-    /// [done](Self::pull_done).
+    /// last of them leaves, and those that wait at a [completion queue](crate::cq::CompletionQueue), until it is closed.
     ///
     /// The end of a pool's last owner does the same, for up to 30 s.
     pub fn shutdown(&self, drain: Duration) -> PoolReport {

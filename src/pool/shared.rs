@@ -4,7 +4,7 @@ use super::config::{Builder, Promotion};
 use super::counters::Counters;
 use super::end::End;
 use super::handler::Flow;
-use super::host::{Alarm, Hosts, Outbox, refresh_alarm};
+use super::host::{Alarm, Hosts, refresh_alarm};
 use super::leader::{HandleSet, HandleSets};
 use super::log;
 use super::members::{Members, Places};
@@ -34,9 +34,7 @@ pub(crate) struct Shared {
     pub(crate) counters: Counters,
     pub(crate) places: Places,
     pub(crate) end: End,
-    /// Events for hosts that pull.
     pub(crate) hosts: Hosts,
-    pub(crate) outbox: Arc<Outbox>,
     pub(crate) alarm: Alarm,
     pub(crate) promotion: Promotion,
     /// How long a leader polls before it blocks, in nanoseconds.
@@ -69,7 +67,6 @@ impl Shared {
         let slow_hook = config.on_slow.as_ref().map(|(_, hook)| Arc::clone(hook));
         let watchdog = Watchdog::new(nanos(config.watch_period), slow_limit, slow_hook);
         let ageing = config.ageing.map_or(u64::MAX, nanos);
-        let hosts = Hosts::new(config.lane_capacity);
         Ok(Self {
             ready: ReadyWork::new(tasks, handles, members, ageing, watchdog),
             cells: Arc::new(Cells::new(config.max_handles, fork)),
@@ -77,8 +74,7 @@ impl Shared {
             counters: Counters::new(),
             places,
             end: End::new(),
-            outbox: hosts.outbox(),
-            hosts,
+            hosts: Hosts::new(config.lane_capacity),
             alarm: Alarm::new(),
             promotion: config.promotion,
             spin: nanos(config.spin),
@@ -197,7 +193,7 @@ impl Shared {
     #[inline]
     pub(super) fn refresh_alarm(&self) {
         if self.alarm.is_wanted() {
-            let waits = || !self.outbox.is_empty() || self.hosts.listed.load(Relaxed) > 0;
+            let waits = || self.hosts.listed.load(Relaxed) > 0;
             refresh_alarm(&self.ready, waits);
         }
     }

@@ -22,7 +22,6 @@
 //! the rest stays allocated for it.
 
 use super::end::{DRAIN_LOOK, PoolReport, Remains};
-use super::host::has_pullers;
 use super::log;
 use super::shared::Shared;
 use super::slots::{Key, Payload};
@@ -79,7 +78,7 @@ impl Shared {
         report
     }
 
-    /// The end of the last owner, who is the only one that could have pulled what waits to be pulled.
+    /// The end of the last owner, who is the only one that could have taken what waits for hosts.
     pub(crate) fn end_with_owner(&self, threads: &Threads) -> PoolReport {
         self.hosts.close();
         self.counters.dropped.fetch_add(self.hosts.sweep(), Relaxed);
@@ -94,14 +93,11 @@ impl Shared {
             let now = self.now();
             let is_empty = self.ready.members.present() == 0;
             if now >= deadline
-                || is_empty
-                    && self.hosts.is_delivered()
-                    && !has_pullers(self)
-                    && !self.hosts.are_elsewhere()
+                || is_empty && self.hosts.is_delivered() && !self.hosts.are_elsewhere()
             {
                 self.stop();
             } else if is_empty {
-                // Hosts that pull are busy elsewhere, and it may be over by what other threads do.
+                // Hosts are busy elsewhere, and it may be over by what other threads do.
                 self.stop_if_drained();
             }
             if self.ready.members.present() == 0 && self.end.is_stopping()

@@ -250,19 +250,19 @@ impl Audit {
             shared.counters.undue.load(Acquire) + shared.counters.timers_cancelled.load(Acquire);
         let dropped = shared.counters.dropped.load(Acquire) + timers;
         let (staged, unstaged) = shared.ready.handles.sets.staged();
-        let (pulled_accepted, pulled, posted) = shared.hosts.counts();
-        let in_flight = in_flight(shared) + posted;
+        let (tags_accepted, tags_taken, tags_waiting) = shared.hosts.counts();
+        let in_flight = in_flight(shared) + tags_waiting;
         let accepted = shared.ready.tasks.accepted()
             + shared.counters.strands_accepted.load(Acquire)
             + shared.counters.timers_armed.load(Acquire)
             + staged
-            + pulled_accepted;
+            + tags_accepted;
         let rejected = shared.counters.rejected.load(Acquire);
         Self {
             submitted: accepted + rejected,
             accepted,
             rejected,
-            completed: ended - failed - cancelled + pulled,
+            completed: ended - failed - cancelled + tags_taken,
             failed,
             cancelled: cancelled + dropped + unstaged,
             in_flight,

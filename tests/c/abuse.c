@@ -26,15 +26,20 @@ static void structs_that_are_not_aligned(void) {
     } memory = {{0}};
     void *odd = memory.bytes + 1;
     size_t count;
+    pace_cq_t *cq;
     start(1);
+    OK(pace_cq_new(pool, NULL, &cq));
     SAYS(PACE_EINVAL, pace_pool_config_init((pace_pool_config_t *)odd, sizeof(pace_pool_config_t)));
     TELLS("aligned");
     SAYS(PACE_EINVAL, pace_pool_new((pace_pool_config_t *)odd, &pool));
     SAYS(PACE_EINVAL, pace_pool_audit(pool, (pace_audit_t *)odd));
     SAYS(PACE_EINVAL, pace_pool_post_batch(pool, 2, (pace_work_t *)odd, 1, &count));
-    SAYS(PACE_EINVAL, pace_pull_post_batch(pool, (uint64_t *)odd, 1, &count));
-    SAYS(PACE_EINVAL, pace_pull_after(pool, 0, 1, (pace_timer_t *)odd));
-    SAYS(PACE_EINVAL, pace_pool_pull(pool, (pace_event_t *)odd, 1, 0, &count));
+    SAYS(PACE_EINVAL, pace_cq_post(cq, (uint64_t *)odd, 1, &count));
+    SAYS(PACE_EINVAL, pace_cq_after(cq, 0, 1, (pace_timer_t *)odd));
+    SAYS(PACE_EINVAL, pace_cq_wait(cq, (pace_cq_entry_t *)odd, 1, 0, &count));
+    SAYS(PACE_EINVAL, pace_cq_done(cq, (pace_cq_entry_t *)odd, 1));
+    SAYS(PACE_EINVAL, pace_cq_complete(cq, (pace_cq_completion_t *)odd, 1));
+    pace_cq_free(cq);
     CHECK(atomic_load(&counts.runs) == 0 && atomic_load(&counts.drops) == 0);
     finish(pool);
 }
@@ -42,7 +47,9 @@ static void structs_that_are_not_aligned(void) {
 static void sizes_that_are_too_large(void) {
     pace_queue_t *queue;
     pace_ring_t *ring;
-    pace_event_t event;
+    pace_cq_t *cq;
+    pace_cq_entry_t entry;
+    pace_cq_completion_t completion = {0};
     uint64_t items[2] = {7, 8};
     size_t count = 0;
     start(1);
@@ -50,16 +57,18 @@ static void sizes_that_are_too_large(void) {
     SAYS(PACE_EINVAL, pace_queue_new(SIZE_MAX, 8, &queue));
     SAYS(PACE_EINVAL, pace_ring_serial(pool, SIZE_MAX, 8, NULL, C, &ring));
     SAYS(PACE_EINVAL, pace_pool_post_batch(pool, 2, (pace_work_t *)items, SIZE_MAX, &count));
-    SAYS(PACE_EINVAL, pace_pull_post_batch(pool, items, SIZE_MAX, &count));
+    OK(pace_cq_new(pool, NULL, &cq));
+    SAYS(PACE_EINVAL, pace_cq_post(cq, items, SIZE_MAX, &count));
+    SAYS(PACE_EINVAL, pace_cq_complete(cq, &completion, SIZE_MAX));
     OK(pace_queue_new(8, 2, &queue));
     SAYS(PACE_EINVAL, pace_queue_push_batch(queue, items, SIZE_MAX, &count));
     OK(pace_queue_push_batch(queue, items, 2, &count));
     OK(pace_queue_pop_batch(queue, items, SIZE_MAX, 0, &count));
     CHECK(count == 2);
-    OK(pace_pull_post(pool, 9));
-    OK(pace_pool_pull(pool, &event, SIZE_MAX, PACE_FOREVER, &count));
-    CHECK(count == 1 && event.token == 9);
-    OK(pace_pull_done(pool));
+    OK(pace_cq_post(cq, items, 1, NULL));
+    OK(pace_cq_wait(cq, &entry, SIZE_MAX, PACE_FOREVER, &count));
+    CHECK(count == 1 && entry.tag == 7);
+    pace_cq_free(cq);
     pace_queue_free(queue);
     finish(pool);
 }

@@ -89,14 +89,17 @@ static void refusals(void) {
     SAYS(PACE_EINVAL, pace_pool_register(pool, 0, NULL, NULL, &reader, drop_reader, &handle));
     SAYS(PACE_EINVAL, pace_pool_every(pool, 10, NULL, &reader, drop_reader, &handle));
 
+    pace_cq_t *cq;
+    OK(pace_cq_new(pool, NULL, &cq));
     SAYS(PACE_EVERSION, pace_handle_options_init(&options, 4));
     memset(&options, 0, sizeof options);
-    SAYS(PACE_EVERSION, pace_pull_register(pool, blocking[0], &options, 0, &handle));
+    SAYS(PACE_EVERSION, pace_cq_register(cq, blocking[0], &options, 0, &handle));
     OK(pace_handle_options_init(&options, sizeof options));
     options.level = true;
     options.interest = 8;
-    SAYS(PACE_EINVAL, pace_pull_register(pool, blocking[0], &options, 0, &handle));
+    SAYS(PACE_EINVAL, pace_cq_register(cq, blocking[0], &options, 0, &handle));
     TELLS("interest");
+    pace_cq_free(cq);
     CHECK(handle.id == 0 && atomic_load(&reader.counts.drops) == 0);
 
     options.interest = PACE_INTEREST_READABLE;

@@ -85,10 +85,6 @@ AT(pace_handle_options_t, struct_size, 0); AT(pace_handle_options_t, interest, 4
 AT(pace_handle_options_t, level, 8); AT(pace_handle_options_t, may_block, 9);
 AT(pace_handle_options_t, paused, 10); AT(pace_handle_options_t, reserved, 11);
 
-SIZE(pace_event_t, 24);
-AT(pace_event_t, kind, 0); AT(pace_event_t, ready, 4); AT(pace_event_t, token, 8);
-AT(pace_event_t, handle, 16);
-
 SIZE(pace_pool_stats_t, 72);
 AT(pace_pool_stats_t, struct_size, 0); AT(pace_pool_stats_t, threads, 4);
 AT(pace_pool_stats_t, sets, 8); AT(pace_pool_stats_t, parked, 12); AT(pace_pool_stats_t, watch, 16);

@@ -229,30 +229,6 @@ static pace_status_t do_pool_pollable(things_t *t) {
     int fd;
     return pace_pool_pollable(t->pool, &fd);
 }
-static pace_status_t do_pull_register(things_t *t) {
-    pace_handle_t handle;
-    pace_status_t status = pace_pull_register(t->pool, t->fd, NULL, 1, &handle);
-    return keep_handle(t, status, handle);
-}
-static pace_status_t do_pull_every(things_t *t) {
-    pace_handle_t handle;
-    pace_status_t status = pace_pull_every(t->pool, SECOND, 1, &handle);
-    return keep_handle(t, status, handle);
-}
-static pace_status_t do_pull_after(things_t *t) { return pace_pull_after(t->pool, 0, 1, NULL); }
-static pace_status_t do_pull_post(things_t *t) { return pace_pull_post(t->pool, 1); }
-static pace_status_t do_pull_post_batch(things_t *t) {
-    uint64_t tokens[2] = {1, 2};
-    size_t accepted;
-    return pace_pull_post_batch(t->pool, tokens, 2, &accepted);
-}
-static pace_status_t do_pull(things_t *t) {
-    pace_event_t events[4];
-    size_t count;
-    return pace_pool_pull(t->pool, events, 4, 0, &count);
-}
-static pace_status_t do_complete(things_t *t) { return pace_pull_complete(t->pool, t->handle, 0); }
-static pace_status_t do_pull_done(things_t *t) { return pace_pull_done(t->pool); }
 static pace_status_t do_stats(things_t *t) {
     pace_pool_stats_t stats = {0};
     stats.struct_size = sizeof stats;
@@ -1480,14 +1456,6 @@ static const row_t table[] = {
     {"queue_is_closed", do_queue_is_closed, IS_OK, IS_OK, IS_OK, 'q'},
     {"join", do_join, IS_OK | FULL | INV, IS_OK, DOWN, 'p'},
     {"pool_pollable", do_pool_pollable, INV, INV, DOWN, 'p'},
-    {"pull_register", do_pull_register, IS_OK | FULL | B(PACE_EOS), IS_OK, DOWN, 'p'},
-    {"pull_every", do_pull_every, IS_OK | FULL, IS_OK, DOWN, 'p'},
-    {"pull_after", do_pull_after, IS_OK | FULL, IS_OK, DOWN, 'p'},
-    {"pull_post", do_pull_post, IS_OK | FULL, IS_OK, DOWN, 'p'},
-    {"pull_post_batch", do_pull_post_batch, IS_OK | FULL, IS_OK, DOWN, 'p'},
-    {"pull", do_pull, IS_OK | LATE | FULL | INV, IS_OK | LATE, IS_OK | DOWN, 'p'},
-    {"pull_complete", do_complete, IS_OK | GONE, GONE, GONE, 'p'},
-    {"pull_done", do_pull_done, IS_OK, IS_OK, IS_OK, 'p'},
     {"stats", do_stats, IS_OK, IS_OK, IS_OK, 'p'},
     {"thread_stats", do_thread_stats, IS_OK, IS_OK, IS_OK, 'p'},
     {"set_stats", do_set_stats, IS_OK, IS_OK, IS_OK, 'p'},
@@ -1999,12 +1967,6 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_queue_capacity(q, NULL));
     SAYS(PACE_EINVAL, pace_queue_is_closed(q, NULL));
     SAYS(PACE_EINVAL, pace_pool_pollable(p, NULL));
-    SAYS(PACE_EINVAL, pace_pull_register(p, t.fd, NULL, 1, NULL));
-    SAYS(PACE_EINVAL, pace_pull_every(p, SECOND, 1, NULL));
-    SAYS(PACE_EINVAL, pace_pull_post_batch(p, NULL, 1, &(size_t){0}));
-    SAYS(PACE_EINVAL, pace_pull_post_batch(p, &(uint64_t){0}, 1, NULL));
-    SAYS(PACE_EINVAL, pace_pool_pull(p, NULL, 1, 0, &(size_t){0}));
-    SAYS(PACE_EINVAL, pace_pool_pull(p, &(pace_event_t){0}, 1, 0, NULL));
     SAYS(PACE_EINVAL, pace_pool_stats(p, NULL));
     SAYS(PACE_EINVAL, pace_pool_thread_stats(p, 0, NULL));
     SAYS(PACE_EINVAL, pace_pool_set_stats(p, 0, NULL));

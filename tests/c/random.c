@@ -42,7 +42,7 @@ static void any_events(void *data, const void *events, size_t stride, size_t cou
     (void)data, (void)events, (void)stride, (void)count;
 }
 
-static uint64_t tasks[KEPT], strands[KEPT], handles[KEPT], timers[KEPT];
+static uint64_t tasks[KEPT], strands[KEPT], handles[KEPT], timers[KEPT], tokens[KEPT];
 
 static uint64_t pick(uint64_t *from) {
     uint64_t id = from[below(KEPT)];
@@ -73,12 +73,14 @@ static bool any(pace_status_t status) {
 /* NULL now and then. */
 #define MAYBE(value) (below(100) == 0 ? NULL : (value))
 
-static void one_call(pace_pool_t *pool, pace_ring_t *ring, pace_queue_t *queue, int fd, int out) {
+static void one_call(pace_pool_t *pool, pace_cq_t *cq, pace_ring_t *ring, pace_queue_t *queue, int fd,
+                     int out) {
     pace_task_t task = {pick(tasks)};
     pace_strand_t strand = {pick(strands)};
     pace_handle_t handle = {pick(handles)};
     pace_timer_t timer = {pick(timers)};
-    pace_event_t events[4];
+    pace_cq_entry_t entries[4];
+    pace_cq_completion_t completion = {0};
     uint64_t items[4], number;
     size_t some;
     int32_t outcome;
@@ -142,13 +144,17 @@ static void one_call(pace_pool_t *pool, pace_ring_t *ring, pace_queue_t *queue, 
     case 37: any(pace_queue_pop_batch(queue, items, below(5), 0, &some)); break;
     case 38: any(pace_queue_pollable(queue, &outcome)); break;
     case 39: any(pace_pool_join(pool, below(10000), &number)); break;
-    case 40: any(pace_pull_post(pool, number = next())); break;
-    case 41: any(pace_pool_pull(pool, events, below(5), below(100), &some)); break;
-    case 42: any(pace_pull_complete(pool, handle, (int32_t)below(5))); break;
-    case 43:
-        keep_if(any(pace_pull_every(pool, below(3 * MILLI), 7, &handle)), handles, &handle.id);
+    case 40: any(pace_cq_post(cq, MAYBE(items), below(5), &some)); break;
+    case 41:
+        keep_if(any(pace_cq_wait(cq, entries, below(5), below(100), &some)), tokens, &entries->token);
         break;
-    case 44: any(pace_pull_done(pool)); break;
+    case 42:
+        completion.token = pick(tokens);
+        completion.answer = (uint32_t)below(5);
+        any(pace_cq_complete(cq, &completion, 1));
+        break;
+    case 43: keep_if(any(pace_cq_every(cq, below(3 * MILLI), 7, &handle)), handles, &handle.id); break;
+    case 44: any(pace_cq_wake(cq, 8)); break;
     default:
         if (write(out, "x", 1) != 1) CHECK(errno == EAGAIN);
         break;
@@ -160,22 +166,24 @@ static void one_life(uint64_t calls) {
     pace_pool_t *pool = pool_of(threads);
     pace_ring_t *ring = NULL;
     pace_queue_t *queue = NULL;
+    pace_cq_t *cq;
     int ends[2];
     make_pipe(ends);
+    OK(pace_cq_new(pool, NULL, &cq));
     accepted = 0;
     atomic_store(&counts.drops, 0);
     OK((below(2) ? pace_ring_serial : pace_ring_concurrent)(pool, 8, 64, any_events, C, &ring));
     accepted++;
     OK(pace_queue_new(8, 16, &queue));
-    for (uint64_t call = 0; call < calls; call++) one_call(pool, ring, queue, ends[0], ends[1]);
-    OK(pace_pull_done(pool));
+    for (uint64_t call = 0; call < calls; call++) one_call(pool, cq, ring, queue, ends[0], ends[1]);
     OK(pace_pool_shutdown(pool, below(2) ? 0 : 10 * MILLI, NULL));
-    for (int call = 0; call < 100; call++) one_call(pool, ring, queue, ends[0], ends[1]);
+    for (int call = 0; call < 100; call++) one_call(pool, cq, ring, queue, ends[0], ends[1]);
     OK(pace_pool_shutdown(pool, 0, NULL));
     pace_audit_t audit = {0};
     audit.struct_size = sizeof audit;
     OK(pace_pool_audit(pool, &audit));
     CHECK(audit.balances && audit.in_flight == 0);
+    pace_cq_free(cq);
     pace_ring_free(ring);
     pace_queue_free(queue);
     pace_pool_free(pool);

@@ -49,10 +49,13 @@ int main(void) {
     int file = open("/proc/self/exe", O_RDONLY);
     OK(pace_handle_options_init(&options, sizeof options));
     options.level = true;
-    SAYS(PACE_EOS, pace_pull_register(pool, file, &options, 0, &handle));
+    pace_cq_t *cq;
+    OK(pace_cq_new(pool, NULL, &cq));
+    SAYS(PACE_EOS, pace_cq_register(cq, file, &options, 0, &handle));
     CHECK(pace_last_os_error() == EPERM && handle.id == 0);
-    SAYS(PACE_EINVAL, pace_pull_register(pool, -1, NULL, 0, &handle));
+    SAYS(PACE_EINVAL, pace_cq_register(cq, -1, NULL, 0, &handle));
     CHECK(pace_last_os_error() == 0);
+    pace_cq_free(cq);
     close(file);
     finish(pool);
     return 0;

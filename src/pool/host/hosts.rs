@@ -14,8 +14,8 @@ pub(crate) struct Hosts {
     capacity: usize,
     /// Sources of completion queues that have something for a host.
     pub(crate) listed: AtomicUsize,
-    /// Those that a call for one host may miss: threads that only [join](crate::Pool::join), and completion queues, which
-    /// take nothing of each other's.
+    /// Completion queues, which take nothing of each other's, and threads that only [join](crate::Pool::join): with more
+    /// than one of them a call for one host may miss it.
     pub(crate) others: AtomicUsize,
 }
 
@@ -58,7 +58,7 @@ impl Hosts {
         state.outboxes.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Tokens from outside are refused.
+    /// Tags from outside are refused.
     pub(crate) fn close_outside(&self) {
         self.all(|state| state.closed_outside = true).iter().for_each(|each| each.close_outside());
     }
@@ -68,17 +68,17 @@ impl Hosts {
         self.all(|state| state.closed = true).iter().for_each(|each| each.close());
     }
 
-    /// Drops what no host took; says how many tokens were among it.
+    /// Drops what no host took; says how many tags were among it.
     pub(crate) fn sweep(&self) -> u64 {
         self.all(|_| ()).iter().map(|each| each.sweep()).sum()
     }
 
-    /// Whether every token that was accepted has been handed out.
+    /// Whether every tag that was accepted has been handed out.
     pub(crate) fn is_delivered(&self) -> bool {
         self.counts().2 == 0
     }
 
-    /// Tokens accepted, handed out, and waiting.
+    /// Tags accepted, handed out, and waiting.
     pub(crate) fn counts(&self) -> (u64, u64, u64) {
         self.totals.get()
     }
@@ -95,14 +95,14 @@ impl Hosts {
             return;
         }
         // A member that serves finds it by itself.
-        if inside && self.others.load(Relaxed) == 0 {
+        if inside && self.others.load(Relaxed) <= 1 {
             return;
         }
         ready.notify_outside();
         // Others would not take it. Against *count as one of the others, then search or lead*: a mark of theirs that was
         // relied on above is seen here.
         store_load_barrier();
-        if self.others.load(Relaxed) == 0 {
+        if self.others.load(Relaxed) <= 1 {
             return;
         }
         ready.handles.sets.ring_all();

@@ -1,15 +1,15 @@
-//! Threads of a host: they take part for a while, or pull events as data.
+//! Threads of a host: they take part for a while, or take events from completion queues.
 
 mod alarm;
 mod held;
+mod hosted;
 mod hosts;
 mod join;
 mod outbox;
-mod pull;
 
 pub(crate) use alarm::{Alarm, await_refresh, refresh_alarm};
-pub(crate) use held::{abandon, complete, hand_out, has_pullers};
+pub(crate) use held::{abandon, complete, hand_out};
 pub(crate) use hosts::Hosts;
 pub(crate) use join::{pollable, take_part};
-pub(crate) use outbox::Outbox;
-pub use outbox::{Event, HandleId};
+pub use outbox::HandleId;
+pub(crate) use outbox::{Event, Outbox};

@@ -1,46 +1,37 @@
-//! Events that wait for a host thread. `pull.rs` describes what pulling is.
+//! Events of a pool that wait for a host. `hosted.rs` says what they are.
 
 use crate::pool::handler::EventKind;
 use crate::pool::slots::{Key, Takes};
 use crate::pool::this_thread;
 use crate::queue::Line;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+use crate::sync::atomic::{AtomicU64, AtomicUsize};
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Names a handle as long as it is registered; afterwards it names nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct HandleId(pub(crate) Key);
 
-/// One event that was pulled.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Event {
-    /// What happened.
-    pub kind: EventKind,
-    /// The value that the host gave when it registered or posted.
-    pub token: u64,
-    /// What is held until the event is completed: a descriptor's or periodic timer's handle.
-    pub handle: Option<HandleId>,
-    pub(crate) hold: u16,
+/// One event: whoever has it may complete it, once.
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub(crate) kind: EventKind,
+    /// What the host gave when it registered or posted.
+    pub(crate) tag: u64,
+    /// The handle of a descriptor or periodic timer, whose runner is who has this.
+    pub(crate) handle: Option<Key>,
 }
 
 impl Event {
-    pub(crate) fn unheld(kind: EventKind, token: u64) -> Self {
-        Self { kind, token, handle: None, hold: 0 }
+    pub(crate) fn unheld(kind: EventKind, tag: u64) -> Self {
+        Self { kind, tag, handle: None }
     }
 }
 
 /// Events that wait for a host thread.
 pub(crate) struct Outbox {
     state: Mutex<State>,
-    arrived: Condvar,
-    /// How many events wait; what members look at without the lock.
-    pub(crate) waiting: AtomicUsize,
-    /// Host threads that pull, also between two pulls.
-    pub(crate) pullers: AtomicU32,
     capacity: usize,
     totals: Arc<Totals>,
     /// The completion queue that brings what waits here; it is raised when there is something, and at the end.
@@ -55,16 +46,15 @@ const SEVERAL: usize = usize::MAX;
 #[derive(Default)]
 struct State {
     events: VecDeque<Event>,
-    /// Tokens among the events.
+    /// Tags among the events.
     posted: usize,
-    waiters: usize,
     closed_outside: bool,
     closed: bool,
     /// Its host is gone: what happens to its handles ends them.
     gone: bool,
 }
 
-/// Tokens of all outboxes of a pool: accepted, handed out, and waiting.
+/// Tags of all outboxes of a pool: accepted, handed out, and waiting.
 #[derive(Default)]
 pub(super) struct Totals {
     accepted: AtomicU64,
@@ -74,14 +64,14 @@ pub(super) struct Totals {
 
 impl Totals {
     pub(super) fn get(&self) -> (u64, u64, u64) {
-        // Acquire: pairs with the Release of who has taken or put tokens.
+        // Acquire: pairs with the Release of who has taken or put tags.
         (self.accepted.load(Acquire), self.delivered.load(Acquire), self.posted.load(Acquire))
     }
 }
 
 impl Takes for Outbox {
-    fn put(&self, kind: EventKind, token: u64, key: Key, hold: u16) -> bool {
-        self.push(Event { kind, token, handle: Some(HandleId(key)), hold })
+    fn put(&self, kind: EventKind, tag: u64, key: Key) -> bool {
+        self.push(Event { kind, tag, handle: Some(key) })
     }
 }
 
@@ -90,9 +80,6 @@ impl Outbox {
         let (closed_outside, closed) = closed;
         Self {
             state: Mutex::new(State { closed_outside, closed, ..State::default() }),
-            arrived: Condvar::new(),
-            waiting: AtomicUsize::new(0),
-            pullers: AtomicU32::new(0),
             capacity,
             totals,
             listener: OnceLock::new(),
@@ -103,11 +90,6 @@ impl Outbox {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics while it is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.waiting.load(Relaxed) == 0
     }
 
     /// Puts an event in that nothing bounds but the number of its kind.
@@ -121,15 +103,15 @@ impl Outbox {
         !state.gone
     }
 
-    /// Puts in as many tokens as fit; says how many. Err: it is closed for this caller.
-    pub(super) fn post(&self, tokens: &[u64], inside: bool) -> core::result::Result<usize, ()> {
+    /// Puts in as many tags as fit; says how many. Err: it is closed for this caller.
+    pub(super) fn post(&self, tags: &[u64], inside: bool) -> core::result::Result<usize, ()> {
         let mut state = self.lock();
         if state.closed || state.closed_outside && !inside {
             return Err(());
         }
-        let fit = tokens.len().min(self.capacity - state.posted);
-        let event = |&token| Event::unheld(EventKind::Posted, token);
-        state.events.extend(tokens[..fit].iter().map(event));
+        let fit = tags.len().min(self.capacity - state.posted);
+        let event = |&tag| Event::unheld(EventKind::Posted, tag);
+        state.events.extend(tags[..fit].iter().map(event));
         state.posted += fit;
         // Before they can be taken: what waits is never more than it seems.
         self.totals.posted.fetch_add(fit as u64, AcqRel);
@@ -139,17 +121,9 @@ impl Outbox {
     }
 
     fn added(&self, state: &State, count: usize) {
-        self.waiting.store(state.events.len(), Relaxed);
         if state.events.len() == count {
             self.raise();
         }
-        if state.waiters > 0 {
-            if count == 1 { self.arrived.notify_one() } else { self.arrived.notify_all() }
-        }
-    }
-
-    pub(super) fn take(&self, out: &mut Vec<Event>, most: usize) -> usize {
-        if self.is_empty() { 0 } else { self.take_from(&mut self.lock(), out, most) }
     }
 
     fn take_from(&self, state: &mut State, out: &mut Vec<Event>, most: usize) -> usize {
@@ -162,40 +136,7 @@ impl Outbox {
             self.totals.delivered.fetch_add(posted as u64, AcqRel);
             self.totals.posted.fetch_sub(posted as u64, AcqRel);
         }
-        self.waiting.store(state.events.len(), Relaxed);
         count
-    }
-
-    /// Waits beside the outbox until something is in it or `until`.
-    pub(super) fn wait(
-        &self,
-        out: &mut Vec<Event>,
-        most: usize,
-        until: Option<Instant>,
-    ) -> Option<usize> {
-        let mut state = self.lock();
-        loop {
-            let count = self.take_from(&mut state, out, most);
-            if count > 0 {
-                return Some(count);
-            }
-            if state.closed {
-                return None;
-            }
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                return Some(0);
-            }
-            state.waiters += 1;
-            state = match left {
-                None => self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(left) => {
-                    let woken = self.arrived.wait_timeout(state, left);
-                    woken.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-            state.waiters -= 1;
-        }
     }
 
     /// From now on `line` is raised when the first event lies here, and when it is closed.
@@ -221,7 +162,7 @@ impl Outbox {
         }
     }
 
-    /// Tokens from outside are refused.
+    /// Tags from outside are refused.
     pub(crate) fn close_outside(&self) {
         self.lock().closed_outside = true;
     }
@@ -243,7 +184,7 @@ impl Outbox {
         }
     }
 
-    /// Its host is gone: nothing comes in any more. Gives what waits; tokens are still to be swept.
+    /// Its host is gone: nothing comes in any more. Gives what waits; tags are still to be swept.
     pub(super) fn leave(&self) -> VecDeque<Event> {
         self.end_service();
         let mut state = self.lock();
@@ -262,15 +203,12 @@ impl Outbox {
         let mut state = self.lock();
         state.closed = true;
         self.raise();
-        drop(state);
-        self.arrived.notify_all();
     }
 
-    /// Drops what no host pulled; says how many tokens were among it.
+    /// Drops what no host took; says how many tags were among it.
     pub(crate) fn sweep(&self) -> u64 {
         let mut state = self.lock();
         state.events.clear();
-        self.waiting.store(0, Relaxed);
         let posted = core::mem::take(&mut state.posted) as u64;
         self.totals.posted.fetch_sub(posted, AcqRel);
         posted

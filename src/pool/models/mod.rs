@@ -42,13 +42,12 @@
 //! which loom does not see inside of; the tests with threads are all there is for them.
 //!
 //! A limit of loom: to leave out interleavings that cannot differ, it remembers only the last access to a word, so
-//! an access that only loads is not tried behind a thread that loads and then changes the same word. pull.rs shows
-//! the remedy: both pass a read-modify-write of one more word first.
+//! an access that only loads is not tried behind a thread that loads and then changes the same word. The remedy: both
+//! pass a read-modify-write of one more word first.
 
 pub(crate) mod fixture;
 mod heap;
 mod leadership;
-mod pull;
 mod reserve;
 mod room;
 mod shutdown;

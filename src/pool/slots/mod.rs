@@ -11,8 +11,7 @@
 //! # The word
 //!
 //! ```text
-//! { generation: 32, …: 2, told: 1, staged: 1, state: 4,
-//!   waited: 1, paused: 1, held: 1, pulled: 1, hold: 12, ready: 8 }
+//! { generation: 32, …: 2, told: 1, staged: 1, state: 4, waited: 1, paused: 1, …: 14, ready: 8 }
 //! ```
 //!
 //! | state | the object | entries that name the slot | who owns the payload |
@@ -91,13 +90,6 @@ const STAGED: u64 = 1 << 28;
 const TOLD: u64 = 1 << 29;
 const WAITED: u64 = 1 << 23;
 const PAUSED: u64 = 1 << 22;
-/// RUNNING or CLOSING, and the handler is the host.
-const HELD: u64 = 1 << 21;
-/// HELD, and a thread of the host has the event.
-const PULLED: u64 = 1 << 20;
-/// Which event is held, modulo 2^12: so that a late completion does not meet the next one.
-const HOLD_SHIFT: u32 = 8;
-const HOLD: u64 = 0xfff << HOLD_SHIFT;
 const READY: u64 = 0xff;
 /// Readiness that reaches the handler of an edge-triggered handle even while it is paused, once in each pause: the
 /// kernel may report one hang-up several times. Nothing reaches a level-triggered one, whose state would be reported
@@ -138,13 +130,9 @@ pub(crate) trait Activity: Send {
     }
     /// Gives back what was registered, when the handle is deregistered.
     fn into_io(self: Box<Self>) -> Box<dyn Any + Send>;
-    /// For handles that are pulled: what happened, the host's token, and where the host takes it. Keeps `ready`.
-    fn hand_out(&mut self, _ready: Ready) -> (EventKind, u64, Arc<dyn Takes>) {
-        unreachable!("not pulled")
-    }
-    /// For handles that are pulled: the readiness that was handed out last.
-    fn kept(&self) -> Ready {
-        unreachable!("not pulled")
+    /// For hosted handles: what happened, the host's tag, and where the host takes it.
+    fn hand_out(&self, _ready: Ready) -> (EventKind, u64, Arc<dyn Takes>) {
+        unreachable!("not hosted")
     }
     /// For periodic timers and what is timed: when the next run is due, asked after each run. [`NEVER`]: when
     /// something happens.
@@ -153,10 +141,10 @@ pub(crate) trait Activity: Send {
     }
 }
 
-/// Where a host takes the events of handles that are pulled.
+/// Where a host takes the events of hosted handles.
 pub(crate) trait Takes: Send + Sync {
-    /// What has happened to `key`, whose slot is held with this number. False: the host is gone.
-    fn put(&self, kind: EventKind, token: u64, key: Key, hold: u16) -> bool;
+    /// What has happened to `key`, whose runner is who takes it from here. False: the host is gone.
+    fn put(&self, kind: EventKind, tag: u64, key: Key) -> bool;
 }
 
 /// A slot's content, owned as the table in the module's head says.
@@ -187,8 +175,8 @@ pub(crate) struct Traits {
     pub(crate) timer: bool,
     /// A one-shot timer: its slot is free before its closure runs.
     pub(crate) once: bool,
-    /// It has no handler: a host pulls its events.
-    pub(crate) pulled: bool,
+    /// It has no handler: its events go to a completion queue.
+    pub(crate) hosted: bool,
     /// Its closure can be forgotten.
     pub(crate) plain: bool,
     /// It is of those who stand on the pool: no number of the program's names it.
@@ -201,7 +189,7 @@ impl Traits {
     /// Whether nothing but its handler is to be run, and one that waits leaves nothing to be done.
     #[inline]
     pub(crate) fn is_plain(self) -> bool {
-        !(self.may_block || self.level || self.timer || self.once || self.pulled)
+        !(self.may_block || self.level || self.timer || self.once || self.hosted)
     }
 
     fn pack(self) -> u32 {
@@ -210,7 +198,7 @@ impl Traits {
             | u32::from(self.level) << 17
             | u32::from(self.timer) << 18
             | u32::from(self.once) << 19
-            | u32::from(self.pulled) << 20
+            | u32::from(self.hosted) << 20
             | u32::from(self.plain) << 21
             | u32::from(self.service) << 22
             | u32::from(self.interest) << 24
@@ -224,7 +212,7 @@ impl Traits {
             level: bits & 1 << 17 != 0,
             timer: bits & 1 << 18 != 0,
             once: bits & 1 << 19 != 0,
-            pulled: bits & 1 << 20 != 0,
+            hosted: bits & 1 << 20 != 0,
             plain: bits & 1 << 21 != 0,
             service: bits & 1 << 22 != 0,
             interest: (bits >> 24) as u8,
@@ -515,41 +503,6 @@ impl Slot {
                 Err(now) => word = now,
             }
         }
-    }
-
-    /// The claimed slot's handler is the host, from now until `unhold`. Says which hold this is.
-    pub(crate) fn hold(&self) -> u16 {
-        let mut word = self.word.load(Relaxed);
-        loop {
-            let hold = word.wrapping_add(1 << HOLD_SHIFT) & HOLD;
-            let after = word & !HOLD | hold | HELD;
-            // AcqRel: what the claimer did to the payload is complete for whoever wins `unhold`.
-            match self.word.compare_exchange_weak(word, after, AcqRel, Relaxed) {
-                Ok(_) => return (hold >> HOLD_SHIFT) as u16,
-                Err(now) => word = now,
-            }
-        }
-    }
-
-    /// A thread of the host has got this hold's event.
-    pub(crate) fn pulled(&self, generation: u32, hold: u16) {
-        let held = HELD | u64::from(hold) << HOLD_SHIFT;
-        self.change(generation, |word| {
-            (word & (HELD | HOLD) == held).then_some((word | PULLED, ()))
-        });
-    }
-
-    /// The host is through with an event of tenant `generation`: with this hold's, or with whatever
-    /// it has. True: the caller is the runner now, and finishes it; false: nothing is held, or
-    /// another thread was quicker.
-    #[must_use]
-    pub(crate) fn unhold(&self, generation: u32, hold: Option<u16>) -> bool {
-        self.change(generation, |word| {
-            let expected = hold.map_or(word & HOLD, |hold| u64::from(hold) << HOLD_SHIFT);
-            let mine = word & (HELD | PULLED | HOLD) == HELD | PULLED | expected;
-            mine.then_some((word & !(HELD | PULLED), ()))
-        })
-        .is_some()
     }
 
     /// Runs `f` on the payload.

@@ -79,8 +79,8 @@ pub(crate) struct Worker<'a> {
     /// What its place had run before it came; at the end, what it has run itself.
     ran: u64,
     survey: [Survey; 2],
-    /// A host thread that pulls: what is in the outbox is work for it.
-    pulls: Option<&'a AtomicUsize>,
+    /// A host that waits at a completion queue: how many sources of that have something for it.
+    listed: Option<&'a AtomicUsize>,
     /// Runs tasks of this lane only (`ready/reserve.rs`).
     only: Option<Lane>,
     /// It is set aside when no more threads than this are active (`members/places.rs`); 0: never.
@@ -117,7 +117,7 @@ impl<'a> Worker<'a> {
             survey: core::array::from_fn(|_| {
                 Survey::new(ready.handles.sets.len(), ready.members.len())
             }),
-            pulls: None,
+            listed: None,
             only: ready.members.reserved_for(me),
             rank: if me < ready.members.ordinary { me as u32 } else { 0 },
         }
@@ -181,21 +181,20 @@ impl<'a> Worker<'a> {
         self.leave();
     }
 
-    /// As `run` or `run_ready`, until `most` events are in the outbox, or some and nothing is ready
-    /// that could bring more.
-    pub(crate) fn pull(&mut self, waits: &'a AtomicUsize, most: usize, only_ready: bool) {
-        self.pulls = Some(waits);
+    /// As `run` or `run_ready`, until `most` sources are listed, or some and nothing is ready that could bring more.
+    pub(crate) fn host(&mut self, listed: &'a AtomicUsize, most: usize, only_ready: bool) {
+        self.listed = Some(listed);
         if only_ready {
             return self.run_ready();
         }
         self.set_role(ThreadRole::Leader);
         let mut steps = 0;
         while self.is_wanted() && steps < most {
-            let waiting = waits.load(Relaxed);
-            if waiting >= most || waiting > 0 && !self.ready.has_ready(self.member) {
+            let sources = listed.load(Relaxed);
+            if sources >= most || sources > 0 && !self.ready.has_ready(self.member) {
                 break;
             }
-            steps += usize::from(waiting > 0);
+            steps += usize::from(sources > 0);
             self.step();
         }
         self.leave();
@@ -216,7 +215,7 @@ impl<'a> Worker<'a> {
     }
 
     fn has_events(&self) -> bool {
-        self.pulls.is_some_and(|waits| waits.load(Relaxed) > 0)
+        self.listed.is_some_and(|listed| listed.load(Relaxed) > 0)
     }
 
     fn step(&mut self) {
@@ -246,7 +245,7 @@ impl<'a> Worker<'a> {
     fn go_on(&mut self) {
         let ready = self.ready;
         let waits =
-            self.rescuing || self.searching || self.pulls.is_some() || self.until != u64::MAX;
+            self.rescuing || self.searching || self.listed.is_some() || self.until != u64::MAX;
         if waits || !self.member.local.is_empty() || !self.member.chain.is_empty() {
             return;
         }
@@ -477,7 +476,7 @@ impl<'a> Worker<'a> {
             let task = ready.handles.take_once(index);
             return self.run_task(|| task.run_caught());
         }
-        if traits.pulled {
+        if traits.hosted {
             self.member.tally.handled.add(1);
             return hand_out(index, arrived, shared, true);
         }

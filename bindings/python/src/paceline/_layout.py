@@ -88,10 +88,6 @@ INLINE_BYTES = 32
 INTEREST_READABLE = 1
 INTEREST_PRIORITY = 2
 INTEREST_WRITABLE = 4
-EVENT_READY = 0
-EVENT_TICK = 1
-EVENT_TIMER = 2
-EVENT_TASK = 3
 ROLE_AWAY = 0
 ROLE_FOLLOWER = 1
 ROLE_WATCH = 2
@@ -450,17 +446,6 @@ class HandleOptions(c.Structure):
         ("may_block", c.c_bool),
         ("paused", c.c_bool),
         ("reserved", c.c_uint8),
-    ]
-
-
-class Event(c.Structure):
-    """``pace_event_t``"""
-
-    _fields_ = [
-        ("kind", c.c_uint32),
-        ("ready", c.c_uint32),
-        ("token", c.c_uint64),
-        ("handle", c.c_uint64),
     ]
 
 
@@ -1770,7 +1755,6 @@ STRUCTURES: dict[str, type[c.Structure | c.Union]] = {
     "pace_report_t": Report,
     "pace_work_t": Work,
     "pace_handle_options_t": HandleOptions,
-    "pace_event_t": Event,
     "pace_pool_stats_t": PoolStats,
     "pace_thread_stats_t": ThreadStats,
     "pace_set_stats_t": SetStats,
