@@ -2,6 +2,8 @@
  * cannot be, and one is too slow and loses by its policy. At the end, what became of every reading.
  *
  *     cc examples/c/hub.c -I include -L target/release -lpaceline -Wl,-rpath,target/release -pthread -o hub
+ *
+ * feature: hub/subscribe
  */
 #include <paceline/hub.h>
 #include <paceline/pool.h>

@@ -2,6 +2,8 @@
  * Without archives in the library a hub forgets with its end, and the replay is of one that has not ended.
  *
  *     cc examples/c/hub_history.c -I include -L target/release -lpaceline -Wl,-rpath,target/release -o hub_history
+ *
+ * feature: hub/history
  */
 #include <paceline/history.h>
 #include <paceline/pool.h>

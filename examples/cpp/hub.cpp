@@ -2,6 +2,8 @@
 // cannot be, and one is too slow and loses by its policy. At the end, what became of every reading.
 //
 //     c++ -std=c++17 examples/cpp/hub.cpp -I include -I bindings/cpp -L target/release -lpaceline -Wl,-rpath,target/release -pthread -o hub
+//
+// feature: hub/subscribe
 
 #include <paceline/hub.hpp>
 

@@ -2,6 +2,8 @@
 // Without archives in the library a hub forgets with its end, and the replay is of one that has not ended.
 //
 //     c++ -std=c++17 examples/cpp/hub_history.cpp -I include -I bindings/cpp -L target/release -lpaceline -Wl,-rpath,target/release -o hub_history
+//
+// feature: hub/history
 
 #include <paceline/cq.hpp>
 

@@ -2,6 +2,8 @@
 cannot be, and one is too slow and loses by its policy. At the end, what became of every reading.
 
     python examples/python/hub.py
+
+feature: hub/subscribe
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 Without archives in the library a hub forgets with its end, and the replay is of one that has not ended.
 
     python examples/python/hub_history.py
+
+feature: hub/history
 """
 
 from __future__ import annotations

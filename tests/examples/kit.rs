@@ -47,7 +47,8 @@ impl Kind {
 pub fn own_path(name: &str) -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Relaxed);
-    env::temp_dir().join(format!("paceline-{name}-{}-{number}", process::id()))
+    let module = module_path!().replace("::", "-");
+    env::temp_dir().join(format!("paceline-{name}-{}-{module}-{number}", process::id()))
 }
 
 /// What the kernel makes of an address as it is written on command lines.

@@ -46,6 +46,11 @@ pub const AREAS: &[Area] = &[
             ("server/drain", "a graceful end of a server"),
             ("server/datagrams", "datagrams of UDP in batches"),
             ("http/routes", "HTTP/1.1: routes with parameters, bodies, JSON, errors"),
+            ("http/later", "a response that is sent later, by another thread"),
+            ("http/streaming", "bodies that are streamed in and out"),
+            ("http/middleware", "middleware, fallback, a hook at the end of each request"),
+            ("http/limits", "limits, keep-alive, pipelining"),
+            ("http/upgrade", "a change of protocol"),
         ],
     },
     Area {
@@ -68,8 +73,56 @@ pub const AREAS: &[Area] = &[
             ("workers/shutdown", "the end in phases, with hooks and a report"),
         ],
     },
+    Area {
+        name: "The event hub",
+        rows: &[
+            ("hub/subscribe", "publish and subscribe, patterns, counts, a quiet end"),
+            ("hub/execution", "where a handler runs: serial, inline, concurrent, one strand"),
+            ("hub/topics", "typed topics with a codec"),
+            ("hub/filters", "filters before the mailbox"),
+            ("hub/overflow", "bounded mailboxes, and what a full one does"),
+            ("hub/groups", "groups that share messages"),
+            ("hub/requests", "request and reply"),
+            ("hub/together", "several messages that all mailboxes take, or none"),
+            ("hub/dead_letters", "retries, dead letters, redelivery"),
+            ("hub/supervision", "handlers that are restarted and suspended"),
+            ("hub/history", "history in memory, queries, replay without gap or duplicate"),
+            ("hub/archive", "an archive on disk, lines of JSON, an archive without a hub"),
+            ("hub/publishers", "publishers with quotas and permitted keys"),
+            ("hub/notices", "what the hub tells of itself, and its latest errors"),
+            ("hub/thresholds", "thresholds of figures"),
+        ],
+    },
+    Area {
+        name: "Completion queues: events as data",
+        rows: &[
+            ("cq/pool", "descriptors, timers and tags of the program's own"),
+            ("cq/server", "connections"),
+            ("cq/requests", "HTTP requests"),
+            ("cq/datagrams", "datagrams"),
+            ("cq/attempts", "attempts and ends of tasks"),
+            ("cq/messages", "messages and replies of the hub"),
+            ("cq/leases", "leases: what a thread that is gone has had is brought again"),
+        ],
+    },
+    Area {
+        name: "Seeing it and running it",
+        rows: &[
+            ("ops/log", "a structured log: to a function, to a file that is rotated"),
+            ("ops/metrics", "figures of a pool, the process, the disks and a hub"),
+            ("ops/settings", "settings from files and the environment"),
+            ("ops/service", "a service of systemd, with its watchdog"),
+            ("ops/webhook", "notices by HTTP POST"),
+        ],
+    },
 ];
 
 /// A row, a language, and why it has no program in it.
-pub const HOLES: &[(&str, &str, &str)] =
-    &[("pool/sets", "Python", "its threads share one handle set")];
+pub const HOLES: &[(&str, &str, &str)] = &[
+    ("pool/sets", "Python", "its threads share one handle set"),
+    ("hub/execution", "Python", "handlers run on the threads of the hub, or in an event loop"),
+    ("hub/topics", "C", "messages are bytes"),
+    ("cq/requests", "Python", "the package is built on it"),
+    ("cq/datagrams", "Python", "the package is built on it"),
+    ("cq/attempts", "Python", "the package is built on it"),
+];

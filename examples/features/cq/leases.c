@@ -1,0 +1,40 @@
+/* A lease: an entry that is not completed in time is brought again, and the first token for it is stale.
+ *
+ * feature: cq/leases
+ */
+#include "../check.h"
+#include <paceline/cq.h>
+#include <paceline/hub.h>
+#include <paceline/pool.h>
+
+int main(void) {
+    pace_cq_config_t config;
+    pace_cq_stats_t stats = {.struct_size = sizeof stats};
+    pace_cq_entry_t first, again;
+    size_t got;
+    pace_mailbox_t *mailbox;
+    pace_pool_t *pool;
+    pace_hub_t *hub;
+    pace_cq_t *cq;
+    must(pace_pool_new(NULL, &pool));
+    must(pace_hub_new(pool, NULL, &hub));
+    must(pace_cq_config_init(&config, sizeof config));
+    config.lease_ns = 20000000;
+    must(pace_cq_new(pool, &config, &cq));
+    must(pace_hub_mailbox(hub, "orders", NULL, &mailbox));
+    must(pace_cq_mailbox(cq, mailbox, 7));
+    must(pace_hub_publish(hub, "orders", "42", 2, PACE_PUBLISH_NO_RECEIPT, NULL));
+    must(pace_cq_wait(cq, &first, 1, PACE_FOREVER, &got));
+    /* The thread that has it is gone; another one waits. */
+    must(pace_cq_wait(cq, &again, 1, PACE_FOREVER, &got));
+    CHECK((again.flags & PACE_CQ_AGAIN) != 0 && again.detail.message.size == 2);
+    CHECK(pace_cq_done(cq, &first, 1) == PACE_ESTALE);
+    must(pace_cq_done(cq, &again, 1));
+    must(pace_cq_stats(cq, &stats));
+    CHECK(stats.brought == 2 && stats.withdrawn == 1 && stats.completed == 1 && stats.out == 0);
+    pace_cq_free(cq);
+    pace_mailbox_free(mailbox);
+    pace_hub_free(hub);
+    pace_pool_free(pool);
+    return 0;
+}

@@ -1,0 +1,40 @@
+"""Connections as data: what has arrived comes as an entry, and its completion says what is written, and what next.
+
+feature: cq/server
+"""
+
+import socket
+import threading
+
+import paceline
+from paceline import Complete, ConnEvent, EntryKind
+
+
+def serve(queue: paceline.CompletionQueue) -> None:
+    try:
+        while True:
+            for entry in queue.wait():
+                if entry.kind != EntryKind.CONN:
+                    continue  # the server has ended
+                if entry.detail.event == ConnEvent.DATA:  # an echo
+                    ends = b"\n" in entry.data
+                    flags = Complete.CLOSE if ends else Complete(0)
+                    queue.complete(entry, data=entry.data, flags=flags)
+                else:
+                    queue.done(entry)
+    except paceline.ShutDownError:
+        pass  # it is closed
+
+
+with paceline.Pool() as pool, paceline.CompletionQueue(pool) as queue:
+    (address,) = queue.serve("127.0.0.1:0", tag=1, wanted=[ConnEvent.OPENED])
+    thread = threading.Thread(target=serve, args=(queue,))  # or several of them
+    thread.start()
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port)), 60) as peer:
+        peer.sendall(b"hello")
+        assert peer.recv(64) == b"hello"
+        peer.sendall(b"bye\n")
+        assert peer.recv(64) == b"bye\n" and peer.recv(64) == b""
+    queue.close()
+    thread.join()

@@ -1,0 +1,21 @@
+"""A response that is sent later, by another thread.
+
+feature: http/later
+"""
+
+import json
+import urllib.request
+
+import paceline
+from paceline import Request, Response
+
+with paceline.Pool() as pool:
+    http = paceline.Http(pool)
+
+    @http.get("/slow")
+    def slow(request: Request) -> None:
+        pool.post(request.respond, Response.json({"ok": True}, 202))
+
+    with http:
+        with urllib.request.urlopen(f"http://{http.addresses[0]}/slow", timeout=60) as answer:
+            assert answer.status == 202 and json.load(answer) == {"ok": True}
