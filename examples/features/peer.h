@@ -10,13 +10,11 @@
 #include <sys/time.h>
 #include <sys/un.h>
 
-/* Connects to "127.0.0.1:<port>", or to "unix:@<name>". */
-static inline int peer_connect(const char *address) {
+/* Connects a socket to "127.0.0.1:<port>", or to "unix:@<name>". */
+static inline void peer_join(int fd, const char *address) {
     const struct timeval patience = {60, 0};
-    const bool is_unix = strncmp(address, "unix:@", 6) == 0;
-    const int fd = socket(is_unix ? AF_UNIX : AF_INET, SOCK_STREAM, 0);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    if (is_unix) {
+    if (strncmp(address, "unix:@", 6) == 0) {
         struct sockaddr_un name;
         const size_t size = strlen(address + 6);
         memset(&name, 0, sizeof name);
@@ -32,6 +30,11 @@ static inline int peer_connect(const char *address) {
         name.sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1));
         CHECK(connect(fd, (struct sockaddr *)&name, sizeof name) == 0);
     }
+}
+
+static inline int peer_connect(const char *address) {
+    const int fd = socket(strncmp(address, "unix:", 5) == 0 ? AF_UNIX : AF_INET, SOCK_STREAM, 0);
+    peer_join(fd, address);
     return fd;
 }
 
