@@ -75,6 +75,7 @@ pub const AREAS: &[Area] = &[
             ("workers/scaling", "active threads by load"),
             ("workers/middleware", "middleware around attempts"),
             ("workers/health", "health, metrics, figures of the program's own"),
+            ("workers/threads", "what each thread has run"),
             ("workers/shutdown", "the end in phases, with hooks and a report"),
         ],
     },

@@ -1,4 +1,4 @@
-"""With asyncio: tasks, requests and mailboxes are awaited, and a server, a subscriber and its handlers run in the loop.
+"""With asyncio: tasks may be coroutines, and are awaited, as mailboxes are; a server and subscribers run in the loop.
 
 feature: async/await
 """
@@ -14,8 +14,9 @@ async def main() -> None:
     workers = paceline.WorkerPool(pool)
     hub = paceline.Hub(pool)
 
-    @workers.task
-    def square(number: int) -> int:
+    @workers.task(retries=1)
+    async def square(number: int) -> int:
+        await asyncio.sleep(0.001)
         return number * number
 
     assert await asyncio.wrap_future(square.submit(7)) == 49

@@ -1,4 +1,4 @@
-/* Limits of HTTP: what is too large or malformed is refused; keep-alive and pipelined requests share a connection.
+/* Limits of HTTP: what is too large or too slow is refused; keep-alive and pipelined requests share a connection.
  *
  * feature: http/limits
  */
@@ -14,13 +14,17 @@ static void echo(void *data, const pace_request_t *request, pace_response_t *res
 
 int main(void) {
     char address[PACE_ADDRESS_SIZE], large[2048];
+    pace_http_options_t options;
     pace_http_stats_t stats = {.struct_size = sizeof stats};
     pace_pool_t *pool;
     pace_http_t *http;
     must(pace_pool_new(NULL, &pool));
     must(pace_http_new(pool, &http));
     must(pace_http_route(http, "POST", "/", echo, NULL, NULL));
-    start(http, address); /* max_body is 1024; also heads, targets, headers, rates, times */
+    must(pace_http_options_init(&options, sizeof options));
+    options.max_body = 1024; /* also heads, targets, headers, rates */
+    options.head_timeout_ns = 200000000;
+    start_with(http, options, address);
     memset(large, 'x', sizeof large - 1);
     large[sizeof large - 1] = '\0';
     CHECK(strncmp(peer_ask(address, "POST /", large), "HTTP/1.1 413 ", 13) == 0);
@@ -32,6 +36,11 @@ int main(void) {
                     "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nConnection: close\r\n\r\ntwo");
     const char *both = peer_read_all(peer);
     CHECK(strstr(both, "one") != NULL && strstr(strstr(both, "one"), "two") != NULL);
+    close(peer);
+
+    peer = peer_connect(address);
+    peer_send(peer, "POST / HTTP/1.1\r\nHost:"); /* and no more: such clients are not waited for */
+    CHECK(strncmp(peer_read_all(peer), "HTTP/1.1 408 ", 13) == 0);
     close(peer);
     must(pace_http_stats(http, &stats));
     CHECK(stats.refused_body_too_large == 1 && stats.answered_successful == 2);

@@ -1,4 +1,4 @@
-"""Limits of HTTP: what is too large or malformed is refused; keep-alive and pipelined requests share a connection.
+"""Limits of HTTP: what is too large or too slow is refused; keep-alive and pipelined requests share a connection.
 
 feature: http/limits
 """
@@ -10,8 +10,8 @@ import paceline
 from paceline import Request
 
 with paceline.Pool() as pool:
-    # Also heads, targets, headers, rates, times.
-    server = paceline.Http(pool, max_body=1024)
+    # Also heads, targets, headers, rates.
+    server = paceline.Http(pool, max_body=1024, head_timeout=0.2)
 
     @server.post("/")
     def echo(request: Request) -> bytes:
@@ -38,4 +38,7 @@ with paceline.Pool() as pool:
             while data := peer.recv(4096):
                 both += data
         assert -1 < both.find(b"one") < both.find(b"two")
+        with socket.create_connection((host, int(port)), 60) as peer:
+            peer.sendall(b"POST / HTTP/1.1\r\nHost:")  # and no more: such clients are not waited for
+            assert peer.recv(64).startswith(b"HTTP/1.1 408 ")
         assert server.stats().refused["body_too_large"] == 1

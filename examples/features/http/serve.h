@@ -6,19 +6,24 @@
 #include <paceline/http.h>
 #include <paceline/pool.h>
 
-static inline void start(pace_http_t *http, char address[PACE_ADDRESS_SIZE]) {
+/* With these limits, whose listeners are not looked at. */
+static inline void start_with(pace_http_t *http, pace_http_options_t options,
+                              char address[PACE_ADDRESS_SIZE]) {
     pace_listener_options_t listener;
-    pace_http_options_t options;
     pace_server_t *server; /* the HTTP server's */
     must(pace_listener_options_init(&listener, sizeof listener));
     listener.address = "127.0.0.1:0";
-    must(pace_http_options_init(&options, sizeof options));
     options.listeners = &listener;
     options.listener_count = 1;
-    options.max_body = 1024;
     must(pace_http_start(http, &options));
     must(pace_http_server(http, &server));
     must(pace_server_address(server, 0, address, PACE_ADDRESS_SIZE));
+}
+
+static inline void start(pace_http_t *http, char address[PACE_ADDRESS_SIZE]) {
+    pace_http_options_t options;
+    must(pace_http_options_init(&options, sizeof options));
+    start_with(http, options, address);
 }
 
 #endif

@@ -6,22 +6,27 @@ feature: hub/groups
 import paceline
 from paceline import Message
 
-first: list[bytes] = []
-second: list[bytes] = []
 with paceline.Pool() as pool:
     hub = paceline.Hub(pool)
+    counters = [0, 0, 0, 0]
 
-    @hub.subscribe("jobs", group="workers", balance="round-robin")  # or "least-loaded", "random"
-    def one(message: Message) -> None:
-        first.append(message.payload)
+    def member(number: int, pattern: str, group: str, balance: str) -> paceline.Subscription:
+        def count(message: Message) -> None:
+            counters[number] += 1
 
-    @hub.subscribe("jobs", group="workers", balance="round-robin")
-    def other(message: Message) -> None:
-        second.append(message.payload)
+        return hub.subscribe(pattern, count, group=group, balance=balance)
 
-    for number in range(10):
-        hub.publish("jobs", b"%d" % number)
-    assert one.drain(60) == other.drain(60) == 0
-    assert (len(first), len(second)) == (5, 5)
-    assert sorted(first + second) == [b"%d" % number for number in range(10)]
+    members = [
+        member(0, "jobs", "workers", "round-robin"),  # or "least-loaded", "random", "by-header"
+        member(1, "jobs", "workers", "round-robin"),
+        member(2, "orders.*", "shops", "by-key"),  # all messages of a key go to the same member
+        member(3, "orders.*", "shops", "by-key"),
+    ]
+    for _ in range(10):
+        hub.publish("jobs")
+        hub.publish("orders.one")
+    for each in members:
+        assert each.drain(60) == 0
+    assert counters[:2] == [5, 5]
+    assert sorted(counters[2:]) == [0, 10]
     hub.close()
