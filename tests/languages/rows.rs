@@ -93,6 +93,7 @@ pub const AREAS: &[Area] = &[
             ("hub/together", "several messages that all mailboxes take, or none"),
             ("hub/dead_letters", "retries, dead letters, redelivery"),
             ("hub/supervision", "handlers that are restarted and suspended"),
+            ("hub/factory", "handlers that a factory makes anew when they are restarted"),
             ("hub/history", "history in memory, queries, replay without gap or duplicate"),
             ("hub/archive", "an archive on disk, lines of JSON, an archive without a hub"),
             ("hub/publishers", "publishers with quotas and permitted keys"),

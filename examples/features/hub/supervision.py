@@ -23,7 +23,8 @@ def start_anew(failure: str, count: int) -> None:
     handled, restarts = 0, count
 
 
-logging.disable()  # of what the library tells of crashes
+paceline.quiet()  # no line on the standard error stream
+logging.disable()
 with paceline.Pool() as pool:
     hub = paceline.Hub(pool)
 
