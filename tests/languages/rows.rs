@@ -61,10 +61,7 @@ pub const AREAS: &[Area] = &[
         name: "Worker pools",
         rows: &[
             ("workers/tasks", "tasks with a report, in batches, and those that nobody waits for"),
-            (
-                "workers/priorities",
-                "priorities, and a thread that is kept free for what is critical",
-            ),
+            ("workers/priorities", "priorities, and a thread of its own for what is critical"),
             ("workers/full", "bounds, and what is done without room"),
             ("workers/retries", "retries with back-off, permanent failures"),
             ("workers/budget", "a budget for retries"),

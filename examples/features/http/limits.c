@@ -17,13 +17,12 @@ int main(void) {
     pace_http_options_t options;
     pace_http_stats_t stats = {.struct_size = sizeof stats};
     pace_pool_t *pool;
-    pace_http_t *http;
+    pace_http_t *http, *strict;
     must(pace_pool_new(NULL, &pool));
     must(pace_http_new(pool, &http));
     must(pace_http_route(http, "POST", "/", echo, NULL, NULL));
     must(pace_http_options_init(&options, sizeof options));
     options.max_body = 1024; /* also heads, targets, headers, rates */
-    options.head_timeout_ns = 200000000;
     start_with(http, options, address);
     memset(large, 'x', sizeof large - 1);
     large[sizeof large - 1] = '\0';
@@ -38,6 +37,9 @@ int main(void) {
     CHECK(strstr(both, "one") != NULL && strstr(strstr(both, "one"), "two") != NULL);
     close(peer);
 
+    must(pace_http_new(pool, &strict));
+    options.head_timeout_ns = 20000000;
+    start_with(strict, options, address);
     peer = peer_connect(address);
     peer_send(peer, "POST / HTTP/1.1\r\nHost:"); /* and no more: such clients are not waited for */
     CHECK(strncmp(peer_read_all(peer), "HTTP/1.1 408 ", 13) == 0);
@@ -45,6 +47,7 @@ int main(void) {
     must(pace_http_stats(http, &stats));
     CHECK(stats.refused_body_too_large == 1 && stats.answered_successful == 2);
     pace_http_free(http);
+    pace_http_free(strict);
     pace_pool_free(pool);
     return 0;
 }

@@ -19,7 +19,7 @@ int main() {
                [](const Request &request, Response response) { response.send(request.body()).value(); })
         .value();
     // Also heads, targets, headers, rates.
-    auto config = paceline::HttpConfig().set_max_body(1024).set_head_timeout(200ms);
+    auto config = paceline::HttpConfig().set_max_body(1024);
     http.start(config.add_listener(paceline::Listen().set_address("127.0.0.1:0"))).value();
     const auto address = http.address().value();
     const auto status = [&address](const char *what, const std::string &body) {
@@ -35,7 +35,10 @@ int main() {
     CHECK(both.find("one") < both.find("two") && both.find("two") != std::string_view::npos);
     close(peer);
 
-    peer = peer_connect(address.c_str());
+    auto strict = paceline::Http::create(pool).value();
+    config.set_head_timeout(20ms);
+    strict.start(config).value();
+    peer = peer_connect(strict.address().value().c_str());
     peer_send(peer, "POST / HTTP/1.1\r\nHost:"); // and no more: such clients are not waited for
     CHECK(std::string_view(peer_read_all(peer)).substr(9, 3) == "408");
     close(peer);

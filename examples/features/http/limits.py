@@ -11,7 +11,7 @@ from paceline import Request
 
 with paceline.Pool() as pool:
     # Also heads, targets, headers, rates.
-    server = paceline.Http(pool, max_body=1024, head_timeout=0.2)
+    server = paceline.Http(pool, max_body=1024)
 
     @server.post("/")
     def echo(request: Request) -> bytes:
@@ -38,7 +38,9 @@ with paceline.Pool() as pool:
             while data := peer.recv(4096):
                 both += data
         assert -1 < both.find(b"one") < both.find(b"two")
-        with socket.create_connection((host, int(port)), 60) as peer:
-            peer.sendall(b"POST / HTTP/1.1\r\nHost:")  # and no more: such clients are not waited for
-            assert peer.recv(64).startswith(b"HTTP/1.1 408 ")
+        with paceline.Http(pool, head_timeout=0.02) as strict:
+            host, _, port = strict.addresses[0].rpartition(":")
+            with socket.create_connection((host, int(port)), 60) as peer:
+                peer.sendall(b"POST / HTTP/1.1\r\nHost:")  # and no more: such clients are not waited for
+                assert peer.recv(64).startswith(b"HTTP/1.1 408 ")
         assert server.stats().refused["body_too_large"] == 1

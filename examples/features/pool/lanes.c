@@ -28,6 +28,7 @@ int main(void) {
     pace_pool_t *pool;
     must(pace_pool_config_init(&config, sizeof config));
     config.threads = 1;
+    config.ageing_ns = PACE_FOREVER; /* by default what has waited for a second is looked at, too */
     must(pace_pool_new(&config, &pool));
 
     must(pace_pool_post(pool, PACE_LANE_NORMAL, gate, NULL, NULL));

@@ -10,7 +10,9 @@
 using paceline::Lane;
 
 int main() {
-    const auto pool = paceline::Pool::create(paceline::Config().set_threads(1)).value();
+    // By default what has waited for a second is looked at, too.
+    const auto config = paceline::Config().set_threads(1).set_ageing(paceline::forever);
+    const auto pool = paceline::Pool::create(config).value();
     std::atomic<bool> gate_closed{false}, gate_open{false};
     std::string order; // the only thread writes it, so it needs no lock
 

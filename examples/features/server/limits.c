@@ -12,29 +12,37 @@ static size_t echo(void *data, pace_conn_t *conn, const void *bytes, size_t size
 }
 
 int main(void) {
-    char address[PACE_ADDRESS_SIZE];
+    char small_address[PACE_ADDRESS_SIZE], strict_address[PACE_ADDRESS_SIZE];
     pace_conn_hooks_t hooks = hooks_with(echo);
-    pace_listener_options_t listener = free_port();
+    pace_listener_options_t one = free_port(), idle = free_port();
     pace_server_stats_t stats = {.struct_size = sizeof stats};
     pace_pool_t *pool;
     must(pace_pool_new(NULL, &pool));
-    listener.max_connections = 1;
-    listener.refusal = "too many\n";
-    listener.refusal_size = 9;
-    listener.idle_timeout_ns = 200000000;
-    pace_server_t *server = serve(pool, &listener, &hooks, address);
+    one.max_connections = 1;
+    one.refusal = "too many\n";
+    one.refusal_size = 9;
+    pace_server_t *small = serve(pool, &one, &hooks, small_address);
+    idle.idle_timeout_ns = 20000000;
+    pace_server_t *strict = serve(pool, &idle, &hooks, strict_address);
 
-    int first = peer_connect(address);
+    int first = peer_connect(small_address);
     peer_send(first, "hello");
     CHECK(strcmp(peer_read(first, 5), "hello") == 0);
-    int second = peer_connect(address);
+    int second = peer_connect(small_address);
     CHECK(strcmp(peer_read_all(second), "too many\n") == 0); /* and the end */
-    CHECK(strcmp(peer_read_all(first), "") == 0);            /* it says nothing, and is closed */
-    must(pace_server_drain(server, PACE_FOREVER, NULL));
-    must(pace_server_stats(server, &stats));
-    CHECK(stats.turned_away == 1 && stats.closed_timed_out == 1 && stats.balances);
     close(first), close(second);
-    pace_server_free(server);
+    must(pace_server_stats(small, &stats));
+    CHECK(stats.turned_away == 1);
+
+    int silent = peer_connect(strict_address);
+    CHECK(strcmp(peer_read_all(silent), "") == 0); /* it says nothing, and is closed */
+    close(silent);
+    must(pace_server_drain(strict, PACE_FOREVER, NULL));
+    stats.struct_size = sizeof stats;
+    must(pace_server_stats(strict, &stats));
+    CHECK(stats.closed_timed_out == 1 && stats.balances);
+    pace_server_free(small);
+    pace_server_free(strict);
     pace_pool_free(pool);
     return 0;
 }

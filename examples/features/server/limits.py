@@ -14,16 +14,25 @@ class Echo(paceline.ConnHandler):
         conn.write(data)
 
 
-limits = {"max_connections": 1, "refusal": b"too many\n", "idle_timeout": 0.2}
-with paceline.Pool() as pool, paceline.Server(pool, "127.0.0.1:0", Echo, **limits) as server:
+def connect(server: paceline.Server) -> socket.socket:
     host, _, port = server.addresses[0].rpartition(":")
-    with socket.create_connection((host, int(port)), 60) as first:
-        first.sendall(b"hello")
-        assert first.recv(64) == b"hello"
-        with socket.create_connection((host, int(port)), 60) as second:
-            assert second.recv(64) == b"too many\n"
-            assert second.recv(64) == b""  # the end
-        assert first.recv(64) == b""  # it says nothing, and is closed
-    server.drain(60)
-    stats = server.stats()
-    assert stats.turned_away == 1 and stats.closed[Reason.TIMED_OUT] == 1 and stats.balances
+    return socket.create_connection((host, int(port)), 60)
+
+
+with paceline.Pool() as pool:
+    small = paceline.Server(pool, "127.0.0.1:0", Echo, max_connections=1, refusal=b"too many\n")
+    strict = paceline.Server(pool, "127.0.0.1:0", Echo, idle_timeout=0.02)
+    with small, strict:
+        with connect(small) as first:
+            first.sendall(b"hello")
+            assert first.recv(64) == b"hello"
+            with connect(small) as second:
+                assert second.recv(64) == b"too many\n"
+                assert second.recv(64) == b""  # the end
+        assert small.stats().turned_away == 1
+
+        with connect(strict) as silent:
+            assert silent.recv(64) == b""  # it says nothing, and is closed
+        strict.drain(60)
+        stats = strict.stats()
+        assert stats.closed[Reason.TIMED_OUT] == 1 and stats.balances

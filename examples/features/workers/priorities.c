@@ -1,4 +1,4 @@
-/* Priorities: what is more urgent begins first, and a thread can be kept free for what is critical.
+/* Priorities: what is more urgent begins first, and what is critical can have a thread of its own.
  *
  * feature: workers/priorities
  */
@@ -40,8 +40,9 @@ int main(void) {
     pace_workers_t *workers;
     pace_task_type_t *type;
     must(pace_pool_config_init(&config, sizeof config));
-    config.threads = 2;
-    config.reserve[PACE_LANE_CRITICAL] = 1; /* one of them is for critical tasks */
+    config.threads = 1;
+    config.reserve[PACE_LANE_CRITICAL] = 1; /* one thread more, for critical tasks alone */
+    config.ageing_ns = PACE_FOREVER; /* by default what has waited for a second is looked at, too */
     must(pace_pool_new(&config, &pool));
     must(pace_workers_new(pool, NULL, &workers));
     must(pace_task_type_new(workers, "note", NULL, &type));
@@ -51,7 +52,7 @@ int main(void) {
     submit(workers, type, note, "l", PACE_LANE_LOW);
     submit(workers, type, note, "n", PACE_LANE_NORMAL);
     submit(workers, type, note, "h", PACE_LANE_HIGH);
-    /* The other thread is blocked, and this ends all the same. */
+    /* The thread of the pool is blocked, and this ends all the same. */
     must(pace_workers_wait(workers, submit(workers, type, note, NULL, PACE_LANE_CRITICAL), PACE_FOREVER,
                            NULL));
     atomic_store(&opened, true);

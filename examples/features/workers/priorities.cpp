@@ -1,4 +1,4 @@
-// Priorities: what is more urgent begins first, and a thread can be kept free for what is critical.
+// Priorities: what is more urgent begins first, and what is critical can have a thread of its own.
 //
 // feature: workers/priorities
 
@@ -10,8 +10,9 @@
 using paceline::Lane;
 
 int main() {
-    // One of the two threads is for critical tasks.
-    const auto config = paceline::Config().set_threads(2).set_reserve(Lane::Critical, 1);
+    // One thread, and one more for critical tasks alone. By default what has waited for a second is looked at, too.
+    auto config = paceline::Config().set_threads(1).set_reserve(Lane::Critical, 1);
+    config.set_ageing(paceline::forever);
     const auto pool = paceline::Pool::create(config).value();
     const auto workers = paceline::WorkerPool::create(pool).value();
     const auto type = workers.task_type("note").value();
@@ -32,7 +33,7 @@ int main() {
     auto low = type.submit([&order] { order += 'l'; }, in(Lane::Low)).value();
     auto normal = type.submit([&order] { order += 'n'; }, in(Lane::Normal)).value();
     auto high = type.submit([&order] { order += 'h'; }, in(Lane::High)).value();
-    // The other thread is blocked, and this ends all the same.
+    // The thread of the pool is blocked, and this ends all the same.
     CHECK(type.submit([] {}, in(Lane::Critical)).value().wait().value().completed());
     opened = true;
     CHECK(workers.shutdown().value().drained && order == "hnl");
