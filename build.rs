@@ -72,7 +72,6 @@ mod header {
                 ("server", "Servers: listeners and connections"),
                 ("remote", "Connections, by name from any thread"),
                 ("framing", "Connections: where a message ends"),
-                ("net_pull", "Servers whose events are pulled as data"),
             ],
         },
         Topic {
@@ -146,6 +145,7 @@ mod header {
             name: "cq",
             about: "completion queues: what happens as data, for hosts that cannot be called back",
             sections: &[
+                ("conn_event", "Connections: what a completion queue tells of them"),
                 ("cq_entry", "Completion queues: what is brought"),
                 ("cq", "Completion queues: waiting"),
                 ("cq_answer", "Completion queues: completing"),

@@ -257,7 +257,6 @@ const OLDER: &[&str] = &[
     "pace_mailbox_bury",
     "pace_mailbox_pollable",
     "pace_mailbox_pull",
-    "pace_pulled_",
     "pace_replay_mailbox_bury",
     "pace_replay_mailbox_pollable",
     "pace_replay_mailbox_pull",

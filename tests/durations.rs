@@ -20,7 +20,7 @@ use paceline::log::Log;
 use paceline::metrics::{Registry, Unit};
 use paceline::net::{
     Accept, Conn, ConnHandler, DatagramHandler, Datagrams, Outgoing, Server, ServerBuilder,
-    UdpSocket, Wanted,
+    UdpSocket,
 };
 use paceline::task::{
     Attempt, Fault, MissedTick, OverloadPolicy, Phases, Rate, Status, TaskBuilder, TaskTypeBuilder,
@@ -392,16 +392,6 @@ const DRIVERS: &[(&str, Driver)] = &[
     }),
     ("Conn::set_deadline", |pool| echoes(Server::builder(pool))),
     ("Server::drain", |pool| echoes(Server::builder(pool))),
-    ("PulledServer::pull", |pool| {
-        let server =
-            Server::builder(pool).listen("127.0.0.1:0").serve_pulled(Wanted::OPENED).unwrap();
-        let address = server.server().addresses()[0].clone();
-        let paceline::net::Address::Tcp(address) = address else { unreachable!("it is TCP") };
-        thread::scope(|scope| {
-            later(scope, || drop(std::net::TcpStream::connect(address).unwrap()));
-            assert!(server.pull(&mut Vec::new(), 1, MAX).unwrap() > 0);
-        });
-    }),
     ("UdpSocket::drain", |pool| {
         let socket = UdpSocket::builder(pool).bind("127.0.0.1:0").serve(Nothing).unwrap();
         let _report = socket.drain(MAX);

@@ -15,6 +15,81 @@
 extern "C" {
 #endif
 
+/* ---------------- Connections: what a completion queue tells of them */
+
+/**
+ * pace_cq_conn_t.event: the connection is there. It may be refused (PACE_CQ_REFUSE). Comes first, and only if
+ * PACE_WANTED_OPENED is set.
+ */
+#define PACE_CONN_EVENT_OPENED 0
+
+/**
+ * pace_cq_conn_t.event: bytes have arrived, which are the entry's. What its completion does not consume comes again,
+ * followed by more. Comes whatever is wanted.
+ */
+#define PACE_CONN_EVENT_DATA 1
+
+/**
+ * pace_cq_conn_t.event: the peer sends no more. Afterwards the connection is closed by itself, when its admitted
+ * requests have ended and everything is sent, unless allow_half_open of its pace_listener_options_t is set. Comes if
+ * PACE_WANTED_FINISHED is set.
+ */
+#define PACE_CONN_EVENT_FINISHED 2
+
+/**
+ * pace_cq_conn_t.event: the output was above its high mark, and has fallen to the low mark. Comes if
+ * PACE_WANTED_WRITABLE is set.
+ */
+#define PACE_CONN_EVENT_WRITABLE 3
+
+/**
+ * pace_cq_conn_t.event: all bytes up to the end of a tracked write have been given to the kernel; `number` is its
+ * token. Comes if PACE_WANTED_WRITTEN is set.
+ */
+#define PACE_CONN_EVENT_WRITTEN 4
+
+/**
+ * pace_cq_conn_t.event: a time-out has passed; `detail` is its PACE_TIMEOUT_ number. Completed without PACE_CQ_KEEP it
+ * closes the connection at once, as it does unless PACE_WANTED_TIMED_OUT is set.
+ */
+#define PACE_CONN_EVENT_TIMED_OUT 5
+
+/**
+ * pace_cq_conn_t.event: the server drains. The connection closes when its admitted requests have ended and everything
+ * is sent. Comes if PACE_WANTED_DRAINING is set.
+ */
+#define PACE_CONN_EVENT_DRAINING 6
+
+/**
+ * pace_cq_conn_t.event: the connection has ended; `detail` is its PACE_REASON_ number, and `number` may say more. Comes
+ * last, once, if PACE_WANTED_CLOSED is set.
+ */
+#define PACE_CONN_EVENT_CLOSED 7
+
+/** Bit of `wanted` in pace_cq_server(): PACE_CONN_EVENT_OPENED comes for each connection. Without it none is refused. */
+#define PACE_WANTED_OPENED 1
+
+/** Bit of `wanted` in pace_cq_server(): PACE_CONN_EVENT_FINISHED comes when a peer sends no more. */
+#define PACE_WANTED_FINISHED 2
+
+/** Bit of `wanted` in pace_cq_server(): PACE_CONN_EVENT_WRITABLE comes when output has fallen to the low mark. */
+#define PACE_WANTED_WRITABLE 4
+
+/** Bit of `wanted` in pace_cq_server(): PACE_CONN_EVENT_WRITTEN comes for each tracked write. */
+#define PACE_WANTED_WRITTEN 8
+
+/** Bit of `wanted` in pace_cq_server(): PACE_CONN_EVENT_TIMED_OUT comes before a connection is closed for a time-out. */
+#define PACE_WANTED_TIMED_OUT 16
+
+/** Bit of `wanted` in pace_cq_server(): PACE_CONN_EVENT_DRAINING comes to each connection when the server drains. */
+#define PACE_WANTED_DRAINING 32
+
+/** Bit of `wanted` in pace_cq_server(): PACE_CONN_EVENT_CLOSED comes when a connection has ended. */
+#define PACE_WANTED_CLOSED 64
+
+/** All bits of `wanted` in pace_cq_server(): every PACE_CONN_EVENT_ comes. */
+#define PACE_WANTED_ALL 127
+
 /* -------------------------------- Completion queues: what is brought */
 
 /** A descriptor is ready (pace_cq_register): `detail.ready`. Its next entry comes after this one was completed. */

@@ -565,29 +565,6 @@ pace_status_t pace_requests_read(pace_requests_t *requests,
                                  uint64_t request);
 
 /**
- * Answers with 101, and gives the connection to a pulled server, for a protocol that the request has
- * asked for: what happens to it is pulled there, with `wanted` as for pace_pulled_connect(), beginning
- * with PACE_CONN_EVENT_OPENED. `headers` are lines as those of an answer; NULL if `headers_size` is 0.
- *
- * The connection stays the HTTP server's: pace_http_server() is the server of the functions that take
- * *conn, its limits stay in force, and it is drained with that one. The request is gone, whatever this
- * answers, unless that is PACE_EINVAL for an argument that is NULL or `wanted`. `conn` may be NULL.
- *
- * PACE_EINVAL also if the request has asked for no other protocol, or for a header: then the peer gets
- * a 500. PACE_ESTALE: no such request is out, or its connection has ended.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_requests_upgrade(pace_requests_t *requests,
-                                    uint64_t request,
-                                    const char *protocol,
-                                    const void *headers,
-                                    size_t headers_size,
-                                    pace_pulled_t *pulled,
-                                    uint32_t wanted,
-                                    pace_conn_id_t *conn);
-
-/**
  * *fd is readable while a pull would not wait. It belongs to this: never read or close it.
  *
  * PACE_EOS if there are no descriptors left.

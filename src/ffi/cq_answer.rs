@@ -2,14 +2,15 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::attempt::{Advice, fault, message_of};
-use super::boundary::{self, Failure, Out as Give, Result, call, nanos};
+use super::boundary::{self, Failure, Out as Give, Result, call, nanos, usable};
 use super::callback::{
     PACE_FLOW_AGAIN, PACE_FLOW_DONE, PACE_FLOW_PAUSE, PACE_FLOW_WAIT, pace_conn_id_t,
 };
 use super::conn::{BUSY, name as conn_name, number_of, pace_admission_t};
+use super::conn_event::kinds;
 use super::cq::{NOT_OUT, State, open, pace_cq_t};
 use super::cq_entry::{Answer, Answered, Item, Out};
-use super::server::{host_of, pace_server_t};
+use super::server::pace_server_t;
 use super::status::*;
 use super::task_status::number_of as number_of_status;
 use crate::cq::internal::{Core, Done, Entry, EntryKind, Internal, Parts, Table, Told};
@@ -183,7 +184,7 @@ pub unsafe extern "C" fn pace_cq_upgrade(
         let protocol = unsafe { boundary::text(protocol, "protocol") }?;
         // SAFETY: as the header demands.
         let lines = unsafe { boundary::bytes(headers, headers_size, 1, "headers") }?;
-        let handler = host_of(server)?.1.handler(super::net_pull::kinds(wanted)?);
+        let handler = usable(server)?.server.handler(kinds(wanted)?)?;
         // SAFETY: as the header demands.
         let to = unsafe { Give::optional(conn, "conn") }?;
         let mut state = cq.state.lock();

@@ -530,7 +530,7 @@ pub(super) fn rows(item: &Item, token: u64, slots: &mut Slots<'_>) {
 }
 
 fn of_conn(event: &ConnEvent) -> pace_cq_conn_t {
-    use super::net_pull::*;
+    use super::conn_event::*;
     let (kind, detail, number) = match event.kind() {
         ConnEventKind::Opened => (PACE_CONN_EVENT_OPENED, 0, 0),
         ConnEventKind::Data => (PACE_CONN_EVENT_DATA, 0, 0),

@@ -5,15 +5,15 @@ use super::ask::{failure, pace_asked_t, request_of};
 use super::boundary::{self, Failure, Out, Result, Text, call, nanos, usable};
 use super::callback::{pace_conn_id_t, pace_task_t};
 use super::conn::name as conn_name;
+use super::conn_event::kinds;
 use super::cq::{open, pace_cq_t};
 use super::http::{Target, add, add_nowhere, pace_http_t};
 use super::hub::{open_key, pace_key_t};
 use super::log::{outbox_of, pace_log_t};
 use super::mailbox::{open as open_mailbox, pace_mailbox_t};
 use super::message::pace_publication_t;
-use super::net_pull::kinds;
 use super::replay::{open_mailbox as open_replay, pace_replay_mailbox_t};
-use super::server::{builder, host_of, pace_server_options_t, pace_server_t};
+use super::server::{builder, pace_server_options_t, pace_server_t};
 use super::signals::pace_signals_t;
 use super::sized;
 use super::status::*;
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn pace_cq_server(
         let conns = Arc::new(Conns(Arc::clone(&host)));
         cq.core.attach_new(tag, conns, |to| host.outbox.listen(to))?;
         let pool = cq.pool.clone();
-        let made = pace_server_t { server: made, pool, _hooks: None, host: Some(host) };
+        let made = pace_server_t { server: made, pool, _hooks: None };
         to.set(Box::into_raw(Box::new(made)));
         filters.keep();
         Ok(())
@@ -88,13 +88,14 @@ pub unsafe extern "C" fn pace_cq_connect(
     conn: *mut pace_conn_id_t,
 ) -> pace_status_t {
     call(|| {
-        let (server, host) = host_of(server)?;
+        let server = &usable(server)?.server;
         boundary::check(address, "address")?;
         // SAFETY: as the header demands, and not NULL.
         let address = unsafe { boundary::text(address, "address") }?;
         // SAFETY: as the header demands.
         let to = unsafe { Out::optional(conn, "conn") }?;
-        to.set(conn_name(server.connect(address, host.handler(kinds(wanted)?))?.id()));
+        let handler = server.handler(kinds(wanted)?)?;
+        to.set(conn_name(server.connect(address, handler)?.id()));
         Ok(())
     })
 }

@@ -525,7 +525,6 @@ pub extern "C" fn pace_http_start(
             server: server.server().clone(),
             pool: http.pool.clone(),
             _hooks: None,
-            host: None,
         };
         let pulled: Vec<_> = routes.iter().filter_map(Route::requests).collect();
         server.server().when_over(move || pulled.iter().for_each(|requests| requests.end()));

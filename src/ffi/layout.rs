@@ -119,12 +119,6 @@ layout! {
     framing::pace_frame_t 24 {
         body 0 size 8 length 16
     }
-    net_pull::pace_conn_event_t 48 {
-        event 0 conn 8 kind 16 detail 20 token 24 bytes 32 size 40
-    }
-    net_pull::pace_completion_t 48 {
-        event 0 consumed 8 bytes 16 size 24 flags 32 wrote 36 outcome 40 reserved 44
-    }
     requests::pace_request_event_t 40 {
         request 0 conn 8 kind 16 route 20 bytes 24 size 32
     }

@@ -1,6 +1,6 @@
 //! Requests that are pulled: data for hosts that cannot be called back.
 //!
-//! As in `net_pull.rs`, what is out lies in a table, by numbers. A request leaves it when it is
+//! What is out lies in a table, by numbers. A request leaves it when it is
 //! answered; an answer whose body goes on puts the body in its place. Bodies of requests that are
 //! streamed lie in a table of their own, since they may be read on while the answer is written.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
@@ -9,14 +9,13 @@ use super::boundary::{self, FORKED, Failure, Out, Result, TIMED_OUT, call, call_
 use super::callback::pace_conn_id_t;
 use super::conn::{name, number_of};
 use super::cq_answer::with_headers;
-use super::net_pull::{handler_of, pace_pulled_t};
 use super::pool::{open as open_pool, pace_pool_t};
 use super::status::*;
 use crate::http::{Body, Pulled, PulledRequest, Requests, Response, Upload, Whose};
 use crate::net::WriteStatus;
 use crate::{Error, Pool};
 use core::cell::RefCell;
-use core::ffi::{c_char, c_void};
+use core::ffi::c_void;
 use core::ptr;
 use std::collections::HashMap;
 use std::os::fd::AsRawFd;
@@ -278,57 +277,6 @@ pub unsafe extern "C" fn pace_requests_read(
         let place = unsafe { open(requests) }?;
         let upload = place.lock().bodies.get(&request).map(Arc::clone).ok_or(NO_SUCH_BODY)?;
         if upload.ask() { Ok(()) } else { Err(NO_SUCH_BODY) }
-    })
-}
-
-/// Answers with 101, and gives the connection to a pulled server, for a protocol that the request has
-/// asked for: what happens to it is pulled there, with `wanted` as for pace_pulled_connect(), beginning
-/// with PACE_CONN_EVENT_OPENED. `headers` are lines as those of an answer; NULL if `headers_size` is 0.
-///
-/// The connection stays the HTTP server's: pace_http_server() is the server of the functions that take
-/// *conn, its limits stay in force, and it is drained with that one. The request is gone, whatever this
-/// answers, unless that is PACE_EINVAL for an argument that is NULL or `wanted`. `conn` may be NULL.
-///
-/// PACE_EINVAL also if the request has asked for no other protocol, or for a header: then the peer gets
-/// a 500. PACE_ESTALE: no such request is out, or its connection has ended.
-///
-/// Threads: any. In handlers: yes, it never waits.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_requests_upgrade(
-    requests: *mut pace_requests_t,
-    request: u64,
-    protocol: *const c_char,
-    headers: *const c_void,
-    headers_size: usize,
-    pulled: *mut pace_pulled_t,
-    wanted: u32,
-    conn: *mut pace_conn_id_t,
-) -> pace_status_t {
-    call(|| {
-        // SAFETY: as the header demands.
-        let place = unsafe { open(requests) }?;
-        boundary::check(protocol, "protocol")?;
-        // SAFETY: not NULL, and as the header demands.
-        let protocol = unsafe { boundary::text(protocol, "protocol") }?;
-        // SAFETY: as the header demands.
-        let lines = unsafe { boundary::bytes(headers, headers_size, 1, "headers") }?;
-        // SAFETY: as the header demands.
-        let handler = unsafe { handler_of(pulled, wanted) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::optional(conn, "conn") }?;
-        let held = match place.lock().out.remove(&request) {
-            Some(Held::Request(held)) => held,
-            Some(other) => {
-                place.put_back(request, other);
-                return Err(NO_SUCH);
-            }
-            None => return Err(NO_SUCH),
-        };
-        place.forget(request);
-        let id = name(held.conn.id());
-        with_headers(held.response, lines)?.upgrade(protocol, handler)?;
-        to.set(id);
-        Ok(())
     })
 }
 

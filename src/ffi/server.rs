@@ -11,7 +11,7 @@ use super::listener::{all_listeners, outgoing, pace_listener_options_t};
 use super::pool::pace_pool_t;
 use super::sized::{self, InOut};
 use super::status::*;
-use crate::net::{ConnHost, ListenerStats, Server, ServerBuilder, ServerStats};
+use crate::net::{ListenerStats, Server, ServerBuilder, ServerStats};
 use crate::{Error, Pool};
 use core::ffi::{c_char, c_void};
 use core::mem::{MaybeUninit, offset_of};
@@ -26,8 +26,6 @@ pub struct pace_server_t {
     /// Connections that come find them as long as this is here. None: their handlers are
     /// not C's.
     pub(super) _hooks: Option<Arc<Hooks>>,
-    /// Where it is attached to a completion queue.
-    pub(super) host: Option<Arc<ConnHost>>,
 }
 
 /// Called once each time that accepting pauses because descriptors or memory have run out, or the socket
@@ -177,7 +175,6 @@ pub unsafe extern "C" fn pace_server_new(
                     server,
                     pool,
                     _hooks: Some(hooks),
-                    host: None,
                 })));
                 filters.keep();
                 registration.keep();
@@ -402,15 +399,6 @@ unsafe impl sized::Sized for pace_drain_report_t {
 unsafe impl sized::Sized for pace_server_stats_t {
     const FIRST: usize = 184;
     const NAME: &'static str = "pace_server_stats_t";
-}
-
-/// What a server is by which it is attached to a completion queue.
-pub(super) fn host_of(server: Option<&pace_server_t>) -> Result<(&Server, &Arc<ConnHost>)> {
-    let server = usable(server)?;
-    let wrong = || {
-        Failure::invalid("server", "without a completion queue", "one that pace_cq_server() made")
-    };
-    server.host.as_ref().map(|host| (&server.server, host)).ok_or_else(wrong)
 }
 
 /// # Safety

@@ -179,7 +179,7 @@ impl Requests {
         self.ends.fetch_sub(1, Relaxed);
     }
 
-    /// As [`PulledServer::pull`](crate::net::PulledServer::pull). None: it has ended.
+    /// Appends up to `most` to `out`, and waits up to `time` for the first; says how many. None: it has ended.
     pub(crate) fn pull(&self, out: &mut Vec<Pulled>, most: usize, time: Duration) -> Option<usize> {
         self.outbox.take(out, most, time)
     }

@@ -20,7 +20,7 @@
 //! | `server/mod.rs`, `server/listener.rs` | start and drain; accepting, refusing, waiting for descriptors |
 //! | `server/settings.rs` | settings of a server, of each of its listeners and of its outgoing connections |
 //! | `server/inherited.rs` | sockets that a supervisor has opened |
-//! | `server/pulled.rs` | hooks as events, for hosts that cannot be called back |
+//! | `server/host.rs`, `datagram/host.rs` | hooks as events, which a completion queue brings |
 //! | `datagram/` | datagrams, which have no connections; the same as data |
 //! | `framing.rs` | where a message ends: delimiter, fixed length, length in front |
 //! | `calls.rs`, `slot_ref.rs` | how other threads reach a handler that rests |
@@ -71,7 +71,7 @@ mod slot_ref;
 mod socket;
 pub(crate) mod stream;
 
-pub(crate) use self::{datagram::host::Host as UdpHost, server::pulled::Host as ConnHost};
+pub(crate) use self::{datagram::host::Host as UdpHost, server::host::Host as ConnHost};
 #[cfg(feature = "capi")]
 pub(crate) use self::{framing::next_delimited, stream::output_buffer::Foreign};
 pub use address::{Address, ToAddress};
@@ -80,8 +80,8 @@ pub use datagram::{
 };
 pub use framing::{Delimited, FixedLength, Frame, LengthPrefixed};
 pub use server::{
-    ConnEvent, ConnEventKind, DrainReport, Inherited, Listen, Outgoing, PulledServer, Server,
-    ServerBuilder, Wanted, inherited,
+    ConnEvent, ConnEventKind, DrainReport, Inherited, Listen, Outgoing, Server, ServerBuilder,
+    Wanted, inherited,
 };
 pub use stream::conn::{Admission, Conn, ConnHandler, ConnRef};
 pub use stream::filter::{Filter, FilterRead};

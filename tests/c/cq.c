@@ -258,6 +258,105 @@ static void connections(uint32_t threads) {
     finish(pool);
 }
 
+static pace_cq_entry_t conn_event(pace_cq_t *cq, uint32_t event) {
+    pace_cq_entry_t entry = one(cq, PACE_CQ_CONN, 1);
+    CHECK(entry.detail.conn.event == event);
+    return entry;
+}
+
+static void complete(pace_cq_t *cq, pace_cq_entry_t entry, uint32_t flags, const char *answer) {
+    pace_cq_completion_t done = completion(entry.token, flags);
+    done.length = entry.size;
+    done.bytes = answer;
+    done.size = answer == NULL ? 0 : strlen(answer);
+    OK(pace_cq_complete(cq, &done, 1));
+}
+
+/* Every event of a connection, and every answer to it. */
+static void answers_to_connections(void) {
+    static char much[(1 << 24) + 1];
+    pace_pool_t *pool = pool_of(2);
+    pace_cq_t *cq = queue_of(pool, 0);
+    pace_listener_options_t listener = listener_at(TCP);
+    pace_server_options_t options = options_with(&listener, 1);
+    pace_server_t *server;
+    pace_cq_entry_t entry;
+    char address[PACE_ADDRESS_SIZE];
+    listener.max_requests = 1;
+    listener.busy = "busy";
+    listener.busy_size = 4;
+    OK(pace_cq_server(cq, &options, PACE_WANTED_ALL, 1, &server));
+    OK(pace_server_address(server, 0, address, sizeof address));
+    /* Not wanted. */
+    int fd = dial(address);
+    complete(cq, conn_event(cq, PACE_CONN_EVENT_OPENED), PACE_CQ_REFUSE, "no");
+    expect_text(fd, "no");
+    expect_end(fd);
+    entry = conn_event(cq, PACE_CONN_EVENT_CLOSED);
+    CHECK(entry.detail.conn.detail == PACE_REASON_REFUSED);
+    OK(pace_cq_done(cq, &entry, 1));
+    /* A tracked write, and who has finished. */
+    fd = dial(address);
+    entry = conn_event(cq, PACE_CONN_EVENT_OPENED);
+    OK(pace_cq_done(cq, &entry, 1));
+    OK(pace_server_conn_write_tracked(server, entry.detail.conn.conn, "x", 1, 7, NULL));
+    expect_text(fd, "x");
+    entry = conn_event(cq, PACE_CONN_EVENT_WRITTEN);
+    CHECK(entry.detail.conn.number == 7);
+    OK(pace_cq_done(cq, &entry, 1));
+    CHECK(shutdown(fd, SHUT_WR) == 0);
+    complete(cq, conn_event(cq, PACE_CONN_EVENT_FINISHED), PACE_CQ_CLOSE, "bye");
+    expect_text(fd, "bye");
+    expect_end(fd);
+    entry = conn_event(cq, PACE_CONN_EVENT_CLOSED);
+    CHECK(entry.detail.conn.detail == PACE_REASON_PEER && entry.detail.conn.number == 0);
+    OK(pace_cq_done(cq, &entry, 1));
+    /* Requests beyond the listener's maximum; an answer without room; a failure, and one in the end. */
+    fd = dial(address);
+    entry = conn_event(cq, PACE_CONN_EVENT_OPENED);
+    OK(pace_cq_done(cq, &entry, 1));
+    send_text(fd, "x");
+    entry = conn_event(cq, PACE_CONN_EVENT_DATA);
+    pace_admission_t *first = NULL, *second = NULL;
+    SAYS(PACE_EINVAL, pace_cq_admit(cq, entry.token, NULL));
+    OK(pace_cq_admit(cq, entry.token, &first));
+    SAYS(PACE_EFULL, pace_cq_admit(cq, entry.token, &second));
+    CHECK(second == NULL);
+    expect_text(fd, "busy");
+    OK(pace_admission_answered(first));
+    pace_cq_completion_t done = completion(entry.token, 0);
+    done.bytes = much;
+    done.size = sizeof much;
+    SAYS(PACE_EFULL, pace_cq_complete(cq, &done, 1));
+    complete(cq, entry, PACE_CQ_FAIL, NULL);
+    entry = conn_event(cq, PACE_CONN_EVENT_CLOSED);
+    CHECK(entry.detail.conn.detail == PACE_REASON_PANICKED);
+    complete(cq, entry, PACE_CQ_FAIL, NULL);
+    close(fd);
+    UNTIL(stats_of(server).closed_panicked == 1);
+    pace_server_stats_t stats = stats_of(server);
+    CHECK(stats.requests == 1 && stats.answered == 1 && stats.busy == 1 && stats.in_work == 0);
+    CHECK(stats.panics_in_close == 1);
+    /* A socket that has failed says why. */
+    struct linger abrupt = {1, 0};
+    fd = dial(address);
+    entry = conn_event(cq, PACE_CONN_EVENT_OPENED);
+    OK(pace_cq_done(cq, &entry, 1));
+    CHECK(setsockopt(fd, SOL_SOCKET, SO_LINGER, &abrupt, sizeof abrupt) == 0);
+    close(fd);
+    entry = conn_event(cq, PACE_CONN_EVENT_CLOSED);
+    CHECK(entry.detail.conn.detail == PACE_REASON_FAILED);
+    CHECK(entry.detail.conn.number == ECONNRESET);
+    OK(pace_cq_done(cq, &entry, 1));
+    SAYS(PACE_EINVAL, pace_cq_connect(server, "nowhere", 0, NULL));
+    SAYS(PACE_EINVAL, pace_cq_connect(server, NULL, 0, NULL));
+    SAYS(PACE_EINVAL, pace_cq_connect(server, address, 128, NULL));
+    TELLS("wanted");
+    pace_server_free(server);
+    end(cq, 0);
+    finish(pool);
+}
+
 static void request_of(int fd, const char *head) { send_all(fd, head, strlen(head)); }
 
 static void requests(void) {
@@ -360,6 +459,8 @@ static void requests(void) {
     request_of(fd, "GET /a HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n");
     entry = one(cq, PACE_CQ_REQUEST, 7);
     SAYS(PACE_EINVAL, pace_cq_upgrade(cq, entry.token, "echo", NULL, 0, NULL, 0, NULL));
+    SAYS(PACE_EINVAL, pace_cq_upgrade(cq, entry.token, "echo", NULL, 0, upgraded, 128, NULL));
+    SAYS(PACE_EINVAL, pace_cq_upgrade(cq, entry.token, "echo", NULL, 0, beneath, 0, NULL));
     pace_conn_id_t conn;
     OK(pace_cq_upgrade(cq, entry.token, "echo", NULL, 0, upgraded, PACE_WANTED_OPENED, &conn));
     SAYS(PACE_ESTALE, pace_cq_upgrade(cq, entry.token, "echo", NULL, 0, upgraded, 0, NULL));
@@ -886,6 +987,7 @@ int main(void) {
         what_is_left(threads);
         beside_a_descriptor(threads);
     }
+    answers_to_connections();
     requests();
     datagrams();
     attempts();

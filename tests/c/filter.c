@@ -288,40 +288,41 @@ static void http_sees_plain_bytes(void) {
     UNTIL(atomic_load(&drops) == 1);
 }
 
-static void pulled_servers_have_them(void) {
+static void servers_of_completion_queues_have_them(void) {
     char address[PACE_ADDRESS_SIZE];
     pace_pool_t *pool = pool_of(1);
     pace_filter_hooks_t filter = turning();
     pace_listener_options_t listeners[] = {listener_at(TCP), listener_at(TCP)};
     pace_server_options_t options = options_with(listeners, 2);
-    pace_pulled_t *pulled = NULL;
-    pace_server_t *beneath = NULL;
-    pace_conn_event_t event;
-    pace_completion_t completion;
+    pace_cq_t *cq = NULL;
+    pace_server_t *server = NULL;
+    pace_cq_entry_t entry;
+    pace_cq_completion_t completion;
     char byte;
     size_t count = 0;
     forget();
     listeners[0].filter = listeners[1].filter = &filter;
-    OK(pace_pulled_new(pool, &options, 0, &pulled));
-    OK(pace_pulled_server(pulled, &beneath));
-    OK(pace_server_address(beneath, 1, address, sizeof address));
+    OK(pace_cq_new(pool, NULL, &cq));
+    OK(pace_cq_server(cq, &options, 0, 1, &server));
+    OK(pace_server_address(server, 1, address, sizeof address));
     int fd = dial(address);
     send_text(fd, "!bcd");
-    OK(pace_pulled_pull(pulled, &event, 1, PACE_FOREVER, &count));
-    CHECK(count == 1 && event.kind == PACE_CONN_EVENT_DATA);
-    CHECK(event.size == 3 && memcmp(event.bytes, "abc", 3) == 0);
+    OK(pace_cq_wait(cq, &entry, 1, PACE_FOREVER, &count));
+    CHECK(count == 1 && entry.kind == PACE_CQ_CONN);
+    CHECK(entry.detail.conn.event == PACE_CONN_EVENT_DATA);
+    CHECK(entry.size == 3 && memcmp(entry.bytes, "abc", 3) == 0);
     memset(&completion, 0, sizeof completion);
-    completion.event = event.event;
-    completion.consumed = 3;
+    completion.token = entry.token;
+    completion.length = 3;
     completion.bytes = "abc";
     completion.size = 3;
-    OK(pace_pulled_complete(pulled, &completion, 1));
-    CHECK(completion.outcome == PACE_OK);
+    OK(pace_cq_complete(cq, &completion, 1));
     expect_text(fd, "?bcd");
     CHECK(atomic_load(&drops) == 0);
-    pace_pulled_free(pulled);
+    pace_server_free(server);
     while (receive(fd, &byte, 1, 0) > 0) continue;
     close(fd);
+    pace_cq_free(cq);
     finish(pool);
     UNTIL(atomic_load(&drops) == 2); /* one for each listener */
     CHECK(atomic_load(&made) == 1 && atomic_load(&freed) == 1);
@@ -337,12 +338,13 @@ static void failures_leave_user_data(void) {
     pace_listener_options_t listeners[] = {listener_at(TCP), listener_at(address)};
     pace_server_options_t options = options_with(listeners, 2);
     pace_http_options_t http_options;
-    pace_pulled_t *pulled = NULL;
+    pace_cq_t *cq = NULL;
     pace_http_t *http = NULL;
     forget();
+    OK(pace_cq_new(pool, NULL, &cq));
     listeners[0].filter = listeners[1].filter = &filter;
     SAYS(PACE_EOS, pace_server_new(pool, &options, &hooks, &none)); /* the address is in use */
-    SAYS(PACE_EOS, pace_pulled_new(pool, &options, 0, &pulled));
+    SAYS(PACE_EOS, pace_cq_server(cq, &options, 0, 1, &none));
     OK(pace_http_options_init(&http_options, sizeof http_options));
     http_options.listeners = listeners;
     http_options.listener_count = 2;
@@ -351,9 +353,10 @@ static void failures_leave_user_data(void) {
     wrong.make = NULL;
     listeners[1].filter = &wrong;
     SAYS(PACE_EINVAL, pace_server_new(pool, &options, &hooks, &none));
-    SAYS(PACE_EINVAL, pace_pulled_new(pool, &options, 0, &pulled));
+    SAYS(PACE_EINVAL, pace_cq_server(cq, &options, 0, 1, &none));
     SAYS(PACE_EINVAL, pace_http_start(http, &http_options));
-    CHECK(none == NULL && pulled == NULL);
+    CHECK(none == NULL);
+    pace_cq_free(cq);
     pace_http_free(http);
     stop(server);
     finish(pool);
@@ -536,7 +539,7 @@ int main(void) {
     failures_are_told();
     ten_threads_at_once();
     http_sees_plain_bytes();
-    pulled_servers_have_them();
+    servers_of_completion_queues_have_them();
     failures_leave_user_data();
     strange_filters();
     answers_that_cannot_be_turned();

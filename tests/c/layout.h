@@ -176,17 +176,6 @@ AT(pace_server_stats_t, in_work, 176);
 SIZE(pace_frame_t, 24);
 AT(pace_frame_t, body, 0); AT(pace_frame_t, size, 8); AT(pace_frame_t, length, 16);
 
-SIZE(pace_conn_event_t, 48);
-AT(pace_conn_event_t, event, 0); AT(pace_conn_event_t, conn, 8); AT(pace_conn_event_t, kind, 16);
-AT(pace_conn_event_t, detail, 20); AT(pace_conn_event_t, token, 24);
-AT(pace_conn_event_t, bytes, 32); AT(pace_conn_event_t, size, 40);
-
-SIZE(pace_completion_t, 48);
-AT(pace_completion_t, event, 0); AT(pace_completion_t, consumed, 8);
-AT(pace_completion_t, bytes, 16); AT(pace_completion_t, size, 24); AT(pace_completion_t, flags, 32);
-AT(pace_completion_t, wrote, 36); AT(pace_completion_t, outcome, 40);
-AT(pace_completion_t, reserved, 44);
-
 SIZE(pace_request_event_t, 40);
 AT(pace_request_event_t, request, 0); AT(pace_request_event_t, conn, 8);
 AT(pace_request_event_t, kind, 16); AT(pace_request_event_t, route, 20);

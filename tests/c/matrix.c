@@ -16,7 +16,6 @@ typedef struct things {
     pace_server_t *server;
     pace_http_t *http;
     pace_udp_t *udp;
-    pace_pulled_t *pulled;
     pace_cq_t *cq;
     pace_requests_t *requests;
     pace_workers_t *workers;
@@ -480,32 +479,6 @@ static pace_status_t do_udp_drain(things_t *t) {
     bool flag;
     return pace_udp_drain(t->udp, 0, &flag);
 }
-static pace_status_t do_pulled_new(things_t *t) {
-    pace_pulled_t *pulled;
-    pace_status_t status = pace_pulled_new(t->pool, NULL, 0, &pulled);
-    if (status == PACE_OK) pace_pulled_free(pulled);
-    return status;
-}
-static pace_status_t do_pulled_server(things_t *t) {
-    pace_server_t *server;
-    return pace_pulled_server(t->pulled, &server);
-}
-static pace_status_t do_pulled_connect(things_t *t) {
-    pace_conn_id_t conn;
-    return pace_pulled_connect(t->pulled, "unix:@nobody listens here", 0, &conn);
-}
-static pace_status_t do_pulled_pull(things_t *t) {
-    pace_conn_event_t event;
-    size_t count;
-    return pace_pulled_pull(t->pulled, &event, 1, 0, &count);
-}
-static pace_status_t do_pulled_complete(things_t *t) { return pace_pulled_complete(t->pulled, NULL, 0); }
-static pace_status_t do_pulled_done(things_t *t) { return pace_pulled_done(t->pulled); }
-static pace_status_t do_pulled_pollable(things_t *t) {
-    int32_t fd;
-    return pace_pulled_pollable(t->pulled, &fd);
-}
-static pace_status_t do_pulled_close(things_t *t) { return pace_pulled_close(t->pulled); }
 static pace_status_t do_requests_new(things_t *t) {
     pace_requests_t *requests;
     pace_status_t status = pace_requests_new(t->pool, &requests);
@@ -520,10 +493,6 @@ static pace_status_t do_requests_pull(things_t *t) {
 static pace_status_t do_requests_answer(things_t *t) {
     return pace_requests_answer(t->requests, NULL, 0);
 }
-static pace_status_t do_pulled_admit(things_t *t) {
-    pace_admission_t *admission;
-    return pace_pulled_admit(t->pulled, 77, &admission);
-}
 static pace_status_t do_requests_fail(things_t *t) { return pace_requests_fail(t->requests, 77); }
 static pace_status_t do_request_fail(things_t *t) {
     (void)t;
@@ -531,9 +500,6 @@ static pace_status_t do_request_fail(things_t *t) {
 }
 static pace_status_t do_requests_drop(things_t *t) { return pace_requests_drop(t->requests, 77); }
 static pace_status_t do_requests_read(things_t *t) { return pace_requests_read(t->requests, 77); }
-static pace_status_t do_requests_upgrade(things_t *t) {
-    return pace_requests_upgrade(t->requests, 77, "echo", NULL, 0, t->pulled, 0, NULL);
-}
 static pace_status_t do_route_pulled_streaming(things_t *t) {
     return pace_http_route_pulled_streaming(t->http, "PATCH", "/", t->requests, 1);
 }
@@ -1228,7 +1194,6 @@ static pace_status_t do_free_null(things_t *t) {
     pace_body_free(NULL);
     pace_body_fail(NULL);
     pace_udp_free(NULL);
-    pace_pulled_free(NULL);
     pace_requests_free(NULL);
     pace_cq_free(NULL);
     pace_workers_free(NULL);
@@ -1401,7 +1366,7 @@ typedef struct row {
     uint32_t open; /* pool open, things there */
     uint32_t gone; /* pool open, ids made up */
     uint32_t down; /* pool shut down */
-    /* p pool, r ring, q queue, s server, h HTTP, u datagrams, v pulled, c completion queue, e requests, d pulled datagrams, a answer, b body, w worker pool, k kind, f descriptor of ends, x figures, - nothing */
+    /* p pool, r ring, q queue, s server, h HTTP, u datagrams, c completion queue, e requests, a answer, b body, w worker pool, k kind, f descriptor of ends, x figures, - nothing */
     char needs;
 } row_t;
 
@@ -1511,14 +1476,6 @@ static const row_t table[] = {
     {"udp_leave", do_udp_leave, B(PACE_EOS), B(PACE_EOS), GONE, 'u'},
     {"udp_is_open", do_udp_is_open, IS_OK, IS_OK, IS_OK, 'u'},
     {"udp_stats", do_udp_stats, IS_OK, IS_OK, IS_OK, 'u'},
-    {"pulled_new", do_pulled_new, IS_OK | FULL, IS_OK, DOWN, 'p'},
-    {"pulled_server", do_pulled_server, IS_OK, IS_OK, IS_OK, 'v'},
-    {"pulled_connect", do_pulled_connect, B(PACE_EOS) | FULL, B(PACE_EOS), DOWN, 'v'},
-    {"pulled_pull", do_pulled_pull, LATE, LATE, LATE | DOWN, 'v'},
-    {"pulled_complete", do_pulled_complete, IS_OK, IS_OK, IS_OK, 'v'},
-    {"pulled_admit", do_pulled_admit, GONE, GONE, GONE, 'v'},
-    {"pulled_done", do_pulled_done, IS_OK, IS_OK, IS_OK, 'v'},
-    {"pulled_pollable", do_pulled_pollable, IS_OK, IS_OK, IS_OK, 'v'},
     {"requests_new", do_requests_new, IS_OK, IS_OK, IS_OK, 'p'},
     {"requests_pull", do_requests_pull, LATE, LATE, LATE | DOWN, 'e'},
     {"requests_answer", do_requests_answer, IS_OK, IS_OK, IS_OK, 'e'},
@@ -1527,7 +1484,6 @@ static const row_t table[] = {
     {"requests_drop", do_requests_drop, GONE, GONE, GONE, 'e'},
     {"requests_pollable", do_requests_pollable, IS_OK, IS_OK, IS_OK, 'e'},
     {"requests_read", do_requests_read, GONE, GONE, GONE, 'e'},
-    {"requests_upgrade", do_requests_upgrade, GONE, GONE, GONE, 'e'},
     {"http_route_pulled_streaming", do_route_pulled_streaming, IS_OK, IS_OK, IS_OK, 'h'},
     {"response_status", do_response_status, IS_OK, IS_OK, IS_OK, 'a'},
     {"response_header", do_response_header, IS_OK, IS_OK, IS_OK, 'a'},
@@ -1710,7 +1666,6 @@ static const row_t table[] = {
     {"udp_drain", do_udp_drain, IS_OK, IS_OK, IS_OK, 'u'},
     {"udp_close", do_udp_close, IS_OK | GONE, IS_OK, GONE, 'u'},
     {"cq_close", do_cq_close, IS_OK, IS_OK, IS_OK, 'c'},
-    {"pulled_close", do_pulled_close, IS_OK, IS_OK, IS_OK, 'v'},
     {"requests_close", do_requests_close, IS_OK, IS_OK, IS_OK, 'e'},
     {"cut_off", do_cut_off, IS_OK, IS_OK, IS_OK, 's'},
     {"stop", do_stop, IS_OK, IS_OK, IS_OK, 's'},
@@ -1786,7 +1741,6 @@ static void make_things(things_t *t) {
     OK(pace_server_connect(t->server, address, &hooks, &t->conn));
     OK(pace_http_new(t->pool, &t->http));
     OK(udp_new(t->pool, &t->udp));
-    OK(pace_pulled_new(t->pool, NULL, 0, &t->pulled));
     OK(pace_cq_new(t->pool, NULL, &t->cq));
     OK(pace_requests_new(t->pool, &t->requests));
     pace_workers_config_t workers;
@@ -1837,7 +1791,6 @@ static void free_things(things_t *t) {
     pace_server_free(t->server);
     pace_http_free(t->http);
     pace_udp_free(t->udp);
-    pace_pulled_free(t->pulled);
     pace_cq_free(t->cq);
     pace_requests_free(t->requests);
     pace_task_type_free(t->kind);
@@ -1886,7 +1839,6 @@ static void with_null(void) {
         if (table[i].needs == 's') less.server = NULL;
         if (table[i].needs == 'h') less.http = NULL;
         if (table[i].needs == 'u') less.udp = NULL;
-        if (table[i].needs == 'v') less.pulled = NULL;
         if (table[i].needs == 'c') less.cq = NULL;
         if (table[i].needs == 'e') less.requests = NULL;
         if (table[i].needs == 'y') less.hub = NULL;
@@ -2022,12 +1974,6 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_http_start(NULL, NULL));
     SAYS(PACE_EINVAL, pace_http_route_streaming(t.http, "PUT", "/", NULL, C));
     SAYS(PACE_EINVAL, pace_http_route_pulled(t.http, "PUT", "/", NULL, 1));
-    SAYS(PACE_EINVAL, pace_pulled_new(p, NULL, 0, NULL));
-    SAYS(PACE_EINVAL, pace_pulled_server(t.pulled, NULL));
-    SAYS(PACE_EINVAL, pace_pulled_connect(t.pulled, NULL, 0, &t.conn));
-    SAYS(PACE_EINVAL, pace_pulled_pull(t.pulled, NULL, 1, 0, &(size_t){0}));
-    SAYS(PACE_EINVAL, pace_pulled_complete(t.pulled, NULL, 1));
-    SAYS(PACE_EINVAL, pace_pulled_pollable(t.pulled, NULL));
     SAYS(PACE_EINVAL, pace_requests_new(p, NULL));
     SAYS(PACE_EINVAL, pace_requests_pull(t.requests, NULL, 1, 0, &(size_t){0}));
     SAYS(PACE_EINVAL, pace_requests_answer(t.requests, NULL, 1));

@@ -358,88 +358,6 @@ static void a_peer_is_never_faster_than_its_host(void) {
     end();
 }
 
-static const char UPGRADE[] = "GET /a/x HTTP/1.1\r\nHost: here\r\nConnection: upgrade\r\n"
-                              "Upgrade: echo\r\n\r\n";
-
-static pace_conn_event_t next_event(pace_pulled_t *pulled, uint32_t kind) {
-    pace_conn_event_t event;
-    size_t count = 0;
-    OK(pace_pulled_pull(pulled, &event, 1, 60 * SECOND, &count));
-    CHECK(count == 1 && event.kind == kind);
-    return event;
-}
-
-static void another_protocol(void) {
-    pace_pulled_t *pulled = NULL;
-    pace_server_t *beneath;
-    pace_conn_id_t conn = {0};
-    start();
-    OK(pace_pulled_new(pool, NULL, PACE_WANTED_ALL, &pulled));
-    OK(pace_http_server(http, &beneath));
-    int fd = dial(address);
-    send_text(fd, UPGRADE);
-    send_text(fd, "early");
-    pace_request_event_t event = next(7);
-    const uint64_t number = event.request;
-    /* What is refused leaves the request as it is. */
-    SAYS(PACE_EINVAL, pace_requests_upgrade(requests, number, NULL, NULL, 0, pulled, 0, &conn));
-    SAYS(PACE_EINVAL, pace_requests_upgrade(requests, number, "echo", NULL, 1, pulled, 0, &conn));
-    SAYS(PACE_EINVAL, pace_requests_upgrade(requests, number, "echo", NULL, 0, NULL, 0, &conn));
-    SAYS(PACE_EINVAL, pace_requests_upgrade(requests, number, "echo", NULL, 0, pulled, 1 << 9, &conn));
-    SAYS(PACE_EINVAL, pace_requests_upgrade(NULL, number, "echo", NULL, 0, pulled, 0, &conn));
-    SAYS(PACE_ESTALE, pace_requests_upgrade(requests, number + 9, "echo", NULL, 0, pulled, 0, &conn));
-    CHECK(conn.id == 0);
-    OK(pace_requests_upgrade(requests, number, "echo", "X-A: 1\r\n", 8, pulled, PACE_WANTED_ALL, &conn));
-    SAYS(PACE_ESTALE, pace_requests_upgrade(requests, number, "echo", NULL, 0, pulled, 0, &conn));
-    expect_head(fd, "HTTP/1.1 101 ");
-    pace_conn_event_t is = next_event(pulled, PACE_CONN_EVENT_OPENED);
-    CHECK(is.conn.id == conn.id);
-    is = next_event(pulled, PACE_CONN_EVENT_DATA);
-    CHECK(is.size == 5 && memcmp(is.bytes, "early", 5) == 0);
-    OK(pace_server_conn_write(beneath, conn, "by name", 7, NULL));
-    expect_text(fd, "by name");
-    pace_completion_t completion = {0};
-    completion.event = is.event;
-    completion.consumed = 3;
-    completion.bytes = "done";
-    completion.size = 4;
-    OK(pace_pulled_complete(pulled, &completion, 1));
-    expect_text(fd, "done");
-    send_text(fd, "!");
-    is = next_event(pulled, PACE_CONN_EVENT_DATA);
-    if (is.size == 2) { /* what was left may be shown before more has come */
-        completion.event = is.event;
-        completion.consumed = 0;
-        completion.size = 0;
-        OK(pace_pulled_complete(pulled, &completion, 1));
-        is = next_event(pulled, PACE_CONN_EVENT_DATA);
-    }
-    CHECK(is.size == 3 && memcmp(is.bytes, "ly!", 3) == 0);
-    close(fd);
-    next_event(pulled, PACE_CONN_EVENT_FINISHED);
-    OK(pace_server_conn_close(beneath, conn));
-    is = next_event(pulled, PACE_CONN_EVENT_CLOSED);
-    CHECK(is.conn.id == conn.id);
-    OK(pace_pulled_done(pulled));
-
-    /* One that asks for nothing gets a 500. */
-    fd = dial(address);
-    send_text(fd, "GET /a/x HTTP/1.1\r\nHost: here\r\n\r\n");
-    event = next(7);
-    SAYS(PACE_EINVAL, pace_requests_upgrade(requests, event.request, "echo", NULL, 0, pulled, 0, NULL));
-    expect_head(fd, "HTTP/1.1 500 ");
-    close(fd);
-    /* A drain ends one that nobody hears of. */
-    fd = dial(address);
-    send_text(fd, UPGRADE);
-    event = next(7);
-    OK(pace_requests_upgrade(requests, event.request, "echo", NULL, 0, pulled, 0, &conn));
-    expect_head(fd, "HTTP/1.1 101 ");
-    end();
-    close(fd);
-    pace_pulled_free(pulled);
-}
-
 static void forks(void) {
     start();
     int fd = dial(address);
@@ -450,7 +368,6 @@ static void forks(void) {
     if (child == 0) {
         alarm(60);
         SAYS(PACE_EFORKED, pace_requests_read(requests, event.request));
-        SAYS(PACE_EFORKED, pace_requests_upgrade(requests, event.request, "a", NULL, 0, NULL, 0, NULL));
         SAYS(PACE_EFORKED, pace_http_route_pulled_streaming(http, "GET", "/", requests, 0));
         pace_requests_free(requests);
         _exit(42);
@@ -500,7 +417,6 @@ int main(int argc, char **argv) {
     bodies_that_go_on();
     bodies_that_are_streamed();
     a_peer_is_never_faster_than_its_host();
-    another_protocol();
     /* In the child its parent's threads are gone, and valgrind calls what they had lost. */
     if (argc < 2 || strcmp(argv[1], "valgrind") != 0) forks();
     bad_arguments();

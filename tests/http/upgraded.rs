@@ -1,10 +1,11 @@
-//! Connections of another protocol whose events are pulled by threads of the host.
+//! Connections of another protocol whose events a completion queue brings.
 
 use crate::common::{LONG, PATIENCE, finish, hang_guard};
 use crate::http_kit::*;
 use crate::kit::{KINDS, Kind, pool};
+use paceline::cq::{CompletionQueue, EntryKind};
 use paceline::http::{Http, Request, Response};
-use paceline::net::{Address, ConnEvent, ConnEventKind, PulledServer, Reason, Server, Wanted};
+use paceline::net::{Address, ConnEvent, ConnEventKind, Reason, Server, Wanted};
 use paceline::{Error, Pool};
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
@@ -19,7 +20,8 @@ struct Servers {
     http: Http,
     address: Address,
     asked: Receiver<Response>,
-    host: PulledServer,
+    queue: CompletionQueue,
+    host: Server,
 }
 
 impl Servers {
@@ -33,8 +35,9 @@ impl Servers {
                 sender.lock().unwrap().send(response).unwrap();
             })
         });
-        let host = Server::builder(pool).serve_pulled(Wanted::NONE).unwrap();
-        Self { http, address, asked, host }
+        let queue = CompletionQueue::new(pool).unwrap();
+        let host = queue.serve(Server::builder(pool), Wanted::NONE, 0).unwrap();
+        Self { http, address, asked, queue, host }
     }
 
     /// A client whose request was answered with 101, after all of this had come.
@@ -44,16 +47,25 @@ impl Servers {
         let response = self.asked.recv_timeout(PATIENCE).unwrap();
         // From here on the answer is one that comes later.
         until_stats(&self.http, "the end of its handler", |stats| stats.in_work == 1);
-        response.upgrade("x", self.host.handler(wanted)).unwrap();
+        response.upgrade("x", self.host.handler(wanted).unwrap()).unwrap();
         assert_eq!(asker.answer().status, 101);
         asker
     }
 
+    /// What comes within this time: None if nothing does.
+    #[track_caller]
+    fn within(&self, time: Duration) -> Option<EntryKind> {
+        let mut entries = Vec::new();
+        self.queue.wait(&mut entries, 1, time).unwrap();
+        entries.pop().map(|entry| entry.kind)
+    }
+
     #[track_caller]
     fn expect(&self, kind: ConnEventKind) -> ConnEvent {
-        let mut events = Vec::new();
-        assert_eq!(self.host.pull(&mut events, 1, PATIENCE / 2).unwrap(), 1, "nothing came");
-        let event = events.pop().unwrap();
+        let event = match self.within(PATIENCE / 2) {
+            Some(EntryKind::Conn(event)) => event,
+            other => panic!("{other:?}"),
+        };
         assert_eq!(event.kind(), kind, "{event:?}");
         event
     }
@@ -67,23 +79,22 @@ impl Servers {
 
     #[track_caller]
     fn nothing_comes(&self) {
-        let mut events = Vec::new();
-        let time = Duration::from_millis(20);
-        assert_eq!(self.host.pull(&mut events, 1, time).unwrap(), 0, "{events:?}");
+        let event = self.within(Duration::from_millis(20));
+        assert!(event.is_none(), "{event:?}");
     }
 
     #[track_caller]
     fn end(self, pool: &Pool) {
         end(&self.http);
-        assert!(self.host.server().drain(LONG).drained);
-        let told = self.host.pull(&mut Vec::new(), 1, PATIENCE).unwrap_err();
-        assert!(matches!(told, Error::ShutDown), "{told:?}");
+        assert!(self.host.drain(LONG).drained);
+        let end = self.within(PATIENCE / 2);
+        assert!(matches!(end, Some(EntryKind::Ended)), "{end:?}");
         finish(pool);
     }
 }
 
 #[test]
-fn what_came_with_the_request_is_pulled_though_nothing_follows() {
+fn what_came_with_the_request_comes_though_nothing_follows() {
     let _guard = hang_guard();
     for kind in KINDS {
         let pool = pool(2);
@@ -137,17 +148,17 @@ fn what_is_not_consumed_comes_again_only_with_more() {
     }
 }
 
-/// Goal: pulls end when the last connection of another server has, and not before; a handler that was
+/// Goal: the end is brought when the last connection of another server has, and not before; a handler that was
 /// given to none holds nothing up.
 #[test]
-fn pulls_last_as_long_as_connections_of_other_servers() {
+fn entries_come_as_long_as_connections_of_other_servers_are_open() {
     let _guard = hang_guard();
     for kind in KINDS {
         let pool = pool(2);
         let servers = Servers::start(&pool, kind);
-        drop(servers.host.handler(Wanted::ALL));
+        drop(servers.host.handler(Wanted::ALL).unwrap());
         let mut asker = servers.upgrade(UPGRADE, Wanted::CLOSED);
-        assert!(servers.host.server().drain(LONG).drained);
+        assert!(servers.host.drain(LONG).drained);
         servers.nothing_comes();
         asker.send("after the drain");
         drop(servers.expect_data(b"after the drain"));

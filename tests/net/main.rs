@@ -10,6 +10,7 @@ mod kit;
 
 mod abuse;
 mod basics;
+mod completions;
 mod ends;
 mod files;
 mod filter;
@@ -19,6 +20,5 @@ mod listeners;
 mod notices;
 mod options;
 mod output;
-mod pulled;
 mod udp;
 mod udp_completions;

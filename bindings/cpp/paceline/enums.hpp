@@ -353,23 +353,31 @@ enum class Severity : std::uint32_t {
 
 /// What has happened to a connection that is attached to a completion queue.
 enum class ConnEventKind : std::uint32_t {
-    /// The connection is there. It may be refused.
+    /// pace_cq_conn_t.event: the connection is there. It may be refused (PACE_CQ_REFUSE). Comes
+    /// first, and only if PACE_WANTED_OPENED is set.
     Opened = 0,
-    /// Bytes have arrived.
+    /// pace_cq_conn_t.event: bytes have arrived, which are the entry's. What its completion does
+    /// not consume comes again, followed by more. Comes whatever is wanted.
     Data = 1,
-    /// The peer sends no more. Afterwards the connection is closed by itself, when its admitted
-    /// requests have ended and everything is sent, unless allow_half_open of its
-    /// pace_listener_options_t is set.
+    /// pace_cq_conn_t.event: the peer sends no more. Afterwards the connection is closed by itself,
+    /// when its admitted requests have ended and everything is sent, unless allow_half_open of its
+    /// pace_listener_options_t is set. Comes if PACE_WANTED_FINISHED is set.
     Finished = 2,
-    /// The output pressed, and has fallen to the low mark.
+    /// pace_cq_conn_t.event: the output was above its high mark, and has fallen to the low mark.
+    /// Comes if PACE_WANTED_WRITABLE is set.
     Writable = 3,
-    /// All bytes up to and including a tracked write with this token have been given to the kernel.
+    /// pace_cq_conn_t.event: all bytes up to the end of a tracked write have been given to the
+    /// kernel; `number` is its token. Comes if PACE_WANTED_WRITTEN is set.
     Written = 4,
-    /// A time is over. Unwanted, or if it is not kept, the connection is closed at once.
+    /// pace_cq_conn_t.event: a time-out has passed; `detail` is its PACE_TIMEOUT_ number. Completed
+    /// without PACE_CQ_KEEP it closes the connection at once, as it does unless
+    /// PACE_WANTED_TIMED_OUT is set.
     TimedOut = 5,
-    /// The server drains.
+    /// pace_cq_conn_t.event: the server drains. The connection closes when its admitted requests
+    /// have ended and everything is sent. Comes if PACE_WANTED_DRAINING is set.
     Draining = 6,
-    /// The end, and the connection's last event.
+    /// pace_cq_conn_t.event: the connection has ended; `detail` is its PACE_REASON_ number, and
+    /// `number` may say more. Comes last, once, if PACE_WANTED_CLOSED is set.
     Closed = 7,
 };
 

@@ -188,7 +188,7 @@ pub struct UdpReport {
 
 /// A UDP socket on a pool. Clones are the same socket; when the last one is dropped it closes, and what has arrived is
 /// dropped. On a thread outside the pool the drop returns when the handler's `close` has returned and the handler has
-/// been dropped; on a thread of the pool it does not wait, nor after [`close`](Self::close), nor for a host that pulls.
+/// been dropped; on a thread of the pool it does not wait, nor after [`close`](Self::close).
 /// (The one that hooks are given, and its clones, do not count.) All methods may be called by any thread.
 ///
 /// ```

@@ -5,14 +5,15 @@
 //!                      through ─► all gone, or the time is over: the rest is cut off ─► report
 //! ```
 
+pub(super) mod host;
 mod inherited;
 mod listener;
-pub(super) mod pulled;
 pub(crate) mod settings;
+pub use host::{ConnEvent, ConnEventKind, Wanted};
 pub use inherited::{Inherited, inherited};
-pub use pulled::{ConnEvent, ConnEventKind, PulledServer, Wanted};
 pub use settings::{Listen, Outgoing, ServerBuilder};
 
+use self::host::Host;
 use self::listener::{Listener, Opened};
 use crate::error::{Error, Result};
 use crate::log::Component;
@@ -31,7 +32,7 @@ use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::store_load_barrier;
 use core::fmt;
 use core::time::Duration;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// How long connections that were cut off may take to end, before a drain stops waiting for them.
 const GRACE: Duration = Duration::from_secs(1);
@@ -74,8 +75,10 @@ struct Life {
     service: Arc<Service>,
     pool: Pool,
     addresses: Vec<Address>,
-    /// It was cut off by [`Server::cut_off`], which waits for nothing.
-    left: AtomicBool,
+    /// When it ends, it waits for no connection.
+    waits_for_nothing: AtomicBool,
+    /// Of a server that a completion queue has started.
+    host: OnceLock<Arc<Host>>,
 }
 
 impl Server {
@@ -97,7 +100,8 @@ impl Server {
                 service: Arc::clone(&service),
                 pool: pool.clone(),
                 addresses,
-                left: AtomicBool::new(false),
+                waits_for_nothing: AtomicBool::new(false),
+                host: OnceLock::new(),
             }),
         };
         for Opened { socket, file, origin, .. } in opened {
@@ -153,6 +157,19 @@ impl Server {
         Ok(ConnRef { connection })
     }
 
+    /// Has a completion queue bring what happens to a connection, with the tag of this server and the kinds of events
+    /// that are `wanted` here: for an outgoing connection ([`connect`](Self::connect)), or for one of an HTTP server that is
+    /// upgraded ([`Response::upgrade`](crate::http::Response::upgrade)). The latter stays the HTTP server's, as to its
+    /// limits, its drain and its counters.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] unless [`CompletionQueue::serve`](crate::cq::CompletionQueue::serve) has started the server.
+    pub fn handler(&self, wanted: Wanted) -> Result<impl ConnHandler + use<>> {
+        let allowed = "one that a completion queue has started";
+        let wrong = || Error::invalid("server", "one with handlers of its own", allowed);
+        self.life.host.get().map(|host| host.handler(wanted)).ok_or_else(wrong)
+    }
+
     /// The connection of this name.
     ///
     /// # Errors
@@ -185,23 +202,18 @@ impl Server {
         }
     }
 
-    /// So many events were pulled, by this thread.
-    pub(crate) fn note_pulled(&self, count: usize) {
-        if count > 0 {
-            self.life.pool.shared().note_pulled();
-        }
+    /// As when the last clone is dropped, and waits for nothing, now or then.
+    #[cfg(feature = "capi")]
+    pub(crate) fn cut_off(&self) {
+        self.life.waits_for_nothing.store(true, Relaxed);
+        self.life.stop();
     }
 
-    /// As when the last clone is dropped, and waits for nothing, now or then. False: in a forked child, where it does
-    /// nothing.
-    pub(crate) fn cut_off(&self) -> bool {
-        self.life.left.store(true, Relaxed);
-        self.life.stop()
-    }
-
-    /// When the last clone is dropped nobody waits until its connections have ended.
-    pub(crate) fn waits_for_nothing(&self) {
-        self.life.left.store(true, Relaxed);
+    /// What happens to its connections waits here for a completion queue.
+    fn set_host(&self, host: &Arc<Host>) {
+        let _first = self.life.host.set(Arc::clone(host));
+        // Its connections end when their entries are completed, which may be up to the thread that drops it.
+        self.life.waits_for_nothing.store(true, Relaxed);
     }
 
     /// As when the last clone is dropped.
@@ -267,27 +279,26 @@ impl Server {
 }
 
 impl Life {
-    /// False: in a forked child, where it does nothing.
-    fn stop(&self) -> bool {
-        let is_ours = !self.pool.shared().is_forked();
-        if is_ours {
+    /// In a forked child it does nothing.
+    fn stop(&self) {
+        if !self.pool.shared().is_forked() {
             self.service.begin_drain();
             self.service.cut_off();
         }
-        is_ours
     }
 
     /// As far as this thread may wait, returns when no hook runs and every handler has been dropped.
     fn stop_and_wait(&self) {
-        if self.stop() {
+        self.stop();
+        if !self.pool.shared().is_forked() {
             let gone = |time| self.service.wait_until_gone(Deadline::after(Some(time)), false);
             self.pool.shared().wait_outside(|| self.service.activities(), gone);
         }
     }
 
     fn end(&self) {
-        match self.left.load(Relaxed) {
-            true => _ = self.stop(),
+        match self.waits_for_nothing.load(Relaxed) {
+            true => self.stop(),
             false => self.stop_and_wait(),
         }
     }

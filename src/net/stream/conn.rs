@@ -160,7 +160,7 @@ pub struct Conn {
     pub(crate) touched: Cell<bool>,
     /// When the handler wants to be called, on the monotonic clock; `u64::MAX`: never.
     pub(crate) deadline: Cell<u64>,
-    /// What a pulled connection's handler, notified, brings from its host.
+    /// What the handler of a hosted connection, notified, brings from whoever has completed an event.
     pub(crate) answer: Cell<Option<Box<Answer>>>,
 }
 

@@ -19,11 +19,11 @@ use crate::sync::store_load_barrier;
 use socket2::Socket;
 use std::sync::{Arc, OnceLock};
 
-/// How a pulled connection stands to its host; others are always IDLE. See [`crate::net::PulledServer`].
+/// How a connection stands whose events a completion queue brings; others are always IDLE. See `net/server/host.rs`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Hosted {
-    /// It has nothing to do with it.
+    /// Nothing is out.
     Idle,
     /// An event is out, or bytes are about to be put back.
     Out,

@@ -98,7 +98,7 @@ impl Origin {
         self.panics_in_close.fetch_add(close_panicked.into(), Relaxed);
     }
 
-    /// Of a connection whose end was pulled, what handles that has failed.
+    /// The entry with the end of a hosted connection was completed as failed.
     pub(crate) fn close_failed(&self) {
         self.panics_in_close.fetch_add(1, Relaxed);
     }

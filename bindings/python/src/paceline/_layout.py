@@ -122,30 +122,6 @@ TIMEOUT_ACTION_KEEP = 1
 FILTER_READ_OPEN = 0
 FILTER_READ_ENDED = 1
 INHERITED_NAME_SIZE = 256
-CONN_EVENT_OPENED = 0
-CONN_EVENT_DATA = 1
-CONN_EVENT_FINISHED = 2
-CONN_EVENT_WRITABLE = 3
-CONN_EVENT_WRITTEN = 4
-CONN_EVENT_TIMED_OUT = 5
-CONN_EVENT_DRAINING = 6
-CONN_EVENT_CLOSED = 7
-WANTED_OPENED = 1
-WANTED_FINISHED = 2
-WANTED_WRITABLE = 4
-WANTED_WRITTEN = 8
-WANTED_TIMED_OUT = 16
-WANTED_DRAINING = 32
-WANTED_CLOSED = 64
-WANTED_ALL = 127
-COMPLETE_KEEP = 1
-COMPLETE_REFUSE = 2
-COMPLETE_FINISH = 4
-COMPLETE_CLOSE = 8
-COMPLETE_ABORT = 16
-COMPLETE_HOLD = 32
-COMPLETE_FAIL = 64
-CONSUMED_ALL = 0xFFFF_FFFF_FFFF_FFFF
 LENGTH_UNKNOWN = 0xFFFF_FFFF_FFFF_FFFF
 REQUEST_EVENT_REQUEST = 0
 REQUEST_EVENT_WRITABLE = 1
@@ -239,6 +215,22 @@ METRICS_HUB = 2
 THRESHOLD_NUMBER = 0
 THRESHOLD_RATE = 1
 THRESHOLD_QUANTILE = 2
+CONN_EVENT_OPENED = 0
+CONN_EVENT_DATA = 1
+CONN_EVENT_FINISHED = 2
+CONN_EVENT_WRITABLE = 3
+CONN_EVENT_WRITTEN = 4
+CONN_EVENT_TIMED_OUT = 5
+CONN_EVENT_DRAINING = 6
+CONN_EVENT_CLOSED = 7
+WANTED_OPENED = 1
+WANTED_FINISHED = 2
+WANTED_WRITABLE = 4
+WANTED_WRITTEN = 8
+WANTED_TIMED_OUT = 16
+WANTED_DRAINING = 32
+WANTED_CLOSED = 64
+WANTED_ALL = 127
 CQ_READY = 1
 CQ_TICK = 2
 CQ_TIMER = 3
@@ -663,35 +655,6 @@ class Frame(c.Structure):
         ("body", c.c_void_p),
         ("size", c.c_size_t),
         ("length", c.c_size_t),
-    ]
-
-
-class ConnEvent(c.Structure):
-    """``pace_conn_event_t``"""
-
-    _fields_ = [
-        ("event", c.c_uint64),
-        ("conn", c.c_uint64),
-        ("kind", c.c_uint32),
-        ("detail", c.c_uint32),
-        ("token", c.c_uint64),
-        ("bytes", c.c_void_p),
-        ("size", c.c_size_t),
-    ]
-
-
-class Completion(c.Structure):
-    """``pace_completion_t``"""
-
-    _fields_ = [
-        ("event", c.c_uint64),
-        ("consumed", c.c_uint64),
-        ("bytes", c.c_void_p),
-        ("size", c.c_size_t),
-        ("flags", c.c_uint32),
-        ("wrote", c.c_uint32),
-        ("outcome", c.c_int32),
-        ("reserved", c.c_uint32),
     ]
 
 
@@ -1767,8 +1730,6 @@ STRUCTURES: dict[str, type[c.Structure | c.Union]] = {
     "pace_drain_report_t": DrainReport,
     "pace_server_stats_t": ServerStats,
     "pace_frame_t": Frame,
-    "pace_conn_event_t": ConnEvent,
-    "pace_completion_t": Completion,
     "pace_request_event_t": RequestEvent,
     "pace_answer_t": Answer,
     "pace_http_options_t": HttpOptions,

@@ -1,4 +1,4 @@
-//! A server whose events are data, for hosts that cannot be called back.
+//! A server whose connections' events a completion queue brings.
 //!
 //! # The problem
 //!
@@ -9,15 +9,15 @@
 //!
 //! # The shape
 //!
-//! The handler of a pulled connection turns hooks into *events*. One event of a connection is *out*
-//! at a time: it lies in the server's outbox, or a host thread has it. What happens meanwhile is kept
-//! in the connection's *ledger*, as bits, and as one read of bytes that the peer has sent ahead. When
+//! The handler of a *hosted* connection turns hooks into *events*. One event of a connection is *out*
+//! at a time: it lies in the server's outbox, or a completion queue has brought it. What happens meanwhile is
+//! kept in the connection's *ledger*, as bits, and as one read of bytes that the peer has sent ahead. When
 //! the event is completed the ledger gives the next one.
 //!
 //! ```text
-//!    hook (pool) ──► ledger: nothing out? ──► outbox ──► host thread ──► completed ──┐
-//!                       │ something out                                             │
-//!                       └──► bits, bytes ahead ◄──────── the next one ───────────────┘
+//!    hook (pool) ──► ledger: nothing out? ──► outbox ──► completion queue ──► completed ──┐
+//!                       │ something out                                                  │
+//!                       └──► bits, bytes ahead ◄──────── the next one ────────────────────┘
 //! ```
 //!
 //! | hosted | the ledger | the connection |
@@ -49,7 +49,6 @@
 use super::Server;
 use super::settings::ServerBuilder;
 use crate::error::{Error, Result};
-use crate::net::address::ToAddress;
 use crate::net::calls::Calls;
 use crate::net::stream::conn::{Admission, Answer, Conn, ConnHandler, ConnRef};
 use crate::net::stream::connection::Hosted;
@@ -58,9 +57,7 @@ use crate::queue::Outbox;
 use crate::sync::Mutex;
 use core::fmt;
 use core::ops::{BitOr, BitOrAssign};
-use core::time::Duration;
 use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
 use std::sync::{Arc, OnceLock};
 
 // --- what a host sees ------------------------------------------------------------------------------
@@ -147,7 +144,7 @@ pub enum ConnEventKind {
     Closed(Reason),
 }
 
-/// An event that was pulled. The connection's next event comes after this one was *completed*, which
+/// An event that a completion queue has brought. The connection's next event comes after this one was *completed*, which
 /// dropping it does. It may be kept for as long as one likes, and dropped by any thread.
 pub struct ConnEvent {
     peer: Arc<Peer>,
@@ -242,31 +239,6 @@ impl fmt::Debug for ConnEvent {
     }
 }
 
-/// A [`Server`] whose connections have no handlers: what happens to them is pulled. Clones are the
-/// same server; when the last one is dropped it stops, as a server does. All methods may be called by
-/// any thread.
-#[derive(Clone)]
-pub struct PulledServer {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
-    server: Server,
-    host: Arc<Host>,
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        // In a forked child another thread may have held the lock.
-        if self.server.check_may_wait(false).is_ok() {
-            // What nobody pulled completes itself, and finds the outbox closed.
-            drop(self.host.outbox.close());
-            // Nobody waits for a host, which may be the thread that drops this.
-            self.server.cut_off();
-        }
-    }
-}
-
 impl ServerBuilder {
     /// Serves for a completion queue, and gives what it is to listen to.
     pub(crate) fn serve_to_host(self, wanted: Wanted) -> Result<(Server, Arc<Host>)> {
@@ -274,97 +246,12 @@ impl ServerBuilder {
         let (made, ended) = (Arc::clone(&host), Arc::clone(&host));
         let server = self.serve(move |_| made.handler(wanted))?;
         server.when_over(move || ended.outbox.end());
-        // Nobody waits for a host, which may be the thread that drops it.
-        server.waits_for_nothing();
+        server.set_host(&host);
         Ok((server, host))
     }
-
-    /// As [`serve`](Self::serve), for a host that [pulls](PulledServer::pull) what happens.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn serve_pulled(self, wanted: Wanted) -> Result<PulledServer> {
-        let host = Arc::new(Host { outbox: Outbox::new() });
-        let (made, ended) = (Arc::clone(&host), Arc::clone(&host));
-        let server = self.serve(move |_| Pulled::new(&made, wanted))?;
-        server.when_over(move || ended.outbox.end());
-        Ok(PulledServer { inner: Arc::new(Inner { server, host }) })
-    }
 }
 
-impl PulledServer {
-    /// The server: its addresses, connections, drain and counters. [`drain`](Server::drain) waits for
-    /// events that are out, so a thread that holds some must complete them before.
-    #[must_use]
-    pub fn server(&self) -> &Server {
-        &self.inner.server
-    }
-
-    /// As [`Server::connect`]; what happens to the connection is pulled like that of others, as far as
-    /// it is wanted.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn connect(&self, address: impl ToAddress, wanted: Wanted) -> Result<ConnRef> {
-        self.inner.server.connect(address, Pulled::new(&self.inner.host, wanted))
-    }
-
-    /// What a connection of another server may be given to, so that what happens to it is pulled here:
-    /// one that is [upgraded](crate::http::Response::upgrade), say. It stays the other server's, as
-    /// to its limits, its drain and its counters.
-    pub fn handler(&self, wanted: Wanted) -> impl ConnHandler + use<> {
-        Pulled::new(&self.inner.host, wanted)
-    }
-
-    /// Stops at once: listeners end, connections are cut off, what is out is of no use any more, and
-    /// pulls say so. It waits for nothing. [`drain`](Server::drain) first for an orderly end.
-    pub fn close(&self) {
-        let Inner { server, host } = &*self.inner;
-        if server.cut_off() {
-            drop(host.outbox.close());
-        }
-    }
-
-    /// Appends up to `most` events to `events`, and waits up to `time` for the first; says how many.
-    ///
-    /// # Errors
-    /// [`Error::ShutDown`] when the server has ended, by drain, drop or the end of its pool, and all
-    /// its events have been completed. [`Error::Invalid`] for a `most` of 0.
-    /// [`Error::WouldDeadlock`] on a thread of the pool, unless `time` is zero. [`Error::Forked`].
-    pub fn pull(&self, events: &mut Vec<ConnEvent>, most: usize, time: Duration) -> Result<usize> {
-        let Inner { server, host } = &*self.inner;
-        server.check_may_wait(!time.is_zero())?;
-        if most == 0 {
-            return Err(Error::invalid("most", 0, "at least 1"));
-        }
-        let count = host.outbox.take(events, most, time).ok_or(Error::ShutDown)?;
-        server.note_pulled(count);
-        Ok(count)
-    }
-
-    #[cfg(feature = "capi")]
-    pub(crate) fn is_forked(&self) -> bool {
-        self.inner.server.check_may_wait(false).is_err()
-    }
-
-    /// A descriptor that is readable while a pull would not wait. It belongs to the server: never read
-    /// it.
-    ///
-    /// # Errors
-    /// [`Error::Os`] if there are no descriptors left, [`Error::Forked`].
-    pub fn pollable(&self) -> Result<BorrowedFd<'_>> {
-        self.inner.server.check_may_wait(false)?;
-        self.inner.host.outbox.pollable()
-    }
-}
-
-impl fmt::Debug for PulledServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("PulledServer").field(self.server()).finish()
-    }
-}
-
-/// What the connections of a pulled server share.
+/// What the connections of a server share whose events a completion queue brings.
 pub(crate) struct Host {
     pub(crate) outbox: Outbox<ConnEvent>,
 }
@@ -372,7 +259,7 @@ pub(crate) struct Host {
 impl Host {
     /// What a connection is given to, so that what happens to it is told here.
     pub(crate) fn handler(self: &Arc<Self>, wanted: Wanted) -> impl ConnHandler + use<> {
-        Pulled::new(self, wanted)
+        Recorder::new(self, wanted)
     }
 }
 
@@ -591,7 +478,7 @@ impl Peer {
         let what = What { kind, bytes, consumed, decision: None };
         let event = ConnEvent { peer: Arc::clone(self), what };
         if let Err(unwanted) = self.host.outbox.put(event) {
-            // Nobody pulls any more: what else is due would come here, one inside the other.
+            // The completion queue is closed: what else is due would come here, one inside the other.
             self.change(self.conn(), |ledger| {
                 ledger.forget();
                 Step::Rest
@@ -639,14 +526,14 @@ impl Peer {
     }
 }
 
-/// The handler of a pulled connection.
-struct Pulled {
+/// The handler of a hosted connection.
+struct Recorder {
     peer: Arc<Peer>,
     wanted: Wanted,
     closed: bool,
 }
 
-impl Pulled {
+impl Recorder {
     fn new(host: &Arc<Host>, wanted: Wanted) -> Self {
         host.outbox.enter();
         let ledger = Mutex::new(Ledger::new(wanted));
@@ -667,7 +554,7 @@ impl Pulled {
     }
 }
 
-impl ConnHandler for Pulled {
+impl ConnHandler for Recorder {
     fn open(&mut self, conn: &Conn) -> status::Accept {
         self.note(conn, Wanted::OPENED, |ledger| ledger.due.opened = true);
         status::Accept::Yes
@@ -725,7 +612,7 @@ impl ConnHandler for Pulled {
     }
 }
 
-impl Drop for Pulled {
+impl Drop for Recorder {
     fn drop(&mut self) {
         if !self.closed {
             // An attempt to connect that has failed before there was a connection.
