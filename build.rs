@@ -97,7 +97,7 @@ mod header {
                 ("task_type", "Worker pools: task types, and their settings"),
                 ("work_task", "Worker pools: tasks"),
                 ("task_fd", "Worker pools: a descriptor that tells of ends"),
-                ("work_pull", "Worker pools: attempts that are pulled as data"),
+                ("work_tagged", "Worker pools: tasks whose attempts come to a completion queue"),
                 ("periodic", "Worker pools: tasks that run again and again"),
                 ("work_stats", "Worker pools: statistics, health, figures"),
                 ("metric", "Worker pools: figures of a program's own"),

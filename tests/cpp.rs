@@ -263,11 +263,6 @@ const OLDER: &[&str] = &[
     "pace_replies_",
     "pace_requests_",
     "pace_task_fd_",
-    "pace_workers_complete",
-    "pace_workers_heartbeat",
-    "pace_workers_is_cancelled",
-    "pace_workers_pollable",
-    "pace_workers_pull",
     "pace_workers_tell",
 ];
 

@@ -72,6 +72,16 @@ const DRIVERS: &[(&str, Driver)] = &[
         let queue = CompletionQueue::new(pool).unwrap();
         let _timer = queue.after(20 * MS, 7).unwrap();
         assert_eq!(queue.wait(&mut Vec::new(), 1, MAX).unwrap(), 1);
+        let workers = WorkerPool::new(pool);
+        queue.workers(&workers, 8).unwrap();
+        thread::scope(|scope| {
+            later(scope, || {
+                let kind = workers.task_type("tagged").build().unwrap();
+                drop(kind.task_tagged(1).submit().map_err(drop).unwrap());
+            });
+            assert_eq!(queue.wait(&mut Vec::new(), 1, MAX).unwrap(), 1);
+        });
+        let _report = workers.shutdown(Phases { drain: MS, stop: MS, clean_up: MAX });
     }),
     ("Timer::postpone", |pool| {
         let timer = pool.after(LONG, || unreachable!("it is not due")).unwrap();
@@ -216,19 +226,6 @@ const DRIVERS: &[(&str, Driver)] = &[
         refused(task().every(MAX, MissedTick::Skip), "100 years");
         refused(task().delay(MAX).every(LONG, MissedTick::Skip), "100 years");
         drop(task().delay(YEARS).every(YEARS, MissedTick::Skip).unwrap());
-    }),
-    ("WorkerPool::pull", |pool| {
-        let workers = WorkerPool::new(pool);
-        let mut events = Vec::new();
-        thread::scope(|scope| {
-            later(scope, || {
-                let kind = workers.task_type("pulled").build().unwrap();
-                drop(kind.task_pulled(1).submit().map_err(drop).unwrap());
-            });
-            assert_eq!(workers.pull(&mut events, 1, MAX).unwrap(), 1);
-        });
-        let phases = Phases { drain: MS, stop: MS, clean_up: MAX };
-        let _report = workers.shutdown(phases);
     }),
     // Logs and figures.
     ("Log::flush", |_| {

@@ -4,6 +4,7 @@
 mod common;
 
 use common::{Count, Fd, Gate, LONG, Random, finish, hang_guard, settled, until};
+use paceline::cq::CompletionQueue;
 use paceline::{Error, Flow, Pool, Rejected, SourceKind};
 use std::any::Any;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -705,12 +706,14 @@ fn a_report_counts_what_was_lost() {
             |pool| {
                 let workers = paceline::task::WorkerPool::new(pool);
                 let kind = workers.task_type("out").build().unwrap();
-                let task = kind.task_pulled(1).submit().unwrap();
-                let mut events = Vec::new();
-                while workers.pull(&mut events, 1, Duration::ZERO).unwrap() == 0 {
+                let task = kind.task_tagged(1).submit().unwrap();
+                let queue = CompletionQueue::new(pool).unwrap();
+                queue.workers(&workers, 2).unwrap();
+                let mut entries = Vec::new();
+                while queue.wait(&mut entries, 1, Duration::ZERO).unwrap() == 0 {
                     pool.join(Duration::ZERO).unwrap();
                 }
-                Box::new((task, workers))
+                Box::new((task, workers, queue, entries))
             },
             false,
         ),

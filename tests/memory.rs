@@ -14,6 +14,7 @@ mod kit;
 use common::{Count, LONG, finish, in_child, limit, until};
 use kit::*;
 use paceline::Pool;
+use paceline::cq::CompletionQueue;
 use paceline::http::{Http, Request, Response};
 use paceline::net::{Address, Conn, ConnHandler, ConnId, ConnRef, Server};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -292,6 +293,8 @@ fn worker_pools_leave_nothing_behind() {
     use paceline::task::{Attempt, Rate, Retry, Scaling, WorkerPool};
     const MANY: usize = 100;
     let round = |held: &mut Vec<_>| {
+        // An attempt that outlives its pool.
+        let mut out = Vec::new();
         let pool = Pool::builder().threads(2).pin(paceline::Pin::None).build().unwrap();
         let others = WorkerPool::new(&pool);
         let workers = WorkerPool::builder(&pool).scaling(Scaling::default()).build().unwrap();
@@ -302,12 +305,13 @@ fn worker_pools_leave_nothing_behind() {
         let kind = kind.timeout(LONG).retry(Retry::fixed(1, Duration::ZERO)).build().unwrap();
         held.push(kind.submit(|attempt: &Attempt<'_>| attempt.number() as usize).unwrap());
         held.push(others.task("delayed", |_: &Attempt<'_>| 0_usize).delay(LONG).submit().unwrap());
-        let pulled = others.task_type("pulled").build().unwrap();
-        for token in 0..3 {
-            drop(pulled.task_pulled(token).key(7).submit().unwrap());
+        let tagged = others.task_type("tagged").build().unwrap();
+        for tag in 0..3 {
+            drop(tagged.task_tagged(tag).key(7).submit().unwrap());
         }
-        let mut events = Vec::new();
-        others.pull(&mut events, 1, LONG).unwrap();
+        let queue = CompletionQueue::new(&pool).unwrap();
+        queue.workers(&others, 9).unwrap();
+        queue.wait(&mut out, 1, LONG).unwrap();
         assert!(others.stats().in_flight > 0);
         held[0].is_done();
     };

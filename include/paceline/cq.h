@@ -784,8 +784,8 @@ pace_status_t pace_cq_fallback(pace_cq_t *cq,
 pace_status_t pace_cq_http_ends(pace_cq_t *cq, const pace_http_t *http, uint64_t tag);
 
 /**
- * Attempts of tasks that pace_workers_submit_pulled() submits come as PACE_CQ_ATTEMPT, in the order of lanes, with the tags that
- * these were given. When the worker pool was shut down and all was taken, PACE_CQ_ENDED comes with `tag`.
+ * Attempts of tasks that pace_workers_submit_tagged() submits come as PACE_CQ_ATTEMPT with the tags of their tasks, in the
+ * order of lanes. When the worker pool was shut down and all was taken, PACE_CQ_ENDED comes with `tag`.
  *
  * PACE_EINVAL if they go to another queue already.
  *

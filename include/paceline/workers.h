@@ -203,8 +203,11 @@ typedef struct pace_workers_config_t {
      * refused: 1 to 2^24. Default 65,536.
      */
     uint32_t max_waiting;
-    /** How many tasks may wait to be pulled before others are refused: 1 to 2^24. Default 2^20. */
-    uint32_t max_pulled;
+    /**
+     * How many tasks with a tag (pace_workers_submit_tagged) may wait to be taken from the completion queue before others
+     * are refused: 1 to 2^24. Default 2^20.
+     */
+    uint32_t max_queued;
     /**
      * How many tasks with ids may exist at once: 1 to 2^24, rounded up to the next multiple of 256. Default
      * 2^22. Memory is taken as they appear.
@@ -367,8 +370,8 @@ pace_status_t pace_workers_shutdown(const pace_workers_t *workers,
 
 /**
  * Frees a worker pool: ids of its tasks name nothing any more. It is not shut down by that: what was
- * accepted goes on until the pool stops, unobserved; with the pool an attempt that was pulled and not completed
- * has failed for good. Free its task types before or after. NULL: nothing.
+ * accepted goes on until the pool stops, unobserved; with the pool an attempt that is out of a completion
+ * queue and was not completed has failed for good. Free its task types before or after. NULL: nothing.
  *
  * Threads: any, as long as no other uses the worker pool any more. In handlers: yes, it never waits.
  */
@@ -415,8 +418,8 @@ typedef struct pace_task_type_config_t {
     /** When a task that has failed is tried again. Default: no retries. */
     pace_retry_t retry;
     /**
-     * How long each attempt may take, up to 100 years. Of one that was pulled this limit and deadline_ns may end
-     * 100 ms late while all `max_handles` of the pool are in use. PACE_FOREVER (default), or 0: no limit.
+     * How long each attempt may take, up to 100 years. Of one that is out of a completion queue this limit and
+     * deadline_ns may end 100 ms late while all `max_handles` of the pool are in use. PACE_FOREVER (default), or 0: no limit.
      */
     uint64_t timeout_ns;
     /** How long a task may wait for its first attempt. PACE_FOREVER (default), or 0: no limit. */
@@ -449,7 +452,8 @@ typedef struct pace_task_type_config_t {
     /** So many starts at once after a time with fewer, at least 1. Default 1. */
     uint32_t rate_burst;
     /**
-     * So many attempts may run at once. One that was pulled counts until its task has ended.
+     * So many attempts may run at once. One that is out of a completion queue counts until its task has
+     * ended.
      * PACE_UNLIMITED32 (default), or 0: no limit.
      */
     uint32_t max_running;
@@ -479,12 +483,11 @@ typedef struct pace_task_type_config_t {
     /** Room for later versions; zero. */
     uint8_t reserved3[7];
     /**
-     * For tasks without a function: how long a host may be silent about an attempt that it has pulled, before
-     * it counts as gone: 1 ms to 100 years. Then the attempt has failed, and is followed by another as after
-     * any failure; a failed end is told by PACE_TASK_EVENT_END. pace_workers_heartbeat() is a sign of life;
-     * what the host says later is PACE_ESTALE, and its attempt may have run beside the next. While all
-     * `max_handles` of the pool are in use it may end 100 ms late. PACE_FOREVER (default), or 0: no limit, it is
-     * waited for.
+     * For tasks without a function: how long a host may be silent about an attempt that it has taken from a completion
+     * queue, before it counts as gone: 1 ms to 100 years. Then the attempt has failed, and is followed by another as
+     * after any failure; if it is the last one, that end comes to the queue, too. Renewing its entry is a sign of life;
+     * what the host says later is PACE_ESTALE, and its attempt may have run beside the next. While all `max_handles` of
+     * the pool are in use it may end 100 ms late. PACE_FOREVER (default), or 0: no limit, it is waited for.
      */
     uint64_t lease_ns;
 } pace_task_type_config_t;
@@ -801,155 +804,40 @@ pace_status_t pace_workers_tell(const pace_workers_t *workers,
  */
 void pace_task_fd_free(pace_task_fd_t *task_fd);
 
-/* -------------------- Worker pools: attempts that are pulled as data */
-
-/** An attempt has begun. */
-#define PACE_TASK_EVENT_ATTEMPT 0
+/* ----- Worker pools: tasks whose attempts come to a completion queue */
 
 /**
- * A task has ended as PACE_TASK_CANCELLED, PACE_TASK_TIMED_OUT or PACE_TASK_REJECTED: an attempt of it may
- * be out still, and is to be completed all the same. Or as PACE_TASK_FAILED, when the lease of its last
- * attempt was over.
- */
-#define PACE_TASK_EVENT_END 1
-
-/** In a completion: if the attempt failed, another one may help. */
-#define PACE_ADVICE_ANY 0
-
-/** None will. */
-#define PACE_ADVICE_PERMANENT 1
-
-/** One may, after after_ns. */
-#define PACE_ADVICE_AFTER 2
-
-/** What pace_workers_pull() brings. */
-typedef struct pace_task_event_t {
-    /** PACE_TASK_EVENT_. */
-    uint32_t kind;
-    /** 1 for a task's first attempt; 0 for an end. */
-    uint32_t number;
-    /** PACE_TASK_: how the task stands. */
-    uint32_t status;
-    /** Zero. */
-    uint32_t reserved;
-    /** What was given when it was submitted. */
-    uint64_t token;
-    /** Names the attempt until it is completed; 0 for an end. */
-    uint64_t attempt;
-    /** The task's number, as in its report. */
-    uint64_t id;
-} pace_task_event_t;
-
-/** How an attempt ended. */
-typedef struct pace_attempt_end_t {
-    /** Which. */
-    uint64_t attempt;
-    /** 0 for success; PACE_EFAILED, or a number of your own. */
-    int32_t outcome;
-    /** PACE_ADVICE_, if the outcome is not 0. */
-    uint32_t advice;
-    /** For PACE_ADVICE_AFTER. */
-    uint64_t after_ns;
-    /** What went wrong, for the report: UTF-8, and copied. NULL: nothing is known. */
-    const char *message;
-    /** Out: how the task stands now: PACE_TASK_RETRYING, or an end. */
-    uint32_t status;
-    /**
-     * Out: PACE_OK; PACE_ESTALE: it was completed already, or its task has ended meanwhile; PACE_EINVAL:
-     * the advice is none, and it is still out.
-     */
-    int32_t result;
-} pace_attempt_end_t;
-
-/**
- * Submits a task without a function: each of its attempts comes out of pace_workers_pull(), with
- * `token`, and is completed by pace_workers_complete(). All else is as for pace_workers_submit(), but it
- * never waits. How it ends is the answer to a completion, or a PACE_TASK_EVENT_END.
+ * Submits a task without a function. Each of its attempts comes with `tag` to the completion queue that the worker pool is
+ * attached to (see paceline/cq.h), or waits until there is one; at most max_queued may wait. The task ends by a completion
+ * of an attempt; if it ends otherwise, that comes to the queue, too. Everything else is as for pace_workers_submit(), but
+ * this never waits. `task` may be NULL.
  *
  * PACE_EFULL, PACE_ESHUTDOWN, PACE_EINVAL, PACE_EVERSION.
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_workers_submit_pulled(pace_workers_t *workers,
+pace_status_t pace_workers_submit_tagged(pace_workers_t *workers,
                                          const pace_task_type_t *task_type,
-                                         uint64_t token,
+                                         uint64_t tag,
                                          const pace_task_options_t *options,
                                          pace_task_t *task);
 
 /**
- * Submits `count` tasks as pace_workers_submit_pulled() does, in order, with the same options. `tasks` is
- * NULL or has room for `count` ids. *accepted says how many were taken, also for PACE_EFULL and
+ * Submits a task for each of `count` tags, in order and with the same options, as pace_workers_submit_tagged() does.
+ * `tasks` is NULL or has room for `count` ids. *accepted says how many were taken, also for PACE_EFULL and
  * PACE_ESHUTDOWN.
  *
- * As there.
+ * PACE_EFULL, PACE_ESHUTDOWN, PACE_EINVAL, PACE_EVERSION.
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_workers_submit_pulled_batch(pace_workers_t *workers,
+pace_status_t pace_workers_submit_tagged_batch(pace_workers_t *workers,
                                                const pace_task_type_t *task_type,
-                                               const uint64_t *tokens,
+                                               const uint64_t *tags,
                                                size_t count,
                                                const pace_task_options_t *options,
                                                pace_task_t *tasks,
                                                size_t *accepted);
-
-/**
- * Waits for up to `timeout_ns` for attempts, begins up to `capacity` of them in the order of lanes, and
- * tells of ends. PACE_OK: *count is 1 or more. An attempt is out until it was completed, by any thread:
- * until then its task runs.
- *
- * PACE_ETIMEDOUT: nothing came; PACE_ESHUTDOWN: the worker pool was shut down, or its pool, and nothing
- * is left to tell (an end that a cancel or a completion brings about after that is told by a pull after
- * it); PACE_EINVAL for a capacity of 0; PACE_EDEADLOCK on a thread of the pool, unless the time is 0.
- *
- * Threads: any but the pool's own. In handlers: no.
- */
-pace_status_t pace_workers_pull(pace_workers_t *workers,
-                                pace_task_event_t *events,
-                                size_t capacity,
-                                uint64_t timeout_ns,
-                                size_t *count);
-
-/**
- * Completes `count` attempts, in order. Each says in `result` what has become of that, and in `status`
- * how its task stands; the status of the call is the first result that is not PACE_OK.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_workers_complete(pace_workers_t *workers,
-                                    pace_attempt_end_t *completions,
-                                    size_t count);
-
-/**
- * Whether an attempt that is out should be given up: its task was cancelled, its time is over, or the
- * worker pool stops.
- *
- * PACE_ESTALE: it was completed.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_workers_is_cancelled(pace_workers_t *workers,
-                                        uint64_t attempt,
-                                        bool *cancelled);
-
-/**
- * Says that an attempt that is out still makes progress: its time and its lease begin anew.
- *
- * PACE_ESTALE: it was completed.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_workers_heartbeat(pace_workers_t *workers, uint64_t attempt);
-
-/**
- * *fd is readable while a pull would not wait. It belongs to the worker pool: never read or close it.
- *
- * PACE_EOS if there are no descriptors left.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_workers_pollable(pace_workers_t *workers,
-                                    int32_t *fd);
 
 /* ---------------------- Worker pools: tasks that run again and again */
 

@@ -139,8 +139,9 @@ impl CompletionQueue {
         Ok(socket)
     }
 
-    /// Attempts of tasks that were made by [`TaskType::task_pulled`](crate::task::TaskType::task_pulled) come as entries, with the tags that these
-    /// were given.
+    /// Attempts of tasks that were made by [`TaskType::task_tagged`](crate::task::TaskType::task_tagged) come as entries
+    /// with the tags of their tasks, in the order of lanes; and so do ends of such tasks that are not the answer to a
+    /// completion.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) if they go to another queue; [`Error::Forked`](crate::Error::Forked).

@@ -141,14 +141,12 @@ pub(crate) struct Tasks(pub(crate) Arc<Attempts>);
 impl Source for Tasks {
     fn bring(&self, _: u64, out: &mut Vec<Entry>, most: usize) -> Brought {
         let mut events = Vec::new();
-        let Some(taken) = self.0.pull(&mut events, most) else { return Brought::Over };
-        let count = events.len();
+        let Some(count) = self.0.bring(&mut events, most) else { return Brought::Over };
         out.extend(events.into_iter().map(|event| {
             let attempt = OpenAttempt::new(&self.0, event);
-            Entry::new(event.token(), attempt.map_or_else(|ended| ended, EntryKind::Attempt))
+            Entry::new(event.tag(), attempt.map_or_else(|ended| ended, EntryKind::Attempt))
         }));
-        // Tasks whose time was over were taken too, and are not counted.
-        Brought::Some { count, more: taken > 0 }
+        Brought::Some { count, more: count > 0 }
     }
 }
 

@@ -198,8 +198,9 @@ pub unsafe extern "C" fn pace_cq_http_ends(
     })
 }
 
-/// Attempts of tasks that pace_workers_submit_pulled() submits come as PACE_CQ_ATTEMPT, in the order of lanes, with the tags that
-/// these were given. When the worker pool was shut down and all was taken, PACE_CQ_ENDED comes with `tag`.
+/// Attempts of tasks that pace_workers_submit_tagged() submits come as PACE_CQ_ATTEMPT with the tags of their tasks, in the
+/// order of lanes. When the worker pool was shut down and all was taken, PACE_CQ_ENDED comes with `tag`. An attempt that is out
+/// then is completed as ever; other ends that come about later are not brought.
 ///
 /// PACE_EINVAL if they go to another queue already.
 ///

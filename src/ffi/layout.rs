@@ -172,7 +172,7 @@ layout! {
         before 0 after 8 on_error 16 user_data 24 drop 32
     }
     workers::pace_workers_config_t 112 {
-        struct_size 0 max_waiting 4 max_pulled 8 max_tasks 12 seed 16 scaling 24 metrics 25
+        struct_size 0 max_waiting 4 max_queued 8 max_tasks 12 seed 16 scaling 24 metrics 25
         reserved 26 min_active 28 scaling_high_ns 32 scaling_low_ns 40 scaling_period_ns 48
         scaling_percentile 56 scaling_patience 60 name 64 full 72 max_droppable 76 full_wait_ns 80
         middleware 88 middleware_count 96 reserved2 100 log 104
@@ -196,12 +196,6 @@ layout! {
     work_task::pace_task_report_t 64 {
         struct_size 0 status 4 id 8 name 16 message 24 outcome 32 attempts 36 queue_time_ns 40
         run_time_ns 48 worker 56 reserved 60
-    }
-    work_pull::pace_task_event_t 40 {
-        kind 0 number 4 status 8 reserved 12 token 16 attempt 24 id 32
-    }
-    work_pull::pace_attempt_end_t 40 {
-        attempt 0 outcome 8 advice 12 after_ns 16 message 24 status 32 result 36
     }
     work_stats::pace_task_type_stats_t 104 {
         struct_size 0 reserved 4 submitted 8 accepted 16 rejected 24 completed 32 failed 40

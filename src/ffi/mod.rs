@@ -101,7 +101,7 @@ mod udp;
 mod values;
 mod webhook;
 mod work;
-mod work_pull;
 mod work_stats;
+mod work_tagged;
 mod work_task;
 mod workers;

@@ -53,8 +53,8 @@ pub struct pace_task_type_config_t {
     pub lane: u32,
     /// When a task that has failed is tried again. Default: no retries.
     pub retry: pace_retry_t,
-    /// How long each attempt may take, up to 100 years. Of one that was pulled this limit and deadline_ns may end
-    /// 100 ms late while all `max_handles` of the pool are in use. PACE_FOREVER (default), or 0: no limit.
+    /// How long each attempt may take, up to 100 years. Of one that is out of a completion queue this limit and
+    /// deadline_ns may end 100 ms late while all `max_handles` of the pool are in use. PACE_FOREVER (default), or 0: no limit.
     pub timeout_ns: u64,
     /// How long a task may wait for its first attempt. PACE_FOREVER (default), or 0: no limit.
     pub queue_timeout_ns: u64,
@@ -83,7 +83,8 @@ pub struct pace_task_type_config_t {
     pub rate_per_ns: u64,
     /// So many starts at once after a time with fewer, at least 1. Default 1.
     pub rate_burst: u32,
-    /// So many attempts may run at once. One that was pulled counts until its task has ended.
+    /// So many attempts may run at once. One that is out of a completion queue counts until its task has
+    /// ended.
     /// PACE_UNLIMITED32 (default), or 0: no limit.
     pub max_running: u32,
     /// How long each attempt may take before it is asked to give up; nothing else follows. PACE_FOREVER (default), or
@@ -105,12 +106,11 @@ pub struct pace_task_type_config_t {
     pub overlap_retries: bool,
     /// Room for later versions; zero.
     pub reserved3: [u8; 7],
-    /// For tasks without a function: how long a host may be silent about an attempt that it has pulled, before
-    /// it counts as gone: 1 ms to 100 years. Then the attempt has failed, and is followed by another as after
-    /// any failure; a failed end is told by PACE_TASK_EVENT_END. pace_workers_heartbeat() is a sign of life;
-    /// what the host says later is PACE_ESTALE, and its attempt may have run beside the next. While all
-    /// `max_handles` of the pool are in use it may end 100 ms late. PACE_FOREVER (default), or 0: no limit, it is
-    /// waited for.
+    /// For tasks without a function: how long a host may be silent about an attempt that it has taken from a completion
+    /// queue, before it counts as gone: 1 ms to 100 years. Then the attempt has failed, and is followed by another as
+    /// after any failure; if it is the last one, that end comes to the queue, too. Renewing its entry is a sign of life;
+    /// what the host says later is PACE_ESTALE, and its attempt may have run beside the next. While all `max_handles` of
+    /// the pool are in use it may end 100 ms late. PACE_FOREVER (default), or 0: no limit, it is waited for.
     pub lease_ns: u64,
 }
 

@@ -51,8 +51,9 @@ pub struct pace_workers_config_t {
     /// How many tasks may wait for their keys, and how many for the rate of each task type, before others are
     /// refused: 1 to 2^24. Default 65,536.
     pub max_waiting: u32,
-    /// How many tasks may wait to be pulled before others are refused: 1 to 2^24. Default 2^20.
-    pub max_pulled: u32,
+    /// How many tasks with a tag (pace_workers_submit_tagged) may wait to be taken from the completion queue before others
+    /// are refused: 1 to 2^24. Default 2^20.
+    pub max_queued: u32,
     /// How many tasks with ids may exist at once: 1 to 2^24, rounded up to the next multiple of 256. Default
     /// 2^22. Memory is taken as they appear.
     pub max_tasks: u32,
@@ -199,7 +200,7 @@ pub unsafe extern "C" fn pace_workers_new(
         };
         let mut builder = WorkerPool::builder(&pool.pool)
             .max_waiting(config.max_waiting as usize)
-            .max_pulled(config.max_pulled as usize);
+            .max_queued(config.max_queued as usize);
         if !(1..=1 << 24).contains(&config.max_tasks) {
             return Err(Failure::invalid("max_tasks", config.max_tasks, "1 to 16777216"));
         }
@@ -308,7 +309,7 @@ pub unsafe extern "C" fn pace_workers_on_shutdown(
 /// Shuts a worker pool down: refuses new tasks, lets what was accepted end for up to `drain_for_ns`, then
 /// cancels what has not begun and asks what runs to stop, for up to `stop_for_ns`, then runs the clean-up
 /// hooks for up to `clean_up_for_ns` (one that takes longer goes on, on a thread of the pool, and its `drop` runs
-/// when it has returned). The pool beneath goes on. Hosts that pull should go on meanwhile. Calling it again is
+/// when it has returned). The pool beneath goes on. Hosts that take attempts should go on meanwhile. Calling it again is
 /// harmless. `report` and `each` may be NULL; `each` is called for each line of the report, on this thread, before
 /// this returns.
 ///
@@ -373,8 +374,8 @@ pub unsafe extern "C" fn pace_workers_shutdown(
 }
 
 /// Frees a worker pool: ids of its tasks name nothing any more. It is not shut down by that: what was
-/// accepted goes on until the pool stops, unobserved; with the pool an attempt that was pulled and not completed
-/// has failed for good. Free its task types before or after. NULL: nothing.
+/// accepted goes on until the pool stops, unobserved; with the pool an attempt that is out of a completion
+/// queue and was not completed has failed for good. Free its task types before or after. NULL: nothing.
 ///
 /// Threads: any, as long as no other uses the worker pool any more. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
@@ -408,7 +409,7 @@ const MOST_MIDDLEWARE: u32 = 64;
 const DEFAULTS: pace_workers_config_t = pace_workers_config_t {
     struct_size: size_of::<pace_workers_config_t>() as u32,
     max_waiting: 1 << 16,
-    max_pulled: 1 << 20,
+    max_queued: 1 << 20,
     max_tasks: 1 << 22,
     seed: 0,
     scaling: false,

@@ -10,7 +10,7 @@
 //!
 //! | who | gone, when |
 //! |---|---|
-//! | a worker pool, a task type, a builder, a periodic task; whoever submits, pulls or completes | the pool is: each has it |
+//! | a worker pool, a task type, a builder, a periodic task; whoever submits, takes or completes | the pool is: each has it |
 //! | threads of the pool, timers, jobs in lanes | the pool is |
 //! | a task's handle | its record is free, or another's |
 //! | who looks at all records, or at one that may be another's by now: a *late reader* | it lets go of its [`Pin`] |

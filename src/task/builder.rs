@@ -32,7 +32,7 @@ pub struct WorkerPoolBuilder {
     max_waiting: usize,
     full: OverloadPolicy,
     max_droppable: Option<usize>,
-    max_pulled: usize,
+    max_queued: usize,
     seed: Option<u64>,
     #[cfg(feature = "metrics")]
     metrics: Option<(crate::metrics::Registry, String)>,
@@ -44,8 +44,8 @@ const WAITING: core::ops::RangeInclusive<usize> = 1..=1 << 24;
 
 /// How many tasks may wait for their keys, and for the rate of each name, unless set.
 const DEFAULT_MAX_WAITING: usize = 1 << 16;
-/// How many tasks may wait to be pulled, unless set.
-const DEFAULT_MAX_PULLED: usize = 1 << 20;
+/// How many tasks with a tag may wait to be taken, unless set.
+const DEFAULT_MAX_QUEUED: usize = 1 << 20;
 
 impl WorkerPoolBuilder {
     /// How many tasks may wait for their keys, and how many for the rate of each name, before others are
@@ -69,10 +69,10 @@ impl WorkerPoolBuilder {
         self
     }
 
-    /// How many tasks of [`TaskType::task_pulled`](super::TaskType::task_pulled) may wait to be pulled before others are refused as `Full`.
-    /// 1 to 2^24; default 2^20.
-    pub fn max_pulled(mut self, tasks: usize) -> Self {
-        self.max_pulled = tasks;
+    /// How many tasks of [`TaskType::task_tagged`](super::TaskType::task_tagged) may wait to be taken from the completion
+    /// queue before others are refused as `Full`. 1 to 2^24; default 2^20.
+    pub fn max_queued(mut self, tasks: usize) -> Self {
+        self.max_queued = tasks;
         self
     }
 
@@ -142,7 +142,7 @@ impl WorkerPoolBuilder {
         let bounds = [
             ("max_waiting", Some(self.max_waiting)),
             ("max_droppable", self.max_droppable),
-            ("max_pulled", Some(self.max_pulled)),
+            ("max_queued", Some(self.max_queued)),
         ];
         for (name, tasks) in bounds {
             if let Some(tasks) = tasks.filter(|tasks| !WAITING.contains(tasks)) {
@@ -177,7 +177,7 @@ impl WorkerPoolBuilder {
         scaler: Option<Arc<scaling::Scaler>>,
     ) -> WorkerPool {
         let droppable = self.max_droppable.unwrap_or(shared.lane_capacity());
-        let wait_lists = WaitLists::new(self.max_waiting, droppable, self.max_pulled, self.seed);
+        let wait_lists = WaitLists::new(self.max_waiting, droppable, self.max_queued, self.seed);
         let log = self.log.as_ref().map_or_else(|| shared.log.clone(), |log| shared.log.to(log));
         let common = Arc::new(Common {
             scaler,
@@ -223,7 +223,7 @@ impl WorkerPool {
             max_waiting: DEFAULT_MAX_WAITING,
             full: OverloadPolicy::default(),
             max_droppable: None,
-            max_pulled: DEFAULT_MAX_PULLED,
+            max_queued: DEFAULT_MAX_QUEUED,
             seed: None,
             #[cfg(feature = "metrics")]
             metrics: None,

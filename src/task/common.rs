@@ -17,7 +17,7 @@ use crate::task::attempt::Middleware;
 use crate::task::attempt::attempts::Attempts;
 use crate::task::attempt::guard::Guard;
 use crate::task::counters::{Event, TaskTypeStats};
-use crate::task::record::{Parked, Pull, TaskMeta};
+use crate::task::record::{HostJob, Parked, TaskMeta};
 use crate::task::result::observer::Observer;
 use crate::task::result::report::Status;
 use crate::task::retry::budget::Budget;
@@ -106,7 +106,7 @@ pub(crate) struct WaitLists {
     pub(super) keys: Keys<Parked>,
     /// Tasks that may be dropped for others.
     pub(super) lists: Lists<Parked>,
-    pub(super) attempts: Attempts<Box<dyn Pull>>,
+    pub(super) attempts: Attempts<Box<dyn HostJob>>,
     pub(super) delay_queue: DelayQueue<TaskMeta>,
     /// How many tasks may wait for the rate of each name.
     pub(super) most: usize,
@@ -115,10 +115,10 @@ pub(crate) struct WaitLists {
 }
 
 impl WaitLists {
-    pub(super) fn new(most: usize, droppable: usize, pulled: usize, seed: Option<u64>) -> Self {
+    pub(super) fn new(most: usize, droppable: usize, queued: usize, seed: Option<u64>) -> Self {
         let seed = seed.unwrap_or_else(|| RandomState::new().hash_one(()));
         let (keys, lists, attempts) =
-            (Keys::new(most), Lists::new(droppable), Attempts::new(pulled));
+            (Keys::new(most), Lists::new(droppable), Attempts::new(queued));
         let delay_queue = DelayQueue::new();
         Self { keys, lists, attempts, delay_queue, most, seed, draws: AtomicU64::new(0) }
     }

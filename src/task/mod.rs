@@ -21,7 +21,7 @@
 //! | `attempt/limits.rs`, `attempt/middleware.rs`, `admission/limited.rs`, `result/observe.rs` | what is done when a time is over, around an attempt, for a name's bounds, for those who count and log |
 //! | `attempt/execute.rs`, `attempt/waiting.rs`, `admission/lane.rs` | a job: one attempt and what follows, where it waits, what is done when its lane is full |
 //! | `result/handle.rs`, `result/task_fd.rs` | what the submitter holds |
-//! | `admission/submit.rs`, `admission/batch.rs`, `retry/overlap.rs`, `retry/periodic.rs`, `attempt/pulled.rs` | ways in: single tasks, many at once, retries that overlap, periodic tasks, attempts that a host takes as data |
+//! | `admission/submit.rs`, `admission/batch.rs`, `retry/overlap.rs`, `retry/periodic.rs`, `attempt/tagged.rs` | ways in: single tasks, many at once, retries that overlap, periodic tasks, attempts that a host takes as data |
 //! | `result/end.rs` | what follows from the end of a task |
 //! | `task_type.rs`, `worker_pool.rs`, `builder.rs`, `stats.rs`, `health.rs`, `scaling.rs`, `shutdown.rs`, `arena.rs` | the worker pool itself, its figures, its threads, its end, and what it leaves behind |
 //!
@@ -66,7 +66,7 @@
 //!    often, waits in its name's line (`admission/limiter.rs`) without a thread, and with its place by age: so tasks of other
 //!    names are not behind it.
 //! 8. **Attempts may be data.** A task without a function waits in a queue of its own, in the order of lanes, until
-//!    a host pulls it: then its attempt begins, and is out until any thread completes it (`attempt/pulled.rs`). A host that
+//!    a completion queue brings it: then its attempt begins, and is out until any thread completes it (`attempt/tagged.rs`). A host that
 //!    is gone without a word is found out by a lease, if its name has one. All else is as for other tasks. This is
 //!    how languages with an interpreter's lock run tasks: in batches, on their own threads.
 //! 9. **Times are exact when it matters.** A thread that asks for the time more than 64 times within a tick of the
@@ -100,10 +100,10 @@ pub use admission::batch::{Batch, Unsubmitted};
 pub use admission::submit::TaskBuilder;
 pub use attempt::Attempt;
 pub use attempt::Middleware;
-pub use attempt::attempts::{AttemptId, TaskEvent};
+pub(crate) use attempt::attempts::{AttemptId, TaskEvent};
 pub use attempt::fault::{Fault, Outcome, Plain};
-pub(crate) use attempt::pulled::OfWorkers as Attempts;
-pub use attempt::pulled::Pulled;
+pub(crate) use attempt::tagged::OfWorkers as Attempts;
+pub use attempt::tagged::Tagged;
 pub use builder::WorkerPoolBuilder;
 pub use health::{Health, HealthReport};
 #[cfg(feature = "capi")]

@@ -18,7 +18,7 @@ pub(crate) struct Limits {
     pub(crate) grace: u64,
     /// Of each attempt; its token hears of it, and nobody else.
     pub(crate) soft: u64,
-    /// Of each attempt that is pulled, from its last sign of life.
+    /// Of each attempt that a host has, from its last sign of life.
     pub(crate) lease: u64,
 }
 

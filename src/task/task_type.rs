@@ -105,9 +105,9 @@ impl<'a> TaskTypeBuilder<'a> {
         self
     }
 
-    /// How long each attempt may take: more than zero, up to 100 years. Of one that was
-    /// [pulled](WorkerPool::pull) this limit and the [`deadline`](Self::deadline) may end 100 ms late while all
-    /// `max_handles` of the pool are in use. Default: no limit.
+    /// How long each attempt may take: more than zero, up to 100 years. Of one that is
+    /// [out of a completion queue](crate::cq::OpenAttempt) this limit and the [`deadline`](Self::deadline) may end 100 ms
+    /// late while all `max_handles` of the pool are in use. Default: no limit.
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.settings.limits.attempt = self.check("timeout", limit);
         self
@@ -141,10 +141,10 @@ impl<'a> TaskTypeBuilder<'a> {
         self
     }
 
-    /// For [`task_pulled`](TaskType::task_pulled): how long a host may be silent about an attempt that it has
-    /// pulled, before it counts as gone: 1 ms to 100 years. The attempt has failed then, and is followed by
-    /// another as after any failure; if there is none, that is told as [`TaskEvent::End`](super::TaskEvent).
-    /// [`WorkerPool::heartbeat`] is a sign of life; what a host that was not gone says later is stale, and its
+    /// For [`task_tagged`](TaskType::task_tagged): how long a host may be silent about an attempt that it has
+    /// taken from a completion queue, before it counts as gone: 1 ms to 100 years. The attempt has failed then, and is
+    /// followed by another as after any failure; if there is none, [`EntryKind::TaskEnded`](crate::cq::EntryKind) tells
+    /// of the end. [`OpenAttempt::heartbeat`](crate::cq::OpenAttempt::heartbeat) is a sign of life; what a host that was not gone says later is stale, and its
     /// attempt may have run beside the next. It is independent of [`timeout`](Self::timeout), at whose
     /// end no other attempt begins while the host is silent. While all `max_handles` of the pool are in use it
     /// may end 100 ms late. Default: none, and an attempt without a time-out is
@@ -175,7 +175,7 @@ impl<'a> TaskTypeBuilder<'a> {
     /// How many of its attempts may run at once: at least 1. The others wait, the oldest first, without
     /// a thread, and tasks of other names pass them; [`TaskTypeSnapshot::waiting`](super::TaskTypeSnapshot)
     /// counts them. A task has its place while its function runs, also when its time is over, and none
-    /// between two attempts; one whose attempts are pulled gives it up when it ends, though its host may
+    /// between two attempts; one with a tag gives it up when it ends, though its host may
     /// be at it still. One that waits inside for another of its own name may wait for ever.
     /// Default: no bound.
     pub fn max_running(mut self, attempts: u32) -> Self {
@@ -194,7 +194,7 @@ impl<'a> TaskTypeBuilder<'a> {
     /// token says so to it. The key stays the task's, and the closure is dropped, once, when all have
     /// returned. Each attempt on a thread of the pool counts for [`max_running`](Self::max_running).
     ///
-    /// For tasks of [`TaskType::task_concurrent`] and [`TaskType::task_pulled`]; a function that only one thread may
+    /// For tasks of [`TaskType::task_concurrent`] and [`TaskType::task_tagged`]; a function that only one thread may
     /// call at a time is not overtaken.
     pub fn overlap_retries(mut self, overlap: bool) -> Self {
         self.settings.overlap_retries = overlap;

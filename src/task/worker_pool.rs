@@ -40,8 +40,8 @@ pub struct WorkerPool {
     pub(super) handles: Arc<Handles>,
 }
 
-/// What all clones of one worker pool have. With the last of them goes whoever could pull tasks and complete
-/// attempts: those end.
+/// What all clones of one worker pool have. When the last of them is gone nobody can end the worker
+/// pool any more: what waits for a host ends, and attempts that are out have failed.
 pub(super) struct Handles(pub(super) Arc<Common>);
 
 impl Drop for Handles {

@@ -555,7 +555,7 @@ static void attempts(void) {
     OK(pace_cq_workers(cq, workers, 99));
     SAYS(PACE_EINVAL, pace_cq_workers(other, workers, 1));
     TELLS("attached");
-    OK(pace_workers_submit_pulled(workers, type, 42, NULL, &tasks[0]));
+    OK(pace_workers_submit_tagged(workers, type, 42, NULL, &tasks[0]));
     OK(pace_cq_task(other, workers, tasks[0], 5));
     for (uint32_t attempt = 1; attempt <= 2; attempt++) {
         entries[0] = one(cq, PACE_CQ_ATTEMPT, 42);
@@ -575,12 +575,12 @@ static void attempts(void) {
     CHECK(one(other, PACE_CQ_TASK_ENDED, 5).detail.attempt.status == PACE_TASK_COMPLETED);
     OK(pace_workers_detach(workers, tasks[0]));
     /* One that waits is cancelled: its end is told. One that fails for good. */
-    OK(pace_workers_submit_pulled(workers, type, 1, NULL, &tasks[1]));
+    OK(pace_workers_submit_tagged(workers, type, 1, NULL, &tasks[1]));
     OK(pace_workers_cancel(workers, tasks[1], &cancelled));
     CHECK(cancelled);
     CHECK(one(cq, PACE_CQ_TASK_ENDED, 1).detail.attempt.status == PACE_TASK_CANCELLED);
     OK(pace_workers_detach(workers, tasks[1]));
-    OK(pace_workers_submit_pulled(workers, type, 2, NULL, NULL));
+    OK(pace_workers_submit_tagged(workers, type, 2, NULL, NULL));
     entries[0] = one(cq, PACE_CQ_ATTEMPT, 2);
     done = completion(entries[0].token, PACE_CQ_FAIL | PACE_CQ_PERMANENT | PACE_CQ_AFTER);
     SAYS(PACE_EINVAL, pace_cq_complete(cq, &done, 1));
@@ -592,7 +592,7 @@ static void attempts(void) {
     OK(pace_task_type_config_init(&config, sizeof config));
     config.max_running = 1;
     OK(pace_task_type_new(workers, "alone", &config, &alone));
-    for (int i = 0; i < 4; i++) OK(pace_workers_submit_pulled(workers, alone, 50, NULL, NULL));
+    for (int i = 0; i < 4; i++) OK(pace_workers_submit_tagged(workers, alone, 50, NULL, NULL));
     for (int i = 0; i < 4; i++) {
         CHECK(take(cq, entries, 2) == 1);
         CHECK(entries[0].kind == PACE_CQ_ATTEMPT && entries[0].tag == 50);
@@ -600,7 +600,7 @@ static void attempts(void) {
     }
     pace_task_type_free(alone);
     /* The end of the queue fails what is out. */
-    OK(pace_workers_submit_pulled(workers, type, 3, NULL, &tasks[2]));
+    OK(pace_workers_submit_tagged(workers, type, 3, NULL, &tasks[2]));
     entries[0] = one(cq, PACE_CQ_ATTEMPT, 3);
     CHECK(counters(cq).out == 1);
     pace_cq_free(cq);

@@ -266,7 +266,7 @@ AT(pace_middleware_t, drop, 32);
 
 SIZE(pace_workers_config_t, 112);
 AT(pace_workers_config_t, struct_size, 0); AT(pace_workers_config_t, max_waiting, 4);
-AT(pace_workers_config_t, max_pulled, 8); AT(pace_workers_config_t, max_tasks, 12);
+AT(pace_workers_config_t, max_queued, 8); AT(pace_workers_config_t, max_tasks, 12);
 AT(pace_workers_config_t, seed, 16); AT(pace_workers_config_t, scaling, 24);
 AT(pace_workers_config_t, metrics, 25); AT(pace_workers_config_t, reserved, 26);
 AT(pace_workers_config_t, min_active, 28); AT(pace_workers_config_t, scaling_high_ns, 32);
@@ -315,17 +315,6 @@ AT(pace_task_report_t, message, 24); AT(pace_task_report_t, outcome, 32);
 AT(pace_task_report_t, attempts, 36); AT(pace_task_report_t, queue_time_ns, 40);
 AT(pace_task_report_t, run_time_ns, 48); AT(pace_task_report_t, worker, 56);
 AT(pace_task_report_t, reserved, 60);
-
-SIZE(pace_task_event_t, 40);
-AT(pace_task_event_t, kind, 0); AT(pace_task_event_t, number, 4); AT(pace_task_event_t, status, 8);
-AT(pace_task_event_t, reserved, 12); AT(pace_task_event_t, token, 16);
-AT(pace_task_event_t, attempt, 24); AT(pace_task_event_t, id, 32);
-
-SIZE(pace_attempt_end_t, 40);
-AT(pace_attempt_end_t, attempt, 0); AT(pace_attempt_end_t, outcome, 8);
-AT(pace_attempt_end_t, advice, 12); AT(pace_attempt_end_t, after_ns, 16);
-AT(pace_attempt_end_t, message, 24); AT(pace_attempt_end_t, status, 32);
-AT(pace_attempt_end_t, result, 36);
 
 SIZE(pace_task_type_stats_t, 104);
 AT(pace_task_type_stats_t, struct_size, 0); AT(pace_task_type_stats_t, reserved, 4);

@@ -1075,35 +1075,13 @@ static pace_status_t do_workers_on_end(things_t *t) {
     return pace_workers_on_end(t->workers, t->work, quick_ended, C);
 }
 static pace_status_t do_workers_detach(things_t *t) { return pace_workers_detach(t->workers, t->work); }
-static pace_status_t do_workers_submit_pulled(things_t *t) {
-    return pace_workers_submit_pulled(t->workers, t->kind, 1, NULL, NULL);
+static pace_status_t do_workers_submit_tagged(things_t *t) {
+    return pace_workers_submit_tagged(t->workers, t->kind, 1, NULL, NULL);
 }
-static pace_status_t do_workers_submit_pulled_batch(things_t *t) {
-    const uint64_t tokens[2] = {1, 2};
+static pace_status_t do_workers_submit_tagged_batch(things_t *t) {
+    const uint64_t tags[2] = {1, 2};
     size_t accepted;
-    return pace_workers_submit_pulled_batch(t->workers, t->kind, tokens, 2, NULL, NULL, &accepted);
-}
-static pace_status_t do_workers_pull(things_t *t) {
-    pace_task_event_t event;
-    size_t count;
-    return pace_workers_pull(t->workers, &event, 1, 0, &count);
-}
-static pace_status_t do_workers_complete(things_t *t) {
-    pace_attempt_end_t end;
-    memset(&end, 0, sizeof end);
-    end.attempt = UINT64_MAX;
-    return pace_workers_complete(t->workers, &end, 1);
-}
-static pace_status_t do_workers_is_cancelled(things_t *t) {
-    bool flag;
-    return pace_workers_is_cancelled(t->workers, UINT64_MAX, &flag);
-}
-static pace_status_t do_workers_heartbeat(things_t *t) {
-    return pace_workers_heartbeat(t->workers, UINT64_MAX);
-}
-static pace_status_t do_workers_pollable(things_t *t) {
-    int32_t fd;
-    return pace_workers_pollable(t->workers, &fd);
+    return pace_workers_submit_tagged_batch(t->workers, t->kind, tags, 2, NULL, NULL, &accepted);
 }
 static pace_status_t do_workers_every(things_t *t) {
     pace_periodic_t *periodic;
@@ -1612,14 +1590,9 @@ static const row_t table[] = {
     {"workers_drop", do_workers_drop, IS_OK | GONE, GONE, IS_OK | GONE, 'w'},
     {"workers_on_end", do_workers_on_end, TASKS, GONE, IS_OK | GONE, 'w'},
     {"workers_detach", do_workers_detach, TASKS, GONE, IS_OK | GONE, 'w'},
-    {"workers_submit_pulled", do_workers_submit_pulled, IS_OK | FULL | DOWN, IS_OK, DOWN, 'w'},
-    {"workers_submit_pulled_batch", do_workers_submit_pulled_batch, IS_OK | FULL | DOWN, IS_OK, DOWN,
+    {"workers_submit_tagged", do_workers_submit_tagged, IS_OK | FULL | DOWN, IS_OK, DOWN, 'w'},
+    {"workers_submit_tagged_batch", do_workers_submit_tagged_batch, IS_OK | FULL | DOWN, IS_OK, DOWN,
      'w'},
-    {"workers_pull", do_workers_pull, IS_OK | LATE | DOWN, IS_OK | LATE, IS_OK | LATE | DOWN, 'w'},
-    {"workers_complete", do_workers_complete, GONE, GONE, GONE, 'w'},
-    {"workers_is_cancelled", do_workers_is_cancelled, GONE, GONE, GONE, 'w'},
-    {"workers_heartbeat", do_workers_heartbeat, GONE, GONE, GONE, 'w'},
-    {"workers_pollable", do_workers_pollable, IS_OK, IS_OK, IS_OK, 'w'},
     {"workers_every", do_workers_every, IS_OK | FULL | DOWN, IS_OK, DOWN, 'w'},
     {"workers_audit", do_workers_audit, IS_OK, IS_OK, IS_OK, 'w'},
     {"workers_worker_stats", do_workers_worker_stats, IS_OK, IS_OK, IS_OK, 'w'},
@@ -2032,14 +2005,9 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_workers_cancel(w, t.work, NULL));
     SAYS(PACE_EINVAL, pace_workers_drop(w, t.work, NULL));
     SAYS(PACE_EINVAL, pace_workers_on_end(w, t.work, NULL, C));
-    SAYS(PACE_EINVAL, pace_workers_submit_pulled(w, NULL, 1, NULL, NULL));
-    SAYS(PACE_EINVAL, pace_workers_submit_pulled_batch(w, t.kind, NULL, 1, NULL, NULL, &(size_t){0}));
-    SAYS(PACE_EINVAL, pace_workers_submit_pulled_batch(w, t.kind, NULL, 0, NULL, NULL, NULL));
-    SAYS(PACE_EINVAL, pace_workers_pull(w, NULL, 1, 0, &(size_t){0}));
-    SAYS(PACE_EINVAL, pace_workers_pull(w, &(pace_task_event_t){0}, 1, 0, NULL));
-    SAYS(PACE_EINVAL, pace_workers_complete(w, NULL, 1));
-    SAYS(PACE_EINVAL, pace_workers_is_cancelled(w, 77, NULL));
-    SAYS(PACE_EINVAL, pace_workers_pollable(w, NULL));
+    SAYS(PACE_EINVAL, pace_workers_submit_tagged(w, NULL, 1, NULL, NULL));
+    SAYS(PACE_EINVAL, pace_workers_submit_tagged_batch(w, t.kind, NULL, 1, NULL, NULL, &(size_t){0}));
+    SAYS(PACE_EINVAL, pace_workers_submit_tagged_batch(w, t.kind, NULL, 0, NULL, NULL, NULL));
     SAYS(PACE_EINVAL, pace_workers_every(w, t.kind, SECOND, 0, quick_attempt, C, NULL, NULL));
     SAYS(PACE_EINVAL, pace_workers_audit(w, NULL));
     SAYS(PACE_EINVAL, pace_workers_worker_stats(w, 0, NULL));

@@ -18,6 +18,7 @@ static pace_key_t *keys[3];
 static pace_publisher_t *publisher;
 static pace_supervisor_t *supervisor;
 static pace_metric_t *metric;
+static pace_cq_t *cq;
 static counts_t counts;
 static atomic_int accepted;
 static atomic_ullong tasks[KEPT], subscriptions[KEPT], attempts[KEPT];
@@ -196,27 +197,26 @@ static void any_options(pace_task_options_t *options) {
     options->full_wait_ns = below(MILLI);
 }
 
-/* Pulls attempts, and completes some of them, and some of others. */
-static void a_pull(bool inside) {
-    pace_task_event_t events[4];
-    pace_attempt_end_t ends[4] = {0};
+/* Takes attempts, and completes some of them, and some of others. */
+static void take_some(bool inside) {
+    pace_cq_entry_t entries[4];
+    pace_cq_completion_t ends[4] = {0};
     size_t count = 0;
     bool flag;
-    if (!any(pace_workers_pull(workers, events, below(5), inside ? 0 : below(20000), &count))) return;
+    if (!any(pace_cq_wait(cq, entries, below(5), inside ? 0 : below(20000), &count))) return;
     for (size_t i = 0; i < count; i++) {
-        atomic_store(&attempts[below(KEPT)], events[i].attempt);
-        ends[i].attempt = below(8) ? events[i].attempt : pick(attempts);
-        ends[i].outcome = below(3) ? 0 : 5;
-        ends[i].advice = (uint32_t)below(5);
-        any(pace_workers_is_cancelled(workers, ends[i].attempt, MAYBE(&flag)));
-        any(pace_workers_heartbeat(workers, pick(attempts)));
+        if (entries[i].kind == PACE_CQ_ENDED) any(pace_cq_close(cq));
+        atomic_store(&attempts[below(KEPT)], entries[i].token);
+        ends[i].token = below(8) ? entries[i].token : pick(attempts);
+        ends[i].flags = below(3) ? 0 : PACE_CQ_FAIL | (uint32_t)below(4) * PACE_CQ_AFTER;
+        ends[i].error = (int32_t)below(3);
+        ends[i].after_ns = below(MILLI);
+        any(pace_cq_is_cancelled(cq, ends[i].token, MAYBE(&flag)));
+        any(pace_cq_renew(cq, pick(attempts)));
     }
-    any(pace_workers_complete(workers, MAYBE(ends), count));
+    any(pace_cq_complete(cq, MAYBE(ends), count));
     /* One that nobody completes is out for ever, and so is what waits for its place. */
-    for (size_t i = 0; i < count; i++) {
-        ends[i] = (pace_attempt_end_t){.attempt = events[i].attempt};
-        if (events[i].kind == PACE_TASK_EVENT_ATTEMPT) any(pace_workers_complete(workers, &ends[i], 1));
-    }
+    any(pace_cq_done(cq, entries, count));
 }
 
 static void hub_call(bool inside) {
@@ -300,7 +300,7 @@ static void work_call(bool inside) {
     pace_attempt_work_t work[3];
     pace_health_t health = {.struct_size = sizeof health};
     const pace_task_type_t *kind = MAYBE(kinds[below(2)]);
-    uint64_t tokens[3] = {1, 2, 3};
+    uint64_t tags[3] = {1, 2, 3};
     uint32_t status;
     size_t count = 0;
     bool flag;
@@ -322,11 +322,11 @@ static void work_call(bool inside) {
         break;
     case 5: took(pace_task_type_post(kind, MAYBE(count_run), C)); break;
     case 6:
-        any(pace_workers_submit_pulled_batch(workers, kind, tokens, below(4), own, some, &count));
+        any(pace_workers_submit_tagged_batch(workers, kind, tags, below(4), own, some, &count));
         for (size_t i = 0; i < count; i++) atomic_store(&tasks[below(KEPT)], some[i].id);
         break;
     case 7:
-    case 8: a_pull(inside); break;
+    case 8: take_some(inside); break;
     case 9: any(pace_workers_wait(workers, task, inside ? 0 : below(20000), MAYBE(&report))); break;
     case 10: any(pace_workers_status(workers, task, MAYBE(&status))); break;
     case 11: any(pace_workers_cancel(workers, task, MAYBE(&flag))); break;
@@ -368,8 +368,10 @@ static void make_all(void) {
     OK(pace_hub_new(pool, &options, &hub));
     OK(pace_workers_config_init(&shared, sizeof shared));
     shared.metrics = true;
-    shared.max_pulled = 64;
+    shared.max_queued = 64;
     OK(pace_workers_new(pool, &shared, &workers));
+    OK(pace_cq_new(pool, NULL, &cq));
+    OK(pace_cq_workers(cq, workers, 1));
     OK(pace_task_type_config_init(&config, sizeof config));
     OK(pace_task_type_new(workers, "plain", NULL, &kinds[0]));
     config.retry.shape = PACE_RETRY_FIXED;
@@ -389,19 +391,18 @@ static void make_all(void) {
     for (int i = 0; i < KEPT; i++) tasks[i] = subscriptions[i] = attempts[i] = 0;
 }
 
-/* Completes what is pulled, as long as the worker pool ends. */
-static void *pull_the_rest(void *data) {
-    pace_task_event_t event;
+/* Completes what comes, as long as the worker pool ends. */
+static void *take_the_rest(void *data) {
+    pace_cq_entry_t entry;
     size_t count;
     (void)data;
     for (;;) {
-        pace_status_t status = pace_workers_pull(workers, &event, 1, 10 * MILLI, &count);
+        pace_status_t status = pace_cq_wait(cq, &entry, 1, 10 * MILLI, &count);
         if (status == PACE_ESHUTDOWN) return NULL;
         CHECK(status == PACE_OK || status == PACE_ETIMEDOUT);
-        if (status == PACE_OK && event.kind == PACE_TASK_EVENT_ATTEMPT) {
-            pace_attempt_end_t end = {.attempt = event.attempt};
-            any(pace_workers_complete(workers, &end, 1));
-        }
+        if (status != PACE_OK) continue;
+        if (entry.kind == PACE_CQ_ENDED) any(pace_cq_close(cq));
+        any(pace_cq_done(cq, &entry, 1));
     }
 }
 
@@ -420,7 +421,7 @@ static void one_life(uint64_t calls) {
         CHECK(pthread_create(&parts[i].thread, NULL, call_often, &parts[i]) == 0);
     }
     for (int i = 0; i < THREADS; i++) CHECK(pthread_join(parts[i].thread, NULL) == 0);
-    CHECK(pthread_create(&host, NULL, pull_the_rest, NULL) == 0);
+    CHECK(pthread_create(&host, NULL, take_the_rest, NULL) == 0);
     OK(pace_workers_shutdown(workers, below(2) ? 0 : 10 * MILLI, PACE_FOREVER, 0, NULL, NULL, NULL));
     CHECK(pthread_join(host, NULL) == 0);
     for (int call = 0; call < 50; call++) one_call(false);
@@ -435,6 +436,7 @@ static void one_life(uint64_t calls) {
     pace_metric_free(metric);
     pace_publisher_free(publisher);
     pace_supervisor_free(supervisor);
+    pace_cq_free(cq);
     pace_workers_free(workers);
     pace_hub_free(hub);
     pace_pool_free(pool);

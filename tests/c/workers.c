@@ -1,4 +1,4 @@
-/* Worker pools: tasks with retries, limits and reports; attempts as data; shutdown. */
+/* Worker pools: tasks with retries, limits and reports; tasks with a tag; shutdown. */
 #include "check.h"
 
 #include <stddef.h>
@@ -38,6 +38,29 @@ static void settle(pace_workers_t *workers, bool drained) {
     OK(pace_workers_shutdown(workers, 3600 * SECOND, SECOND, SECOND, &report, NULL, NULL));
     CHECK(report.drained == drained && !report.requested);
     pace_workers_free(workers);
+}
+
+/* A completion queue that the attempts of tasks with a tag come to. */
+static pace_cq_t *host_of(pace_pool_t *pool, pace_workers_t *workers) {
+    pace_cq_t *cq = NULL;
+    OK(pace_cq_new(pool, NULL, &cq));
+    OK(pace_cq_workers(cq, workers, 99));
+    return cq;
+}
+
+/* So many entries, all of this kind. */
+static void take(pace_cq_t *cq, uint32_t kind, pace_cq_entry_t *entries, size_t count) {
+    size_t got = 0;
+    OK(pace_cq_wait(cq, entries, count, PACE_FOREVER, &got));
+    CHECK(got == count);
+    for (size_t i = 0; i < count; i++) CHECK(entries[i].kind == kind);
+}
+
+static pace_cq_completion_t completion(uint64_t token, uint32_t flags) {
+    pace_cq_completion_t one = {0};
+    one.token = token;
+    one.flags = flags;
+    return one;
 }
 
 static uint32_t number(const pace_attempt_t *attempt) {
@@ -295,16 +318,17 @@ static void bounds(void) {
     pace_pool_t *pool = NULL;
     pace_task_type_config_t config;
     pace_task_type_t *kind = NULL;
-    pace_task_event_t events[8];
+    pace_cq_entry_t entries[8];
     counts_t gate = {0}, counts = {0};
     pace_task_t task = {0}, oldest = {0};
-    size_t count = 0;
+    size_t got = 0;
     OK(pace_pool_config_init(&settings, sizeof settings));
     settings.threads = 1;
     settings.pin = "none";
     settings.lane_capacity = 2;
     OK(pace_pool_new(&settings, &pool));
     pace_workers_t *workers = workers_of(pool);
+    pace_cq_t *cq = host_of(pool, workers);
 
     OK(pace_task_type_config_init(&config, sizeof config));
     config.full = 5;
@@ -341,21 +365,16 @@ static void bounds(void) {
     OK(pace_task_type_config_init(&config, sizeof config));
     config.max_running = 2;
     OK(pace_task_type_new(workers, "two", &config, &kind));
-    for (uint64_t token = 0; token < 3; token++)
-        OK(pace_workers_submit_pulled(workers, kind, token, NULL, NULL));
-    OK(pace_workers_pull(workers, events, 8, PACE_FOREVER, &count));
-    CHECK(count == 2);
-    pace_attempt_end_t done[2];
-    for (size_t i = 0; i < 2; i++) {
-        memset(&done[i], 0, sizeof done[i]);
-        done[i].attempt = events[i].attempt;
-    }
-    OK(pace_workers_complete(workers, done, 2));
-    OK(pace_workers_pull(workers, events, 8, PACE_FOREVER, &count));
-    CHECK(count == 1 && events[0].token == 2);
-    done[0].attempt = events[0].attempt;
-    OK(pace_workers_complete(workers, done, 1));
+    for (uint64_t tag = 0; tag < 3; tag++)
+        OK(pace_workers_submit_tagged(workers, kind, tag, NULL, NULL));
+    OK(pace_cq_wait(cq, entries, 8, PACE_FOREVER, &got));
+    CHECK(got == 2);
+    OK(pace_cq_done(cq, entries, 2));
+    OK(pace_cq_wait(cq, entries, 8, PACE_FOREVER, &got));
+    CHECK(got == 1 && entries[0].tag == 2);
+    OK(pace_cq_done(cq, entries, 1));
     pace_task_type_free(kind);
+    pace_cq_free(cq);
     settle(workers, true);
     finish(pool);
     CHECK(atomic_load(&counts.drops) == 4);
@@ -758,77 +777,54 @@ static void logged(void) {
     unlink(path);
 }
 
-/* --- attempts as data ------------------------------------------------------------------------- */
+/* --- tasks with a tag ------------------------------------------------------------------------ */
 
-static pace_attempt_end_t completion(uint64_t attempt, int32_t outcome) {
-    pace_attempt_end_t one = {0};
-    one.attempt = attempt;
-    one.outcome = outcome;
-    return one;
-}
-
-static void pulled(void) {
+static void tagged(void) {
     pace_pool_t *pool = pool_of(1);
     pace_workers_t *workers = workers_of(pool);
-    pace_task_type_t *kind = kind_of(workers, "pulled");
+    pace_cq_t *cq = host_of(pool, workers);
+    pace_task_type_t *kind = kind_of(workers, "tagged");
     pace_task_options_t options;
-    pace_task_event_t events[8];
+    pace_cq_entry_t entries[4];
+    pace_cq_completion_t done[3];
     pace_task_t task = {0}, tasks[4];
     size_t count = 0;
-    int32_t fd = -1;
     bool cancelled = true;
-    OK(pace_workers_pollable(workers, &fd));
-    CHECK(!readable(fd));
-    SAYS(PACE_ETIMEDOUT, pace_workers_pull(workers, events, 8, 0, &count));
-    SAYS(PACE_EINVAL, pace_workers_pull(workers, events, 0, 0, &count));
 
-    OK(pace_workers_submit_pulled(workers, kind, 42, NULL, &task));
-    CHECK(readable(fd));
+    /* What the host says of each attempt is in the report. */
+    OK(pace_workers_submit_tagged(workers, kind, 42, NULL, &task));
     for (uint32_t attempt = 1; attempt <= 3; attempt++) {
-        OK(pace_workers_pull(workers, events, 8, PACE_FOREVER, &count));
-        CHECK(count == 1 && events[0].kind == PACE_TASK_EVENT_ATTEMPT && events[0].token == 42);
-        CHECK(events[0].number == attempt && events[0].status == PACE_TASK_RUNNING);
-        OK(pace_workers_is_cancelled(workers, events[0].attempt, &cancelled));
-        CHECK(!cancelled);
-        OK(pace_workers_heartbeat(workers, events[0].attempt));
-        pace_attempt_end_t done = completion(events[0].attempt, attempt < 3 ? 9 : -9);
-        done.message = "the host said no";
-        done.advice = 3;
-        SAYS(PACE_EINVAL, pace_workers_complete(workers, &done, 1));
-        done.advice = PACE_ADVICE_AFTER;
-        done.after_ns = 1;
-        OK(pace_workers_complete(workers, &done, 1));
-        CHECK(done.result == PACE_OK);
-        CHECK(done.status == (attempt < 3 ? PACE_TASK_RETRYING : PACE_TASK_FAILED));
-        SAYS(PACE_ESTALE, pace_workers_complete(workers, &done, 1));
-        SAYS(PACE_ESTALE, pace_workers_is_cancelled(workers, done.attempt, &cancelled));
-        SAYS(PACE_ESTALE, pace_workers_heartbeat(workers, done.attempt));
+        take(cq, PACE_CQ_ATTEMPT, entries, 1);
+        CHECK(entries[0].tag == 42 && entries[0].detail.attempt.number == attempt);
+        done[0] = completion(entries[0].token, PACE_CQ_FAIL | PACE_CQ_AFTER);
+        done[0].error = attempt < 3 ? 9 : -9;
+        done[0].message = "the host said no";
+        done[0].after_ns = 1;
+        OK(pace_cq_complete(cq, done, 1));
+        CHECK(done[0].status == (attempt < 3 ? PACE_TASK_RETRYING : PACE_TASK_FAILED));
     }
     pace_task_report_t report = wait_for(workers, task);
     CHECK(report.status == PACE_TASK_FAILED && report.outcome == -9 && report.attempts == 3);
     CHECK(strcmp(report.message, "the host said no") == 0 && report.worker == PACE_NONE);
 
     /* A batch: one succeeds, one fails for good, one is stale, one is cancelled while it waits. */
-    const uint64_t tokens[4] = {1, 2, 3, 4};
-    pace_attempt_end_t done[3];
-    OK(pace_workers_submit_pulled_batch(workers, kind, tokens, 4, NULL, tasks, &count));
+    const uint64_t tags[4] = {1, 2, 3, 4};
+    OK(pace_workers_submit_tagged_batch(workers, kind, tags, 4, NULL, tasks, &count));
     CHECK(count == 4);
-    OK(pace_workers_pull(workers, events, 3, 0, &count));
-    CHECK(count == 3);
+    take(cq, PACE_CQ_ATTEMPT, entries, 3);
     OK(pace_workers_cancel(workers, tasks[3], &cancelled));
     CHECK(cancelled);
-    done[0] = completion(events[0].attempt, 0);
-    done[1] = completion(77, 0);
-    done[2] = completion(events[1].attempt, PACE_EFAILED);
-    done[2].advice = PACE_ADVICE_PERMANENT;
-    SAYS(PACE_ESTALE, pace_workers_complete(workers, done, 3));
+    done[0] = completion(entries[0].token, 0);
+    done[1] = completion(UINT64_MAX, 0);
+    done[2] = completion(entries[1].token, PACE_CQ_FAIL | PACE_CQ_PERMANENT);
+    SAYS(PACE_ESTALE, pace_cq_complete(cq, done, 3));
     CHECK(done[0].result == PACE_OK && done[0].status == PACE_TASK_COMPLETED);
     CHECK(done[1].result == PACE_ESTALE);
     CHECK(done[2].result == PACE_OK && done[2].status == PACE_TASK_FAILED);
-    OK(pace_workers_complete(workers, NULL, 0));
-    OK(pace_workers_pull(workers, events + 3, 5, 0, &count));
-    CHECK(count == 1 && events[3].kind == PACE_TASK_EVENT_END && events[3].token == 4);
-    CHECK(events[3].status == PACE_TASK_CANCELLED && events[3].attempt == 0);
+    uint64_t out = entries[2].token;
+    take(cq, PACE_CQ_TASK_ENDED, entries, 1);
+    CHECK(entries[0].tag == 4 && entries[0].token == 0);
+    CHECK(entries[0].detail.attempt.status == PACE_TASK_CANCELLED);
     CHECK(wait_for(workers, tasks[0]).status == PACE_TASK_COMPLETED);
     CHECK(wait_for(workers, tasks[1]).status == PACE_TASK_FAILED);
     CHECK(wait_for(workers, tasks[3]).status == PACE_TASK_CANCELLED);
@@ -836,29 +832,31 @@ static void pulled(void) {
     /* What is out is waited for by a drain; what waits is cancelled after it. */
     OK(pace_task_options_init(&options, sizeof options));
     options.lane = PACE_LANE_CRITICAL;
-    OK(pace_workers_submit_pulled(workers, kind, 5, &options, NULL));
+    OK(pace_workers_submit_tagged(workers, kind, 5, &options, NULL));
     pace_workers_report_t ends = {0};
     ends.struct_size = sizeof ends;
     OK(pace_workers_shutdown(workers, MILLI, MILLI, 0, &ends, NULL, NULL));
     CHECK(!ends.drained && ends.cancelled == 1 && ends.stuck == 1);
-    SAYS(PACE_ESHUTDOWN, pace_workers_submit_pulled(workers, kind, 6, NULL, NULL));
-    done[0] = completion(events[2].attempt, 5);
-    OK(pace_workers_complete(workers, done, 1));
+    SAYS(PACE_ESHUTDOWN, pace_workers_submit_tagged(workers, kind, 6, NULL, NULL));
+    done[0] = completion(out, PACE_CQ_FAIL);
+    OK(pace_cq_complete(cq, done, 1));
     CHECK(done[0].status == PACE_TASK_CANCELLED);
-    CHECK(readable(fd));
-    OK(pace_workers_pull(workers, events, 8, PACE_FOREVER, &count));
-    CHECK(count == 2 && events[0].token + events[1].token == 8);
-    SAYS(PACE_ESHUTDOWN, pace_workers_pull(workers, events, 8, PACE_FOREVER, &count));
+    take(cq, PACE_CQ_TASK_ENDED, entries, 2);
+    CHECK(entries[0].tag + entries[1].tag == 8);
+    take(cq, PACE_CQ_ENDED, entries, 1);
+    CHECK(entries[0].tag == 99);
     OK(pace_workers_detach(workers, tasks[2]));
+    pace_cq_free(cq);
     pace_task_type_free(kind);
     pace_workers_free(workers);
     finish(pool);
 }
 
-/* Who has pulled an attempt and is silent for its lease counts as gone: another attempt follows, or the end. */
+/* Who has taken an attempt and is silent for its lease counts as gone: another attempt follows, or the end. */
 static void leased(void) {
     pace_pool_t *pool = pool_of(1);
     pace_workers_t *workers = workers_of(pool);
+    pace_cq_t *cq = host_of(pool, workers);
     pace_task_type_config_t config;
     pace_task_type_t *kind = NULL;
     OK(pace_task_type_config_init(&config, sizeof config));
@@ -870,56 +868,60 @@ static void leased(void) {
     config.retry.retries = 1;
     OK(pace_task_type_new(workers, "leased", &config, &kind));
 
-    OK(pace_workers_submit_pulled(workers, kind, 7, NULL, NULL));
-    pace_task_event_t events[3];
-    size_t count = 0, got = 0;
-    while (got < 3) {
-        OK(pace_workers_pull(workers, events + got, 3 - got, PACE_FOREVER, &count));
-        got += count;
-    }
-    CHECK(events[0].number == 1 && events[1].number == 2);
-    CHECK(events[2].kind == PACE_TASK_EVENT_END && events[2].token == 7);
-    CHECK(events[2].status == PACE_TASK_FAILED);
+    OK(pace_workers_submit_tagged(workers, kind, 7, NULL, NULL));
+    pace_cq_entry_t entries[3];
+    for (int at = 0; at < 3; at++)
+        take(cq, at < 2 ? PACE_CQ_ATTEMPT : PACE_CQ_TASK_ENDED, &entries[at], 1);
+    CHECK(entries[0].detail.attempt.number == 1 && entries[1].detail.attempt.number == 2);
+    CHECK(entries[2].tag == 7 && entries[2].detail.attempt.status == PACE_TASK_FAILED);
     for (int at = 0; at < 2; at++) {
-        SAYS(PACE_ESTALE, pace_workers_heartbeat(workers, events[at].attempt));
-        pace_attempt_end_t late = completion(events[at].attempt, 0);
-        SAYS(PACE_ESTALE, pace_workers_complete(workers, &late, 1));
+        SAYS(PACE_ESTALE, pace_cq_renew(cq, entries[at].token));
+        pace_cq_completion_t late = completion(entries[at].token, 0);
+        SAYS(PACE_ESTALE, pace_cq_complete(cq, &late, 1));
     }
+    pace_cq_free(cq);
     pace_task_type_free(kind);
     pace_workers_free(workers);
     finish(pool);
 }
 
-static size_t pulled_tasks = 20000; /* fewer under valgrind */
+static size_t tagged_tasks = 20000; /* fewer under valgrind */
 
 static void *host(void *data) {
-    pace_workers_t *workers = (pace_workers_t *)data;
-    pace_task_event_t events[64];
-    pace_attempt_end_t done[64];
-    size_t count = 0, total = 0;
-    while (pace_workers_pull(workers, events, 64, PACE_FOREVER, &count) == PACE_OK) {
-        for (size_t i = 0; i < count; i++) {
-            CHECK(events[i].kind == PACE_TASK_EVENT_ATTEMPT);
-            done[i] = completion(events[i].attempt, events[i].token % 3 < events[i].number ? 0 : 1);
+    pace_cq_t *cq = (pace_cq_t *)data;
+    pace_cq_entry_t entries[64];
+    pace_cq_completion_t done[64];
+    size_t got = 0, total = 0;
+    while (pace_cq_wait(cq, entries, 64, PACE_FOREVER, &got) == PACE_OK) {
+        size_t attempts = 0;
+        for (size_t i = 0; i < got; i++) {
+            if (entries[i].kind == PACE_CQ_ENDED) {
+                OK(pace_cq_close(cq));
+                continue;
+            }
+            CHECK(entries[i].kind == PACE_CQ_ATTEMPT);
+            bool succeeds = entries[i].tag % 3 < entries[i].detail.attempt.number;
+            done[attempts++] = completion(entries[i].token, succeeds ? 0 : PACE_CQ_FAIL);
         }
-        OK(pace_workers_complete(workers, done, count));
-        for (size_t i = 0; i < count; i++) total += done[i].status == PACE_TASK_COMPLETED;
+        OK(pace_cq_complete(cq, done, attempts));
+        for (size_t i = 0; i < attempts; i++) total += done[i].status == PACE_TASK_COMPLETED;
     }
     return (void *)total;
 }
 
 static void hosts(void) {
     enum { MOST = 20000, HOSTS = 3 };
-    static uint64_t tokens[MOST];
-    const size_t count = pulled_tasks;
+    static uint64_t tags[MOST];
+    const size_t count = tagged_tasks;
     pace_pool_t *pool = pool_of(1);
     pace_workers_t *workers = workers_of(pool);
+    pace_cq_t *cq = host_of(pool, workers);
     pace_task_type_t *kind = kind_of(workers, "hosts");
     pthread_t threads[HOSTS];
     size_t accepted = 0, total = 0;
-    for (int i = 0; i < HOSTS; i++) CHECK(pthread_create(&threads[i], NULL, host, workers) == 0);
-    for (size_t i = 0; i < count; i++) tokens[i] = i;
-    OK(pace_workers_submit_pulled_batch(workers, kind, tokens, count, NULL, NULL, &accepted));
+    for (int i = 0; i < HOSTS; i++) CHECK(pthread_create(&threads[i], NULL, host, cq) == 0);
+    for (size_t i = 0; i < count; i++) tags[i] = i;
+    OK(pace_workers_submit_tagged_batch(workers, kind, tags, count, NULL, NULL, &accepted));
     CHECK(accepted == count);
     OK(pace_workers_shutdown(workers, 3600 * SECOND, 0, 0, NULL, NULL, NULL));
     for (int i = 0; i < HOSTS; i++) {
@@ -928,6 +930,7 @@ static void hosts(void) {
         total += (size_t)some;
     }
     CHECK(total == count);
+    pace_cq_free(cq);
     pace_task_type_free(kind);
     pace_workers_free(workers);
     finish(pool);
@@ -1157,28 +1160,26 @@ static void settings_of_tasks(void) {
     atomic_store(&gate.gate, true);
 
     /* In the lane of its own, which is that of most that come out first. */
-    pace_task_event_t events[80];
-    pace_attempt_end_t done[80];
-    uint64_t tokens[80];
-    size_t count = 0, accepted = 0, urgent = 0;
-    for (size_t i = 0; i < 80; i++) tokens[i] = UINT64_MAX - i;
+    pace_cq_t *cq = host_of(pool, workers);
+    pace_cq_entry_t entries[80];
+    uint64_t tags[80];
+    size_t accepted = 0, urgent = 0;
+    for (size_t i = 0; i < 80; i++) tags[i] = UINT64_MAX - i;
     OK(pace_task_options_init(&options, sizeof options));
     options.lane = PACE_LANE_LOW;
-    OK(pace_workers_submit_pulled_batch(workers, kind, tokens, 40, &options, NULL, &accepted));
+    OK(pace_workers_submit_tagged_batch(workers, kind, tags, 40, &options, NULL, &accepted));
     options.lane = PACE_LANE_CRITICAL;
-    OK(pace_workers_submit_pulled_batch(workers, kind, tokens + 40, 40, &options, NULL, &accepted));
-    OK(pace_workers_pull(workers, events, 80, PACE_FOREVER, &count));
-    CHECK(count == 80);
-    for (size_t i = 0; i < 40; i++) urgent += events[i].token <= UINT64_MAX - 40;
+    OK(pace_workers_submit_tagged_batch(workers, kind, tags + 40, 40, &options, NULL, &accepted));
+    take(cq, PACE_CQ_ATTEMPT, entries, 80);
+    for (size_t i = 0; i < 40; i++) urgent += entries[i].tag <= UINT64_MAX - 40;
     CHECK(urgent >= 30);
     uint64_t low = 0, critical = 40;
     for (size_t i = 0; i < 80; i++) {
-        bool is_critical = events[i].token <= UINT64_MAX - 40;
-        CHECK(events[i].token == UINT64_MAX - (is_critical ? critical++ : low++));
-        memset(&done[i], 0, sizeof done[i]);
-        done[i].attempt = events[i].attempt;
+        bool is_critical = entries[i].tag <= UINT64_MAX - 40;
+        CHECK(entries[i].tag == UINT64_MAX - (is_critical ? critical++ : low++));
     }
-    OK(pace_workers_complete(workers, done, 80));
+    OK(pace_cq_done(cq, entries, 80));
+    pace_cq_free(cq);
     pace_task_type_free(kind);
     pace_task_type_free(late);
     settle(workers, true);
@@ -1324,16 +1325,17 @@ static void books(void) {
     pace_workers_t *workers = NULL;
     pace_task_options_t options;
     pace_task_t task = {0};
-    pace_task_event_t events[ROOM];
-    pace_attempt_end_t done[ROOM];
+    pace_cq_entry_t entries[ROOM];
+    pace_cq_completion_t done[3];
     pace_task_type_stats_t stats = {0};
     pace_workers_audit_t audit = {0};
-    size_t count = 0, accepted = 0;
+    size_t got = 0, accepted = 0;
     bool flag = false;
-    uint64_t tokens[ROOM + 1] = {0};
+    uint64_t tags[ROOM + 1] = {0};
     OK(pace_workers_config_init(&settings, sizeof settings));
-    settings.max_pulled = ROOM;
+    settings.max_queued = ROOM;
     OK(pace_workers_new(pool, &settings, &workers));
+    pace_cq_t *cq = host_of(pool, workers);
     pace_task_type_config_t config;
     pace_task_type_t *kind = NULL, *poor = NULL;
     OK(pace_task_type_config_init(&config, sizeof config));
@@ -1347,50 +1349,44 @@ static void books(void) {
     OK(pace_task_type_new(workers, "poor", &config, &poor));
 
     /* 1 completes, 2 fail, one of which is tried three times more. */
-    OK(pace_workers_submit_pulled_batch(workers, kind, tokens, 3, NULL, NULL, &accepted));
-    OK(pace_workers_pull(workers, events, 3, PACE_FOREVER, &count));
-    CHECK(count == 3);
+    OK(pace_workers_submit_tagged_batch(workers, kind, tags, 3, NULL, NULL, &accepted));
+    take(cq, PACE_CQ_ATTEMPT, entries, 3);
+    done[0] = completion(entries[0].token, 0);
+    done[1] = completion(entries[1].token, PACE_CQ_FAIL | PACE_CQ_PERMANENT);
+    done[2] = completion(entries[2].token, PACE_CQ_FAIL);
+    OK(pace_cq_complete(cq, done, 3));
     for (int i = 0; i < 3; i++) {
-        memset(&done[i], 0, sizeof done[i]);
-        done[i].attempt = events[i].attempt;
-        done[i].outcome = i;
-        done[i].advice = i == 1 ? PACE_ADVICE_PERMANENT : PACE_ADVICE_ANY;
-    }
-    OK(pace_workers_complete(workers, done, 3));
-    for (int i = 0; i < 3; i++) {
-        OK(pace_workers_pull(workers, events, 1, PACE_FOREVER, &count));
-        done[2].attempt = events[0].attempt;
-        done[2].advice = i == 2 ? PACE_ADVICE_PERMANENT : PACE_ADVICE_ANY;
-        OK(pace_workers_complete(workers, &done[2], 1));
+        take(cq, PACE_CQ_ATTEMPT, entries, 1);
+        done[2] = completion(entries[0].token, PACE_CQ_FAIL | (i == 2 ? PACE_CQ_PERMANENT : 0));
+        OK(pace_cq_complete(cq, &done[2], 1));
     }
     CHECK(done[2].status == PACE_TASK_FAILED);
     /* 3 are cancelled, 5 are dropped, and the time of 4 is over. */
     for (int i = 0; i < 8; i++) {
-        OK(pace_workers_submit_pulled(workers, kind, 0, NULL, &task));
+        OK(pace_workers_submit_tagged(workers, kind, 0, NULL, &task));
         OK((i < 3 ? pace_workers_cancel : pace_workers_drop)(workers, task, &flag));
         CHECK(flag);
         pace_task_report_t report = wait_for(workers, task);
-        OK(pace_workers_pull(workers, events, 1, PACE_FOREVER, &count));
-        CHECK(count == 1 && events[0].kind == PACE_TASK_EVENT_END && events[0].id == report.id);
+        take(cq, PACE_CQ_TASK_ENDED, entries, 1);
+        CHECK(entries[0].detail.attempt.id == report.id);
     }
     OK(pace_task_options_init(&options, sizeof options));
     options.queue_timeout_ns = 1;
     for (int i = 0; i < 4; i++) {
-        OK(pace_workers_submit_pulled(workers, kind, 0, &options, &task));
+        OK(pace_workers_submit_tagged(workers, kind, 0, &options, &task));
         CHECK(wait_for(workers, task).status == PACE_TASK_TIMED_OUT);
-        OK(pace_workers_pull(workers, events, 1, PACE_FOREVER, &count));
-        CHECK(events[0].kind == PACE_TASK_EVENT_END && events[0].status == PACE_TASK_TIMED_OUT);
+        take(cq, PACE_CQ_TASK_ENDED, entries, 1);
+        CHECK(entries[0].detail.attempt.status == PACE_TASK_TIMED_OUT);
     }
-    /* Ends come out before what waits: what has ended there takes room until a pull comes past it. */
-    SAYS(PACE_ETIMEDOUT, pace_workers_pull(workers, events, ROOM, 0, &count));
+    /* Ends come out before what waits: what has ended there takes room until a host comes past it. */
+    SAYS(PACE_ETIMEDOUT, pace_cq_wait(cq, entries, ROOM, 0, &got));
     /* So many wait that 6 are refused, and of those 7 run. */
     SAYS(PACE_EFULL,
-         pace_workers_submit_pulled_batch(workers, kind, tokens, ROOM + 1, NULL, NULL, &accepted));
+         pace_workers_submit_tagged_batch(workers, kind, tags, ROOM + 1, NULL, NULL, &accepted));
     CHECK(accepted == ROOM);
     for (int i = 1; i < 6; i++)
-        SAYS(PACE_EFULL, pace_workers_submit_pulled(workers, kind, 0, NULL, NULL));
-    OK(pace_workers_pull(workers, events, RUN, PACE_FOREVER, &count));
-    CHECK(count == RUN);
+        SAYS(PACE_EFULL, pace_workers_submit_tagged(workers, kind, 0, NULL, NULL));
+    take(cq, PACE_CQ_ATTEMPT, entries, RUN);
 
     stats.struct_size = sizeof stats;
     audit.struct_size = sizeof audit;
@@ -1404,55 +1400,50 @@ static void books(void) {
     CHECK(audit.completed == 1 && audit.failed == 2 && audit.cancelled == 3 && audit.timed_out == 4);
     CHECK(audit.dropped == 5 && audit.in_flight == ROOM && audit.balances);
 
-    /* What runs is told that its task was cancelled, and a number names it in events and in its report. */
-    for (size_t i = 0; i < RUN; i++) {
-        memset(&done[i], 0, sizeof done[i]);
-        done[i].attempt = events[i].attempt;
-    }
-    OK(pace_workers_complete(workers, done, RUN));
+    /* What runs is told that its task was cancelled, and a number names it in entries and in its report. */
+    OK(pace_cq_done(cq, entries, RUN));
     OK(pace_task_options_init(&options, sizeof options));
     options.lane = PACE_LANE_CRITICAL;
-    OK(pace_workers_submit_pulled(workers, kind, UINT64_MAX, &options, &task));
-    do OK(pace_workers_pull(workers, events, 1, PACE_FOREVER, &count));
-    while (events[0].token != UINT64_MAX);
+    OK(pace_workers_submit_tagged(workers, kind, UINT64_MAX, &options, &task));
+    do take(cq, PACE_CQ_ATTEMPT, entries, 1);
+    while (entries[0].tag != UINT64_MAX);
     OK(pace_workers_cancel(workers, task, &flag));
     CHECK(!flag);
-    OK(pace_workers_is_cancelled(workers, events[0].attempt, &flag));
+    OK(pace_cq_is_cancelled(cq, entries[0].token, &flag));
     CHECK(flag);
-    uint64_t id = events[0].id;
-    done[0].attempt = events[0].attempt;
-    done[0].outcome = 5;
-    OK(pace_workers_complete(workers, done, 1));
+    uint64_t id = entries[0].detail.attempt.id;
+    done[0] = completion(entries[0].token, PACE_CQ_FAIL);
+    OK(pace_cq_complete(cq, done, 1));
     CHECK(done[0].status == PACE_TASK_CANCELLED && wait_for(workers, task).id == id);
 
     /* One retry is paid for, and the next one is refused. */
     OK(pace_workers_shutdown(workers, 0, 0, 0, NULL, NULL, NULL));
+    pace_cq_free(cq);
     pace_task_type_free(kind);
     pace_task_type_free(poor);
     pace_workers_free(workers);
     workers = workers_of(pool);
+    cq = host_of(pool, workers);
     OK(pace_task_type_new(workers, "poor", &config, &poor));
-    OK(pace_workers_submit_pulled(workers, poor, 1, NULL, NULL));
+    OK(pace_workers_submit_tagged(workers, poor, 1, NULL, NULL));
     for (int i = 0; i < 2; i++) {
-        OK(pace_workers_pull(workers, events, 1, PACE_FOREVER, &count));
-        done[0].attempt = events[0].attempt;
-        done[0].outcome = 1;
-        done[0].advice = PACE_ADVICE_ANY;
-        OK(pace_workers_complete(workers, done, 1));
+        take(cq, PACE_CQ_ATTEMPT, entries, 1);
+        done[0] = completion(entries[0].token, PACE_CQ_FAIL);
+        OK(pace_cq_complete(cq, done, 1));
     }
     OK(pace_task_type_stats(poor, &stats));
     CHECK(stats.failed == 1 && stats.retried == 1 && stats.retries_refused == 1 && stats.running == 0);
     /* A host says that another attempt may come in an hour: none comes before. */
     pace_task_type_t *later = kind_of(workers, "later");
-    OK(pace_workers_submit_pulled(workers, later, 2, NULL, &task));
-    OK(pace_workers_pull(workers, events, 1, PACE_FOREVER, &count));
-    done[0].attempt = events[0].attempt;
-    done[0].advice = PACE_ADVICE_AFTER;
+    OK(pace_workers_submit_tagged(workers, later, 2, NULL, &task));
+    take(cq, PACE_CQ_ATTEMPT, entries, 1);
+    done[0] = completion(entries[0].token, PACE_CQ_FAIL | PACE_CQ_AFTER);
     done[0].after_ns = 3600 * SECOND;
-    OK(pace_workers_complete(workers, done, 1));
-    SAYS(PACE_ETIMEDOUT, pace_workers_pull(workers, events, 1, 100 * MILLI, &count));
+    OK(pace_cq_complete(cq, done, 1));
+    SAYS(PACE_ETIMEDOUT, pace_cq_wait(cq, entries, 1, 100 * MILLI, &got));
     OK(pace_workers_cancel(workers, task, &flag));
     CHECK(flag && wait_for(workers, task).attempts == 1);
+    pace_cq_free(cq);
     pace_task_type_free(later);
     pace_task_type_free(poor);
     settle(workers, true);
@@ -1465,28 +1456,29 @@ static void heartbeats(void) {
     pace_workers_t *workers = workers_of(pool);
     pace_task_type_config_t config;
     pace_task_type_t *kind = NULL;
-    pace_task_event_t event;
-    size_t count = 0;
+    pace_cq_t *cq = host_of(pool, workers);
+    pace_cq_entry_t entry;
+    size_t got = 0;
     bool cancelled = true;
     OK(pace_task_type_config_init(&config, sizeof config));
     config.timeout_ns = 20 * MILLI;
     OK(pace_task_type_new(workers, "beats", &config, &kind));
     /* Who is not let run for so long has been silent, and tries again. */
     while (cancelled) {
-        OK(pace_workers_submit_pulled(workers, kind, 1, NULL, NULL));
-        do OK(pace_workers_pull(workers, &event, 1, PACE_FOREVER, &count));
-        while (event.kind != PACE_TASK_EVENT_ATTEMPT);
+        OK(pace_workers_submit_tagged(workers, kind, 1, NULL, NULL));
+        do OK(pace_cq_wait(cq, &entry, 1, PACE_FOREVER, &got));
+        while (entry.kind != PACE_CQ_ATTEMPT);
         cancelled = false;
         for (uint64_t begin = now(); !cancelled && now() - begin < 100 * MILLI; check_nap()) {
-            pace_status_t status = pace_workers_heartbeat(workers, event.attempt);
-            if (status == PACE_OK)
-                status = pace_workers_is_cancelled(workers, event.attempt, &cancelled);
+            pace_status_t status = pace_cq_renew(cq, entry.token);
+            if (status == PACE_OK) status = pace_cq_is_cancelled(cq, entry.token, &cancelled);
             cancelled = cancelled || status == PACE_ESTALE;
         }
-        pace_attempt_end_t done = completion(event.attempt, 0);
-        (void)pace_workers_complete(workers, &done, 1);
+        pace_cq_completion_t done = completion(entry.token, 0);
+        (void)pace_cq_complete(cq, &done, 1);
         cancelled = cancelled || done.status != PACE_TASK_COMPLETED;
     }
+    pace_cq_free(cq);
     pace_task_type_free(kind);
     OK(pace_workers_shutdown(workers, 0, 0, 0, NULL, NULL, NULL));
     pace_workers_free(workers);
@@ -2267,10 +2259,10 @@ static void settings(void) {
     SAYS(PACE_EINVAL, pace_workers_new(pool, &config, &workers));
     TELLS("max_tasks is 0");
     config.max_tasks = 1;
-    config.max_pulled = 0;
+    config.max_queued = 0;
     SAYS(PACE_EINVAL, pace_workers_new(pool, &config, &workers));
-    TELLS("max_pulled is 0");
-    config.max_pulled = 1;
+    TELLS("max_queued is 0");
+    config.max_queued = 1;
     config.max_waiting = 0;
     SAYS(PACE_EINVAL, pace_workers_new(pool, &config, &workers));
     TELLS("max_waiting is 0");
@@ -2285,11 +2277,11 @@ static void settings(void) {
     config.reserved[1] = 0;
     OK(pace_workers_new(pool, &config, &workers));
     pace_task_type_t *kind = kind_of(workers, "few");
-    OK(pace_workers_submit_pulled(workers, kind, 1, NULL, NULL));
-    SAYS(PACE_EFULL, pace_workers_submit_pulled(workers, kind, 2, NULL, NULL));
-    const uint64_t tokens[3] = {3, 4, 5};
+    OK(pace_workers_submit_tagged(workers, kind, 1, NULL, NULL));
+    SAYS(PACE_EFULL, pace_workers_submit_tagged(workers, kind, 2, NULL, NULL));
+    const uint64_t tags[3] = {3, 4, 5};
     size_t accepted = 55;
-    SAYS(PACE_EFULL, pace_workers_submit_pulled_batch(workers, kind, tokens, 3, NULL, NULL, &accepted));
+    SAYS(PACE_EFULL, pace_workers_submit_tagged_batch(workers, kind, tags, 3, NULL, NULL, &accepted));
     CHECK(accepted == 0);
     pace_task_type_free(kind);
     pace_workers_free(workers);
@@ -2299,7 +2291,7 @@ static void settings(void) {
 int main(int argc, char **argv) {
     (void)argv;
     check_begin();
-    if (argc > 1) pulled_tasks = 2000;
+    if (argc > 1) tagged_tasks = 2000;
     settings();
     outcomes();
     options();
@@ -2317,7 +2309,7 @@ int main(int argc, char **argv) {
     told();
     around();
     logged();
-    pulled();
+    tagged();
     leased();
     heartbeats();
     books();

@@ -13,7 +13,7 @@ const FEWEST: usize = 5;
 const REPLACED: &[&str] = &[
     "PACE_LOG_", "pace_log_", "PACE_EVENT_", "pace_event_t",
     "pace_request_event_t", "pace_answer_t",
-    "PACE_TASK_EVENT_", "PACE_ADVICE_", "pace_task_event_t", "pace_attempt_end_t", "pace_reply_t",
+    "pace_reply_t",
     "pace_query_t", "pace_history_stats_t", "pace_replay_",
 ];
 

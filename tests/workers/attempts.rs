@@ -227,13 +227,13 @@ fn a_time_that_is_over_is_counted_once() {
     assert_eq!((report.status, report.run_time), (Status::TimedOut, 5 * SECOND));
 }
 
-/// Goal: a task that never began has waited until its end. Method: one that nobody pulls is dropped as its pool stops.
+/// Goal: a task that never began has waited until its end. Method: one that nobody takes is dropped as its pool stops.
 #[test]
 fn what_never_began_has_waited_until_its_end() {
     let _guard = hang_guard();
     let stage = Stage::new();
     let kind = stage.workers.task_type("late").build().unwrap();
-    let task = kind.task_pulled(7).submit().unwrap();
+    let task = kind.task_tagged(7).submit().unwrap();
     stage.pass(5 * SECOND);
     _ = stage.pool.shutdown(Duration::ZERO);
     let report = task.wait().unwrap();

@@ -1,7 +1,8 @@
 //! A pool with its worker pool, whose books balance at the end.
 
 use super::common::until;
-use paceline::task::{Attempt, WorkerPool};
+use paceline::cq::{CompletionQueue, EntryKind, OpenAttempt};
+use paceline::task::{Attempt, Status, WorkerPool};
 use paceline::{Builder, Pool, ScriptedSource, SourceKind, Timer};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -114,4 +115,80 @@ pub fn small_stage() -> Stage {
 /// Arms timers until all are in use.
 pub fn use_up_timers(pool: &Pool) -> Vec<Timer> {
     core::iter::from_fn(|| pool.after(1000 * HOUR, || ()).ok()).collect()
+}
+
+/// A host that takes the attempts of a worker pool's tasks from a completion queue.
+pub struct Host(pub CompletionQueue);
+
+/// The end of a task that a host is told of: its tag, its number, and how it has ended.
+pub type End = (u64, u64, Status);
+
+impl Host {
+    pub fn of(workers: &WorkerPool) -> Self {
+        let queue = CompletionQueue::new(workers.pool()).unwrap();
+        queue.workers(workers, u64::MAX).unwrap();
+        Self(queue)
+    }
+
+    /// What is there now: attempts with the tags of their tasks, and ends.
+    #[track_caller]
+    pub fn all(&self) -> (Vec<(u64, OpenAttempt)>, Vec<End>) {
+        let (mut entries, mut attempts, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        while self.0.wait(&mut entries, 7, Duration::ZERO).unwrap() > 0 {}
+        for entry in entries {
+            match entry.kind {
+                EntryKind::Attempt(attempt) => attempts.push((entry.tag, attempt)),
+                EntryKind::TaskEnded { task, status } => ends.push((entry.tag, task, status)),
+                other => panic!("{other:?}"),
+            }
+        }
+        (attempts, ends)
+    }
+
+    /// The attempts that are there now, and no end.
+    #[track_caller]
+    pub fn attempts(&self) -> Vec<(u64, OpenAttempt)> {
+        let (attempts, ends) = self.all();
+        assert_eq!(ends, []);
+        attempts
+    }
+
+    /// The ends that are there now, and no attempt.
+    #[track_caller]
+    pub fn ends(&self) -> Vec<End> {
+        let (attempts, ends) = self.all();
+        assert!(attempts.is_empty(), "{attempts:?}");
+        ends
+    }
+
+    /// The attempts that are there now, which are as many.
+    #[track_caller]
+    pub fn some<const MANY: usize>(&self) -> [OpenAttempt; MANY] {
+        let attempts: Vec<_> = self.attempts().into_iter().map(|(_, attempt)| attempt).collect();
+        attempts.try_into().unwrap()
+    }
+
+    /// The one attempt that is there, or will be at once.
+    #[track_caller]
+    pub fn one(&self) -> OpenAttempt {
+        let mut entries = Vec::new();
+        self.0.wait(&mut entries, 7, HOUR).unwrap();
+        match entries.pop().map(|entry| entry.kind) {
+            Some(EntryKind::Attempt(attempt)) if entries.is_empty() => attempt,
+            other => panic!("{other:?} after {entries:?}"),
+        }
+    }
+
+    /// Hands over each entry until the worker pool has ended, or another thread has seen that.
+    pub fn until_ended(&self, mut each: impl FnMut(u64, EntryKind)) {
+        let mut entries = Vec::new();
+        while self.0.wait(&mut entries, 32, HOUR).is_ok() {
+            for entry in entries.drain(..) {
+                match entry.kind {
+                    EntryKind::Ended => self.0.close(),
+                    kind => each(entry.tag, kind),
+                }
+            }
+        }
+    }
 }

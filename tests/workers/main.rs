@@ -4,6 +4,7 @@
 mod common;
 
 mod attempts;
+mod attempts_out;
 mod batch;
 mod chaos;
 mod delayed;
@@ -15,7 +16,6 @@ mod limits;
 mod middleware;
 mod overlap;
 mod periodic;
-mod pulled;
 mod rate;
 mod retries;
 mod returns;

@@ -1,10 +1,8 @@
 //! Retries that do not wait for an attempt that has outlived its time.
 
 use super::common::{Count, Gate, hang_guard, until};
-use super::kit::{Stage, pool, settled};
-use paceline::task::{
-    Attempt, AttemptId, Fault, Health, Retry, Status, TaskEvent, TaskType, WorkerPool,
-};
+use super::kit::{Host, Stage, pool, settled};
+use paceline::task::{Attempt, Fault, Health, Retry, Status, TaskType, WorkerPool};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
@@ -282,47 +280,32 @@ fn a_storm_of_late_attempts_settles() {
     assert!(stats.discarded <= stats.retried + stats.timed_out + stats.cancelled);
 }
 
-/// The attempts that come out now: their names and numbers, and how many ends were told.
-fn pulled(workers: &WorkerPool) -> (Vec<(AttemptId, u32)>, usize) {
-    let (mut events, mut attempts, mut ends) = (Vec::new(), Vec::new(), 0);
-    workers.pull(&mut events, 16, Duration::ZERO).unwrap();
-    for event in events {
-        match event {
-            TaskEvent::Attempt { id, number, .. } => attempts.push((id, number)),
-            TaskEvent::End { .. } => ends += 1,
-            _ => {}
-        }
-    }
-    (attempts, ends)
-}
-
-/// Goal: the same for a task whose attempts are pulled. Method: the first is out when its time is over; its
-/// retry comes out, and may run though there is one place.
+/// Goal: the same for a task whose attempts a host takes. Method: the first is out when its time is over; its
+/// retry comes, and may run though there is one place.
 #[test]
-fn a_pulled_attempt_is_overtaken_and_completed_in_vain() {
+fn an_attempt_that_is_out_is_overtaken_and_completed_in_vain() {
     let _guard = hang_guard();
     let stage = Stage::new();
     let workers = &stage.workers;
+    let host = Host::of(workers);
     let retry = Retry::fixed(1, Duration::ZERO);
-    let kind = workers.task_type("pulled").timeout(HOUR).retry(retry).overlap_retries(true);
+    let kind = workers.task_type("tagged").timeout(HOUR).retry(retry).overlap_retries(true);
     let kind = kind.max_running(1).build().unwrap();
-    let task = kind.task_pulled(7).submit().unwrap();
-    let (first, _) = pulled(workers);
-    assert_eq!(first.len(), 1);
-    assert!(!workers.is_cancelled(first[0].0).unwrap());
+    let task = kind.task_tagged(7).submit().unwrap();
+    let [first] = host.some();
+    assert!(!first.is_cancelled().unwrap());
     stage.pass(HOUR + HOUR);
-    assert!(workers.is_cancelled(first[0].0).unwrap());
-    let (second, ends) = pulled(workers);
-    assert_eq!((second.len(), ends), (1, 0));
-    assert_eq!(second[0].1, 2);
-    assert!(workers.is_cancelled(first[0].0).unwrap());
-    assert!(!workers.is_cancelled(second[0].0).unwrap());
-    workers.heartbeat(first[0].0).unwrap();
-    let late = workers.complete(first[0].0, Ok(())).unwrap_err();
+    assert!(first.is_cancelled().unwrap());
+    let [second] = host.some();
+    assert_eq!(second.number(), 2);
+    assert!(first.is_cancelled().unwrap());
+    assert!(!second.is_cancelled().unwrap());
+    first.heartbeat().unwrap();
+    let late = first.complete(Ok(())).unwrap_err();
     assert_eq!(late.to_string(), "this attempt has ended, was closed, or was taken");
     assert_eq!(task.status(), Status::Running);
     assert_eq!(kind.stats().discarded, 1);
-    assert_eq!(workers.complete(second[0].0, Ok(())).unwrap(), Status::Completed);
+    assert_eq!(second.complete(Ok(())).unwrap(), Status::Completed);
     let report = task.wait().unwrap();
     assert_eq!((report.status, report.attempts), (Status::Completed, 2));
     assert_eq!(kind.stats().discarded, 1);

@@ -591,8 +591,8 @@ public:
         return detail::outcome(pace_cq_http_ends(raw_, http.native(), tag));
     }
 
-    /// Attempts of tasks that TaskType::submit_pulled() submits come as EntryKind::Attempt, in the order of lanes, with the
-    /// tags that these were given. When the worker pool was shut down and all was taken, EntryKind::Ended comes with `tag`.
+    /// Attempts of tasks that TaskType::submit_tagged() submits come as EntryKind::Attempt with the tags of their tasks, in
+    /// the order of lanes. When the worker pool was shut down and all was taken, EntryKind::Ended comes with `tag`.
     Result<void> attach(const WorkerPool &workers, std::uint64_t tag) const {
         return detail::outcome(pace_cq_workers(raw_, workers.native(), tag));
     }

@@ -222,28 +222,28 @@ public:
 
     /// Submits a task without a callable: its attempts come as EntryKind::Attempt, with this tag, to the
     /// completion queue that the worker pool is attached to.
-    Result<WorkTask<void>> submit_pulled(std::uint64_t tag, const TaskOptions &options = {}) const {
+    Result<WorkTask<void>> submit_tagged(std::uint64_t tag, const TaskOptions &options = {}) const {
         if (!core_) {
             return detail::gone("task type");
         }
         const pace_task_options_t raw = detail::to_native(options);
         pace_task_t id{};
-        const pace_status_t status = pace_workers_submit_pulled(core_->workers, raw_, tag, &raw, &id);
+        const pace_status_t status = pace_workers_submit_tagged(core_->workers, raw_, tag, &raw, &id);
         if (status != PACE_OK) {
             return Error::last(status);
         }
         return WorkTask<void>(core_, id, nullptr);
     }
 
-    /// The same for many, which nobody waits for; says how many were taken.
-    Result<std::size_t> post_pulled_batch(span<const std::uint64_t> tags,
+    /// Submits a task for each of these tags, as submit_tagged() does; nobody waits for them. Says how many were taken.
+    Result<std::size_t> post_tagged_batch(span<const std::uint64_t> tags,
                                           const TaskOptions &options = {}) const {
         if (!core_) {
             return detail::gone("task type");
         }
         const pace_task_options_t raw = detail::to_native(options);
         std::size_t accepted = 0;
-        const pace_status_t status = pace_workers_submit_pulled_batch(
+        const pace_status_t status = pace_workers_submit_tagged_batch(
             core_->workers, raw_, tags.data(), tags.size(), &raw, nullptr, &accepted);
         if (status == PACE_OK || accepted > 0) {
             return accepted;
@@ -349,7 +349,7 @@ struct WorkersConfig {
     /// What its figures are labelled with.
     std::string name{};
     std::optional<std::uint32_t> max_waiting{};
-    std::optional<std::uint32_t> max_pulled{};
+    std::optional<std::uint32_t> max_queued{};
     std::optional<std::uint32_t> max_tasks{};
     std::optional<std::uint32_t> max_droppable{};
     std::optional<std::uint64_t> seed{};
@@ -492,7 +492,7 @@ public:
         }
         config.name = settings.name.empty() ? nullptr : settings.name.c_str();
         config.max_waiting = settings.max_waiting.value_or(config.max_waiting);
-        config.max_pulled = settings.max_pulled.value_or(config.max_pulled);
+        config.max_queued = settings.max_queued.value_or(config.max_queued);
         config.max_tasks = settings.max_tasks.value_or(config.max_tasks);
         config.max_droppable = settings.max_droppable.value_or(config.max_droppable);
         config.seed = settings.seed.value_or(config.seed);

@@ -540,7 +540,7 @@ TEST_CASE("attempts come as entries, and ends of tasks") {
     const auto type = workers.task_type("type", config).value();
     queue.attach(workers, 99).value();
     CHECK(other.attach(workers, 1).error() == Code::Invalid);
-    auto task = type.submit_pulled(42).value();
+    auto task = type.submit_tagged(42).value();
     other.attach(task, 5).value();
     for (std::uint32_t number = 1; number <= 2; ++number) {
         const Entry entry = next_entry(queue, EntryKind::Attempt, 42);
@@ -559,14 +559,14 @@ TEST_CASE("attempts come as entries, and ends of tasks") {
     CHECK(report.attempts == 2);
     CHECK(other.attach(task, 5).error() == Code::Stale);
 
-    auto failed = type.submit_pulled(1).value();
+    auto failed = type.submit_tagged(1).value();
     const Entry entry = next_entry(queue, EntryKind::Attempt, 1);
     CHECK(queue.complete(Completion::fail(entry, "for good").permanent().after(1ms)).error() ==
           Code::Invalid);
     const auto completed = queue.complete(Completion::fail(entry, "for good").permanent()).value();
     CHECK(completed.task_status() == TaskStatus::Failed);
     CHECK(failed.wait().value().message == "for good");
-    auto cancelled = type.submit_pulled(2).value();
+    auto cancelled = type.submit_tagged(2).value();
     CHECK(cancelled.cancel().value());
     CHECK(next_entry(queue, EntryKind::TaskEnded, 2).attempt().status == TaskStatus::Cancelled);
     cancelled.detach();

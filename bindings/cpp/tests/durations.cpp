@@ -437,12 +437,12 @@ TEST_CASE("completion queues wait as long as a duration of any type says") {
         return task.valid() && completed.task_status() == paceline::TaskStatus::Retrying;
     };
     TAKES("Completion::after", long_times([&](auto time) {
-              auto task = kind.submit_pulled(4, options).value();
+              auto task = kind.submit_tagged(4, options).value();
               return fails(task, time) && task.wait(5ms).error() == Code::TimedOut &&
                      task.cancel().value() && next_entry(queue, EntryKind::TaskEnded, 4).token == 0;
           }));
     TAKES("Completion::after", no_times([&](auto time) {
-              auto task = kind.submit_pulled(4, options).value();
+              auto task = kind.submit_tagged(4, options).value();
               return fails(task, time) &&
                      queue.done(next_entry(queue, EntryKind::Attempt, 4)).has_value();
           }));

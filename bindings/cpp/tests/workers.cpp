@@ -344,7 +344,7 @@ TEST_CASE("attempts that a host makes, and those that are cancelled") {
     const auto queue = paceline::CompletionQueue::create(pool).value();
     queue.attach(workers, 1).value();
     const auto kind = workers.task_type("host", three_attempts()).value();
-    auto task = kind.submit_pulled(42).value();
+    auto task = kind.submit_tagged(42).value();
     for (std::uint32_t number = 1; number <= 3; ++number) {
         const auto entry = next_entry(queue, paceline::EntryKind::Attempt, 42);
         CHECK(entry.attempt().number == number);
@@ -354,7 +354,7 @@ TEST_CASE("attempts that a host makes, and those that are cancelled") {
     }
     CHECK(task.wait().value().attempts == 3);
     const std::array<std::uint64_t, 3> tags{1, 2, 3};
-    CHECK(kind.post_pulled_batch(tags).value() == 3);
+    CHECK(kind.post_tagged_batch(tags).value() == 3);
     const auto report = workers.shutdown({milliseconds(0), milliseconds(0), hours(1)}).value();
     CHECK(report.cancelled == 3);
     REQUIRE(report.lines.size() == 3);
@@ -371,7 +371,7 @@ TEST_CASE("a host that is silent for its lease has failed") {
     TaskTypeConfig settings = three_attempts();
     settings.lease = milliseconds(1);
     const auto kind = workers.task_type("leased", settings).value();
-    auto task = kind.submit_pulled(42).value();
+    auto task = kind.submit_tagged(42).value();
     std::vector<paceline::Entry> silent;
     for (std::uint32_t number = 1; number <= 3; ++number) {
         silent.push_back(next_entry(queue, paceline::EntryKind::Attempt, 42));

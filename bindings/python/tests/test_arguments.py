@@ -420,7 +420,7 @@ class Table(Case):
         workers = WorkerPool(pool, threads=1, metrics=True)
         self.addCleanup(workers.shutdown)
         call = lambda pool=pool, **settings: WorkerPool(pool, **settings).shutdown()
-        sizes = dict.fromkeys(("threads", "max_pulled", "max_tasks", "seed"), "number")
+        sizes = dict.fromkeys(("threads", "max_queued", "max_tasks", "seed"), "number")
         maybe = dict.fromkeys(("max_waiting", "max_droppable"), "none number")
         rest = {"scaling": "none", "middleware": "", "log": "none", "settings": "none text bytes"}
         rest["loop"] = "none"

@@ -39,7 +39,7 @@ def nothing(*args: Any) -> None:
 class Room(Workers):
     def full_pool(self, **settings: Any) -> tuple[WorkerPool, Gate]:
         """Its only thread is busy, and two tasks may wait."""
-        workers = self.make(threads=1, max_pulled=2, **settings)
+        workers = self.make(threads=1, max_queued=2, **settings)
         return workers, self.gate(workers)
 
     def test_it_is_refused(self) -> None:
@@ -89,7 +89,7 @@ class Room(Workers):
             task.result(LONG)
 
     def test_a_task_waits_for_nobody(self) -> None:
-        workers = self.make(threads=1, max_pulled=1)
+        workers = self.make(threads=1, max_queued=1)
         calls = workers.task(nothing)
 
         def inside(full: Any) -> bool:
@@ -104,7 +104,7 @@ class Room(Workers):
         for full in ("wait", "run_here", LONG):
             # The one that was submitted inside may be waiting still.
             self.assertTrue(within.options(full="wait").submit(full).result(LONG))
-        alone = self.make(threads=0, max_pulled=1, full="wait")
+        alone = self.make(threads=0, max_queued=1, full="wait")
         calls = alone.task(nothing)
         calls.submit()
         with self.assertRaises(paceline.Full):

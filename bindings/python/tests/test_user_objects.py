@@ -1828,7 +1828,7 @@ def worked_here(stage: Stage) -> Any:
 
 @here("Calls.submit where there is no room")
 def helped_here(stage: Stage) -> Any:
-    workers = WorkerPool(stage.pool(), threads=1, max_pulled=2, full="run_here")
+    workers = WorkerPool(stage.pool(), threads=1, max_queued=2, full="run_here")
     stage.keep(workers, lambda: workers.shutdown(LIMIT))
     gate, inside = threading.Event(), threading.Event()
     stage.keep(gate, gate.set)

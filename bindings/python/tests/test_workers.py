@@ -706,7 +706,7 @@ class Order(Workers):
         self.assertGreaterEqual(max(times) - began, 0.059)
 
     def test_what_is_slow_holds_nobody_up(self) -> None:
-        # Quick ones, so that many are pulled at once; then one that waits for others behind it.
+        # Quick ones, so that many are taken at once; then one that waits for others behind it.
         workers = self.make(threads=2)
         nothing = workers.task(name="nothing")(lambda *_: None)
         for task in nothing.submit_batch(range(5000)):
@@ -987,7 +987,7 @@ class Settings(Workers):
         for settings, named in [
             ({"threads": -1}, "threads"),
             ({"max_waiting": 0}, "max_waiting"),
-            ({"max_pulled": -1}, "max_pulled"),
+            ({"max_queued": -1}, "max_queued"),
             ({"max_tasks": 1 << 25}, "max_tasks"),
             ({"seed": -1}, "seed"),
         ]:

@@ -73,7 +73,7 @@ class Given(Case):
     def test_of_a_worker_pool(self) -> None:
         default, name, threads = self.core()
         self.assertEqual((name, threads), ("workers", 4))
-        expected = {"max_waiting": 65536, "max_pulled": 1 << 20, "max_tasks": 1 << 22, "seed": 0}
+        expected = {"max_waiting": 65536, "max_queued": 1 << 20, "max_tasks": 1 << 22, "seed": 0}
         expected |= {
             "metrics": False,
             "name": b"workers",
@@ -84,7 +84,7 @@ class Given(Case):
         self.assertEqual({key: default[key] for key in expected}, expected)
         for given, changed in (
             ({"max_waiting": 5}, {"max_waiting": 5}),
-            ({"max_pulled": 6}, {"max_pulled": 6}),
+            ({"max_queued": 6}, {"max_queued": 6}),
             ({"max_tasks": 7}, {"max_tasks": 7}),
             ({"max_droppable": 8}, {"max_droppable": 8}),
             ({"seed": 1 << 63}, {"seed": 1 << 63}),
@@ -278,7 +278,7 @@ class Options(Workers):
         self.assertEqual(said, [((1,), {"two": 2}), ((3,), {"four": 4})])
 
     def test_who_is_watched(self) -> None:
-        workers = self.make(threads=0, max_pulled=2, scaling=None)
+        workers = self.make(threads=0, max_queued=2, scaling=None)
         noted = mock.Mock()
         workers._core.scaler = noted
         calls = workers.task(name="watched")(nothing)
@@ -388,7 +388,7 @@ class PeriodicOnes(Workers):
 
 
 class ByHand(Workers):
-    """Without threads: what was pulled together, and what happens to the rest of it meanwhile."""
+    """Without threads: what was taken together, and what happens to the rest of it meanwhile."""
 
     def together(self, workers: WorkerPool) -> None:
         workers._core.capacity = 64
@@ -490,7 +490,7 @@ class ByHand(Workers):
         with mock.patch.object(Attempt, "heartbeat") as heartbeat:
             while workers.run():
                 pass
-        # Natively its time began when it was pulled.
+        # Natively its time began when it was taken.
         heartbeat.assert_called_once_with()
         self.assertIsNone(task.exception(LONG))
         self.assertGreaterEqual(marks[1], marks[0])
@@ -594,7 +594,7 @@ class Told(Workers):
         gate.open.set()
 
     def test_stats(self) -> None:
-        workers = self.make(threads=0, max_pulled=2)
+        workers = self.make(threads=0, max_queued=2)
         calls = workers.task(name="counted")(nothing)
         for _ in range(2):
             calls.submit()
@@ -717,7 +717,7 @@ class Doing(Workers):
     """What is done without room."""
 
     def full_pool(self, full: str, threads: int = 1) -> tuple[WorkerPool, Gate]:
-        workers = self.make(threads=threads, max_pulled=2, full=full)
+        workers = self.make(threads=threads, max_queued=2, full=full)
         return workers, self.gate(workers, threads)
 
     def test_seconds_and_other_pools(self) -> None:

@@ -10,7 +10,7 @@ from paceline import TaskStatus
 
 closed, opened = threading.Event(), threading.Event()
 with paceline.Pool() as pool:
-    workers = paceline.WorkerPool(pool, threads=1, max_pulled=16, max_droppable=1)
+    workers = paceline.WorkerPool(pool, threads=1, max_queued=16, max_droppable=1)
 
     @workers.task
     def gate() -> None:

@@ -80,7 +80,7 @@ section! {
     grace: Duration, LIMIT, "1s",
         "How long an attempt whose time is over may take to return.";
     lease: Duration, PATIENCE, "no limit",
-        "How long a host may be silent about an attempt that it has pulled.";
+        "How long a host may be silent about an attempt that it has taken from a completion queue.";
     retries: u32, RETRIES, "0",
         "How many retries a task may have.";
     retry_growth: Growth, Kind::Choice(&["fixed", "linear", "exponential", "random"]), "exponential",

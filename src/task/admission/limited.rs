@@ -12,7 +12,7 @@
 //!
 //! No thread waits with it, and the threads go on with tasks of other names. A place is kept from when
 //! its job is let go, or begins, until the function has returned, or the job is dropped. Between two
-//! attempts a task has none. One whose attempts are pulled has none once it has ended: its host may never
+//! attempts a task has none. One with a tag has none once it has ended: its host may never
 //! come back.
 //!
 //! # Invariants

@@ -6,7 +6,7 @@ use crate::task::admission::limiter::Limiter;
 use crate::task::attempt::Attempt;
 use crate::task::attempt::execute::{Body, Job};
 use crate::task::attempt::fault::Outcome;
-use crate::task::attempt::pulled::{self, Pulled};
+use crate::task::attempt::tagged::{self, Tagged};
 use crate::task::attempt::waiting::Special;
 use crate::task::common::TaskTypeInner;
 use crate::task::common::{Common, OPEN};
@@ -206,7 +206,7 @@ impl<'a, F> TaskBuilder<'a, F> {
 }
 
 impl<F> TaskBuilder<'_, F> {
-    /// What is done if its lane has no room; not for those that are pulled. Default: as its task type.
+    /// What is done if its lane has no room; not for those with a tag. Default: as its task type.
     #[inline]
     pub fn full(mut self, full: OverloadPolicy) -> Self {
         self.full = full;
@@ -233,24 +233,25 @@ where
     }
 }
 
-impl TaskBuilder<'_, Pulled> {
-    /// Submits it. Any thread, never waits. Its attempts are to be taken by [`WorkerPool::pull`](crate::task::WorkerPool::pull), and
-    /// completed by [`WorkerPool::complete`](crate::task::WorkerPool::complete); if it ends as cancelled or timed out, that is pulled too.
+impl TaskBuilder<'_, Tagged> {
+    /// Submits it. Any thread, never waits. Its attempts come to the completion queue that the worker pool is attached to
+    /// ([`CompletionQueue::workers`](crate::cq::CompletionQueue::workers)), and so does its end, unless the completion of an
+    /// attempt is that.
     ///
     /// # Errors
-    /// [`Rejected::Full`] when [`max_pulled`](crate::task::WorkerPoolBuilder::max_pulled) tasks wait to be
-    /// pulled (or too many for their keys, their rate or their time), `ShutDown`, `Forked`.
-    pub fn submit(mut self) -> Result<TaskHandle<()>, Rejected<Pulled>> {
+    /// [`Rejected::Full`] when [`max_queued`](crate::task::WorkerPoolBuilder::max_queued) tasks wait to be
+    /// taken (or too many for their keys, their rate or their time), `ShutDown`, `Forked`.
+    pub fn submit(mut self) -> Result<TaskHandle<()>, Rejected<Tagged>> {
         if let Err(error) = self.task_type.wait_lists.attempts.open(&self.common.shared) {
-            return Err(refused(self.task_type, pulled::refusal(&error, self.work)));
+            return Err(refused(self.task_type, tagged::refusal(&error, self.work)));
         }
-        self.extras.get_or_insert_default().token = Some(self.work.token);
+        self.extras.get_or_insert_default().tag = Some(self.work.tag);
         let task = match self.overlaps() {
             false => hand_in(self)?,
             true => hand_in(self.with(Overlapping::new))
                 .map_err(|rejected| rejected.map(Overlapping::into_work))?,
         };
-        pulled::tell_host(&task);
+        tagged::tell_host(&task);
         Ok(task)
     }
 }

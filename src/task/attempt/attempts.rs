@@ -1,4 +1,4 @@
-//! Where attempts that a host pulls wait, and those that are out.
+//! Where attempts that a host takes wait, and those that are out.
 
 use crate::pool::Key;
 use crate::pool::Timer;
@@ -21,42 +21,27 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::OnceLock;
 use std::sync::PoisonError;
-/// The name of an attempt that is out: see [`WorkerPool::pull`](crate::task::WorkerPool::pull).
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct AttemptId(pub(crate) u64);
 
-/// What [`WorkerPool::pull`](crate::task::WorkerPool::pull) brings.
+/// The name of an attempt that is out.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct AttemptId(pub(crate) u64);
+
+/// What a worker pool has for its host.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum TaskEvent {
-    /// An attempt has begun. It is out until it is completed.
-    Attempt {
-        /// Its name, for [`WorkerPool::complete`](crate::task::WorkerPool::complete).
-        id: AttemptId,
-        /// The task's.
-        token: u64,
-        /// The task's number.
-        task: u64,
-        /// 1 for the first attempt.
-        number: u32,
-    },
+pub(crate) enum TaskEvent {
+    /// An attempt has begun. It is out until it is completed. `task` is the task's number; `number` is 1 for its first
+    /// attempt.
+    Attempt { id: AttemptId, tag: u64, task: u64, number: u32 },
     /// A task has ended otherwise than by the completion of an attempt. An attempt of it may be out still,
     /// and is to be completed all the same.
-    End {
-        /// The task's.
-        token: u64,
-        /// The task's number.
-        task: u64,
-        /// How it ended.
-        status: Status,
-    },
+    End { tag: u64, task: u64, status: Status },
 }
 
 impl TaskEvent {
     /// The task's.
-    pub(crate) fn token(&self) -> u64 {
+    pub(crate) fn tag(&self) -> u64 {
         match *self {
-            Self::Attempt { token, .. } | Self::End { token, .. } => token,
+            Self::Attempt { tag, .. } | Self::End { tag, .. } => tag,
         }
     }
 }
@@ -249,17 +234,26 @@ impl<J, O> Desk<J, O> {
     }
 
     /// Takes up to `most` out of where they wait, and begins those that are jobs. None: it is over.
-    /// False: nothing came in time.
-    pub(in crate::task) fn pull(
+    /// False: nothing was there.
+    pub(in crate::task) fn bring(
         &self,
         events: &mut Vec<TaskEvent>,
         most: usize,
-        left: Duration,
         begin: impl Fn(J) -> Option<(O, TaskEvent)>,
     ) -> Option<bool> {
         let mut items = Vec::new();
-        let taken = self.outbox.take(&mut items, most, left)?;
-        let mut begun = Vec::with_capacity(taken);
+        let taken = self.outbox.take(&mut items, most, Duration::ZERO)?;
+        self.begin(items, events, begin);
+        Some(taken > 0)
+    }
+
+    fn begin(
+        &self,
+        items: Vec<Item<J>>,
+        events: &mut Vec<TaskEvent>,
+        begin: impl Fn(J) -> Option<(O, TaskEvent)>,
+    ) {
+        let mut begun = Vec::with_capacity(items.len());
         for item in items {
             match item {
                 Item::End(end) => events.push(end),
@@ -277,7 +271,6 @@ impl<J, O> Desk<J, O> {
             }
             events.push(event);
         }
-        Some(taken > 0)
     }
 
     /// The attempt of that number, which is not out any more.
@@ -344,7 +337,7 @@ mod models {
     //!
     //! | race | fault | how it shows |
     //! |---|---|---|
-    //! | attempts that are pulled | a job comes in after all were taken out | it is never pulled, and its task never ends |
+    //! | attempts that a host takes | a job comes in after all were taken out | it is never taken, and its task never ends |
     //! |  | what a shutdown takes out is not dropped, or ends go with it | a host does not hear of an end |
     //! |  | it is over before the ends of what waited are told | likewise |
     //! |  | a number does not change when its attempt is completed | the next attempt is completed by it |
@@ -379,7 +372,7 @@ mod models {
     /// Another end than that of an attempt.
     fn end(record: &'static Record<Noted>, status: u32, desk: &Place) {
         if record.end_if(status, |_| true, |_| {}, "") {
-            desk.tell(TaskEvent::End { token: 7, task: 7, status: Status::Cancelled });
+            desk.tell(TaskEvent::End { tag: 7, task: 7, status: Status::Cancelled });
         }
     }
 
@@ -393,7 +386,7 @@ mod models {
 
     fn begin(work: Work) -> Option<(Work, TaskEvent)> {
         let begun = work.runner.as_ref()?.begin();
-        let event = TaskEvent::Attempt { id: AttemptId(0), token: 7, task: 7, number: 1 };
+        let event = TaskEvent::Attempt { id: AttemptId(0), tag: 7, task: 7, number: 1 };
         begun.is_some().then_some((work, event))
     }
 
@@ -418,8 +411,9 @@ mod models {
     /// nothing is there.
     fn host(desk: &Place, time: Duration) -> u32 {
         let (mut ends, mut last) = (0, None);
-        let mut events = Vec::new();
-        while desk.pull(&mut events, 2, time, begin) == Some(true) {
+        let (mut items, mut events) = (Vec::new(), Vec::new());
+        while desk.outbox.take(&mut items, 2, time).is_some_and(|taken| taken > 0) {
+            desk.begin(core::mem::take(&mut items), &mut events, begin);
             for event in events.drain(..) {
                 match event {
                     TaskEvent::End { .. } => ends += 1,
@@ -448,9 +442,9 @@ mod models {
             let (case, desk) = (Case::new(false), desk());
             let (runner, holder) = case.open();
             assert!(desk.put(Lane::Normal, work(&case, runner, desk)).is_ok());
-            let puller = thread::spawn(move || host(desk, FOR_EVER));
+            let taker = thread::spawn(move || host(desk, FOR_EVER));
             desk.end();
-            assert_eq!(puller.join().unwrap(), 1);
+            assert_eq!(taker.join().unwrap(), 1);
             nothing_is_left(desk);
             drop(holder);
             case.settle(1);
@@ -458,7 +452,7 @@ mod models {
     }
 
     /// Goal: a task whose time is over while it waits, is out or is to be tried again has one end, and is
-    /// answered or told of, not both. Method: a time-out and a shutdown beside a host, and a pull when all
+    /// answered or told of, not both. Method: a time-out and a shutdown beside a host, and another look when all
     /// is through.
     #[test]
     fn an_end_is_answered_or_told_of() {
@@ -466,19 +460,19 @@ mod models {
             let (case, desk) = (Case::new(false), desk());
             let (runner, holder) = case.open();
             assert!(desk.put(Lane::Normal, work(&case, runner, desk)).is_ok());
-            let puller = thread::spawn(move || host(desk, FOR_EVER));
+            let taker = thread::spawn(move || host(desk, FOR_EVER));
             let guard = thread::spawn(move || {
                 end(holder.record(), TIMED_OUT, desk);
             });
             desk.end();
             guard.join().unwrap();
-            assert_eq!(puller.join().unwrap() + host(desk, Duration::ZERO), 1);
+            assert_eq!(taker.join().unwrap() + host(desk, Duration::ZERO), 1);
             nothing_is_left(desk);
             case.settle(1);
         });
     }
 
-    /// Goal: an end that was told is brought by the next pull, whoever comes too late meanwhile, and whose
+    /// Goal: an end that was told is brought next, whoever comes too late meanwhile, and whose
     /// task ends too. Method: a task that was cancelled, and a submission beside a shutdown.
     #[test]
     fn an_end_that_was_told_stays() {
@@ -493,7 +487,7 @@ mod models {
             let first = host(desk, Duration::ZERO);
             assert!(first > 0);
             submitter.join().unwrap();
-            assert_eq!(desk.waiting.load(Relaxed), 0, "nobody would pull it");
+            assert_eq!(desk.waiting.load(Relaxed), 0, "nobody would take it");
             assert_eq!(first + host(desk, Duration::ZERO), 2);
             nothing_is_left(desk);
             drop((holder, late_holder));

@@ -10,8 +10,8 @@
 //! in two places, so attempts do not overlap. Where they may (`overlap.rs`), an attempt that returns claims
 //! its runner before it goes on.
 //!
-//! A job whose attempts are pulled goes the same way, but begins and returns on threads of a host, and
-//! lies in a table between the two: see `pulled.rs`.
+//! A job whose attempts a host takes goes the same way, but begins and returns on threads of a host, and
+//! lies in a table between the two: see `tagged.rs`.
 
 use crate::error::Rejected;
 use crate::pool::{self, Shared, contain, member_here};
@@ -43,15 +43,15 @@ pub(in crate::task) trait Body: Send + 'static {
     type Output;
 
     /// Its attempts are taken by threads of a host. Then a call only says what success is.
-    const PULLED: bool = false;
+    const TAGGED: bool = false;
 
     /// An attempt of it may be overtaken.
     const OVERLAPS: bool = false;
 
     fn call(&mut self, attempt: &Attempt<'_>) -> Self::Output;
 
-    /// By what a host knows it that pulls its attempts.
-    fn token(&self) -> u64 {
+    /// By what the host that takes its attempts knows it.
+    fn tag(&self) -> u64 {
         0
     }
 
@@ -180,8 +180,8 @@ where
         self.fail(begun, fault);
     }
 
-    /// Puts it to where its attempt is begun from: if that is a lane, to its task's, which is `lane`. What `full` says of a lane is not for those that are
-    /// pulled.
+    /// Puts it to where its attempt is begun from: if that is a lane, to its task's, which is `lane`. What `full` says of a lane is not for those with a
+    /// tag.
     #[inline]
     pub(in crate::task) fn post(
         self,
@@ -189,7 +189,7 @@ where
         lane: Lane,
         full: OverloadPolicy,
     ) -> Result<(), Rejected<Self>> {
-        match B::PULLED {
+        match B::TAGGED {
             true => self.head().task_type().wait_lists.attempts.put(self),
             false => crate::task::admission::lane::take_in(full, shared, lane, self),
         }
@@ -197,7 +197,7 @@ where
 
     /// As [`post`](Self::post), and never waits.
     pub(in crate::task) fn try_post(self, shared: &Shared) -> Result<(), Rejected<Self>> {
-        match B::PULLED {
+        match B::TAGGED {
             true => self.head().task_type().wait_lists.attempts.put(self),
             false => {
                 let lane = self.head().lane();
@@ -241,7 +241,7 @@ where
         if let (Some(waits), 1) = (task_type.waits, number) {
             waits.note(now.saturating_sub(head.submitted()));
         }
-        let has_place = B::OVERLAPS && !B::PULLED && head.take_place();
+        let has_place = B::OVERLAPS && !B::TAGGED && head.take_place();
         Some(Begun { number, due, seen, place, has_place, is_void })
     }
 
@@ -278,7 +278,7 @@ where
         let head = self.head();
         let number = head.attempts();
         head.note_return(head.task_type().clock.now());
-        if B::PULLED
+        if B::TAGGED
             && let Some(limiter) = &head.task_type().limiter
         {
             limiter.leave(head);

@@ -6,7 +6,7 @@ pub(in crate::task) mod fault;
 pub(in crate::task) mod guard;
 pub(in crate::task) mod limits;
 pub(in crate::task) mod middleware;
-pub(in crate::task) mod pulled;
+pub(in crate::task) mod tagged;
 pub(in crate::task) mod waiting;
 
 use crate::task::attempt::fault::Fault;

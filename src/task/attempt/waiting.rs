@@ -59,15 +59,15 @@ impl<F> Special<F> {
 
 impl<B: Body> Body for Special<B> {
     type Output = B::Output;
-    const PULLED: bool = B::PULLED;
+    const TAGGED: bool = B::TAGGED;
     const OVERLAPS: bool = B::OVERLAPS;
 
     fn call(&mut self, attempt: &Attempt<'_>) -> B::Output {
         self.work.call(attempt)
     }
 
-    fn token(&self) -> u64 {
-        self.work.token()
+    fn tag(&self) -> u64 {
+        self.work.tag()
     }
 
     fn turn(&mut self) -> Option<&mut Turn> {

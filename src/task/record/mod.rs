@@ -125,8 +125,8 @@ pub(in crate::task) struct Extras {
     pub(in crate::task) callbacks: Vec<Callback>,
     /// Where its job waits.
     pub(in crate::task) place: Place,
-    /// By which the host knows it that pulls its attempts.
-    pub(in crate::task) token: Option<u64>,
+    /// By which the host that takes its attempts knows it.
+    pub(in crate::task) tag: Option<u64>,
     /// What overtakes its attempts.
     pub(in crate::task) again: Option<Weak<dyn Again>>,
 }
@@ -617,12 +617,12 @@ impl Drop for Hold {
     }
 }
 
-/// A job whose attempts are pulled, its types forgotten.
-pub(in crate::task) trait Pull: Send {
+/// A job whose attempts a host takes, its types forgotten.
+pub(in crate::task) trait HostJob: Send {
     fn task(&self) -> Head;
-    fn token(&self) -> u64;
+    fn tag(&self) -> u64;
     /// None: the task has ended, or waits for its rate.
-    fn begin(self: Box<Self>) -> Option<(Box<dyn Pull>, Begun)>;
+    fn begin(self: Box<Self>) -> Option<(Box<dyn HostJob>, Begun)>;
     /// What the task is then. None: it had ended before.
     fn complete(self: Box<Self>, begun: Begun, result: Said) -> Option<Status>;
 }

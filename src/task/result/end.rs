@@ -3,7 +3,7 @@
 use crate::pool::contain;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::Relaxed;
-use crate::task::attempt::pulled;
+use crate::task::attempt::tagged;
 use crate::task::attempt::waiting;
 use crate::task::common::TaskTypeInner;
 use crate::task::record::table::{Magazine, RecordTable};
@@ -89,17 +89,17 @@ fn notify(head: Head) {
         return;
     }
     let status = head.status();
-    let (waker, callbacks, place, token) = head.0.meta.with_extras(|extras| match extras {
+    let (waker, callbacks, place, tag) = head.0.meta.with_extras(|extras| match extras {
         Some(extras) => {
             let callbacks = core::mem::take(&mut extras.callbacks);
             let place = core::mem::take(&mut extras.place);
-            (extras.waker.take(), callbacks, place, extras.token.take())
+            (extras.waker.take(), callbacks, place, extras.tag.take())
         }
         None => (None, Vec::new(), Place::Elsewhere, None),
     });
     waiting::take_out(head, place);
-    if let Some(token) = token {
-        pulled::tell_end(head, token, status);
+    if let Some(tag) = tag {
+        tagged::tell_end(head, tag, status);
     }
     if let Some(waker) = waker {
         let _panicked = contain(|| waker.wake());

@@ -26,7 +26,7 @@ use crate::task::admission::submit::{self, TaskBuilder};
 use crate::task::attempt::Attempt;
 use crate::task::attempt::execute::{Body, Job};
 use crate::task::attempt::fault::{Fault, Outcome};
-use crate::task::attempt::pulled::Pulled;
+use crate::task::attempt::tagged::Tagged;
 use crate::task::record::Again;
 use crate::task::record::Hold;
 use crate::task::record::{Extras, Head, Look};
@@ -48,11 +48,11 @@ impl<F> fmt::Debug for Concurrent<F> {
 pub(in crate::task) trait SharedBody: Send + Sync + 'static {
     type Output: Outcome;
 
-    const PULLED: bool = false;
+    const TAGGED: bool = false;
 
     fn call(&self, attempt: &Attempt<'_>) -> Self::Output;
 
-    fn token(&self) -> u64 {
+    fn tag(&self) -> u64 {
         0
     }
 }
@@ -69,16 +69,16 @@ where
     }
 }
 
-impl SharedBody for Pulled {
+impl SharedBody for Tagged {
     type Output = Result<(), Fault>;
-    const PULLED: bool = true;
+    const TAGGED: bool = true;
 
     fn call(&self, _attempt: &Attempt<'_>) -> Self::Output {
         Ok(())
     }
 
-    fn token(&self) -> u64 {
-        self.token
+    fn tag(&self) -> u64 {
+        self.tag
     }
 }
 
@@ -131,15 +131,15 @@ impl<W: SharedBody> Overlapping<W> {
 
 impl<W: SharedBody> Body for Overlapping<W> {
     type Output = W::Output;
-    const PULLED: bool = W::PULLED;
+    const TAGGED: bool = W::TAGGED;
     const OVERLAPS: bool = true;
 
     fn call(&mut self, attempt: &Attempt<'_>) -> W::Output {
         self.0.work.call(attempt)
     }
 
-    fn token(&self) -> u64 {
-        self.0.work.token()
+    fn tag(&self) -> u64 {
+        self.0.work.tag()
     }
 
     fn keep(&mut self, key: Hold) {

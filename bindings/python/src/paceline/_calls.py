@@ -126,7 +126,7 @@ class Calls(Generic[T]):
 
     def submit(self, /, *args: Any, **kwargs: Any) -> Task[T]:
         """Lets a thread call the function. Raises ShutDownError, ForkedError; Full: too many tasks wait to
-        be pulled, or for their key, rate or time, or have not been given back, and the policy says so. It
+        be taken, or for their key, rate or time, or have not been given back, and the policy says so. It
         waits if that says so."""
         core = self._core
         if core.closed:
@@ -232,7 +232,7 @@ class Calls(Generic[T]):
         done, accepted = 0, ctypes.c_size_t()
         room = None
         while True:
-            status = lib.pace_workers_submit_pulled_batch(
+            status = lib.pace_workers_submit_tagged_batch(
                 core.native.pointer,
                 self._kind.pointer,
                 ctypes.byref(ctypes.c_uint64.from_buffer(tokens, 8 * done)),

@@ -149,11 +149,6 @@ OVERLOAD_REJECT = 1
 OVERLOAD_WAIT = 2
 OVERLOAD_RUN_HERE = 3
 OVERLOAD_DROP_OLDEST = 4
-TASK_EVENT_ATTEMPT = 0
-TASK_EVENT_END = 1
-ADVICE_ANY = 0
-ADVICE_PERMANENT = 1
-ADVICE_AFTER = 2
 MISSED_TICK_SKIP = 0
 MISSED_TICK_COALESCE = 1
 HEALTH_READY = 0
@@ -875,7 +870,7 @@ class WorkersConfig(c.Structure):
     _fields_ = [
         ("struct_size", c.c_uint32),
         ("max_waiting", c.c_uint32),
-        ("max_pulled", c.c_uint32),
+        ("max_queued", c.c_uint32),
         ("max_tasks", c.c_uint32),
         ("seed", c.c_uint64),
         ("scaling", c.c_bool),
@@ -983,34 +978,6 @@ class TaskReport(c.Structure):
         ("run_time_ns", c.c_uint64),
         ("worker", c.c_uint32),
         ("reserved", c.c_uint32),
-    ]
-
-
-class TaskEvent(c.Structure):
-    """``pace_task_event_t``"""
-
-    _fields_ = [
-        ("kind", c.c_uint32),
-        ("number", c.c_uint32),
-        ("status", c.c_uint32),
-        ("reserved", c.c_uint32),
-        ("token", c.c_uint64),
-        ("attempt", c.c_uint64),
-        ("id", c.c_uint64),
-    ]
-
-
-class AttemptEnd(c.Structure):
-    """``pace_attempt_end_t``"""
-
-    _fields_ = [
-        ("attempt", c.c_uint64),
-        ("outcome", c.c_int32),
-        ("advice", c.c_uint32),
-        ("after_ns", c.c_uint64),
-        ("message", c.c_char_p),
-        ("status", c.c_uint32),
-        ("result", c.c_int32),
     ]
 
 
@@ -1748,8 +1715,6 @@ STRUCTURES: dict[str, type[c.Structure | c.Union]] = {
     "pace_task_type_config_t": TaskTypeConfig,
     "pace_task_options_t": TaskOptions,
     "pace_task_report_t": TaskReport,
-    "pace_task_event_t": TaskEvent,
-    "pace_attempt_end_t": AttemptEnd,
     "pace_task_type_stats_t": TaskTypeStats,
     "pace_workers_audit_t": WorkersAudit,
     "pace_worker_stats_t": WorkerStats,

@@ -491,7 +491,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "pace_task_fd_take": (c.c_int32, c.c_void_p, c.POINTER(c.c_uint64)),
     "pace_workers_tell": (c.c_int32, c.c_void_p, c.c_uint64, c.c_void_p),
     "pace_task_fd_free": (None, c.c_void_p),
-    "pace_workers_submit_pulled": (
+    "pace_workers_submit_tagged": (
         c.c_int32,
         c.c_void_p,
         c.c_void_p,
@@ -499,7 +499,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
         c.c_void_p,
         c.POINTER(c.c_uint64),
     ),
-    "pace_workers_submit_pulled_batch": (
+    "pace_workers_submit_tagged_batch": (
         c.c_int32,
         c.c_void_p,
         c.c_void_p,
@@ -509,18 +509,6 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
         c.POINTER(c.c_uint64),
         c.POINTER(c.c_size_t),
     ),
-    "pace_workers_pull": (
-        c.c_int32,
-        c.c_void_p,
-        c.c_void_p,
-        c.c_size_t,
-        c.c_uint64,
-        c.POINTER(c.c_size_t),
-    ),
-    "pace_workers_complete": (c.c_int32, c.c_void_p, c.c_void_p, c.c_size_t),
-    "pace_workers_is_cancelled": (c.c_int32, c.c_void_p, c.c_uint64, c.POINTER(c.c_bool)),
-    "pace_workers_heartbeat": (c.c_int32, c.c_void_p, c.c_uint64),
-    "pace_workers_pollable": (c.c_int32, c.c_void_p, c.POINTER(c.c_int32)),
     "pace_workers_every": (
         c.c_int32,
         c.c_void_p,

@@ -8,7 +8,7 @@ id, and only its end is stored here, by the thread that learns of it.
 
 Invariants
 1. ``_outcome`` is WAITS until the end, and is written once, by the thread that has completed the last
-   attempt or pulled the end: natively a task ends once, and tells that thread alone.
+   attempt or taken the end: natively a task ends once, and tells that thread alone.
    An end otherwise than by an attempt may be seen by a thread that waits, too: ``_told`` says which of
    them stores it.
 2. That thread writes ``_outcome`` and then looks at ``_lock``; who attaches makes ``_lock`` and then
@@ -187,7 +187,7 @@ class Task(Future[T]):
 
     def _wait(self, timeout: Optional[float]) -> None:
         """Waits until it has ended, or the time is over. While all threads of its pool run what does not
-        listen, nobody pulls ends: so this looks for itself, now and then."""
+        listen, nobody takes ends: so this looks for itself, now and then."""
         end = None if timeout is None else time.monotonic() + timeout
         while not self.done():
             left = _LOOK if end is None else min(_LOOK, end - time.monotonic())

@@ -9,18 +9,18 @@ delay) never needs the interpreter.
     host:   lead: take a batch ──► ready;  popleft, run, complete ──► the Task has its end
                                     ▲ the others take from here too
 
-Threads take turns leading: one waits at the queue, the others for ``lead``. So what was pulled together is
+Threads take turns leading: one waits at the queue, the others for ``lead``. So what was taken together is
 shared: whoever gets ``lead`` looks at ``ready`` first, and an attempt waits there only while all threads
-run others. How many are pulled at once follows how long the last ones took, so that what is pulled ahead
+run others. How many are taken at once follows how long the last ones took, so that what is taken ahead
 is small: a few milliseconds' worth.
 
 Invariants
 1. What is to be called lies in ``jobs`` before the native task exists, and is taken out by who learns of
-   the task's end: from the answer to a completion, or from an end that was pulled.
-2. Each entry that was pulled is in ``ready``, or with one thread. Each attempt is completed once, also
+   the task's end: from the answer to a completion, or from an end that the queue brought.
+2. Each entry that was taken is in ``ready``, or with one thread. Each attempt is completed once, also
    one whose task has ended meanwhile.
-3. A thread that ends leaves nothing in ``ready``: it ends when a pull says that all is over, and pulls
-   only when ``ready`` is empty.
+3. A thread that ends leaves nothing in ``ready``: it ends when the queue says that all is over, and waits
+   there only when ``ready`` is empty.
 4. Threads know the Core only, so that a lost WorkerPool is collected.
 5. Whatever code of the user raises, its attempt is completed, its Task ends, and the thread goes on. A thread
    of the user's has KeyboardInterrupt and SystemExit afterwards.
@@ -77,11 +77,11 @@ if TYPE_CHECKING:
 #: Of ``pace_cq_attempt_t``: id, number, status. Nothing is lent.
 _ENTRY = entries_of("QII", lent="16x")
 
-#: The most attempts that are pulled at once.
+#: The most attempts that are taken at once.
 _BATCH = 64
-#: How long what is pulled at once may take. Seconds.
+#: How long what is taken at once may take. Seconds.
 _AHEAD = 0.005
-#: An attempt with a limit that was pulled longer ago than this has its time from now on. Seconds.
+#: An attempt with a limit that was taken longer ago than this has its time from now on. Seconds.
 _LAIN = 0.001
 #: How often who waits for room looks for some, whoever tells. Seconds.
 _LOOK = 0.05
@@ -109,7 +109,7 @@ class Core(Hosts):
         self.ready: deque[tuple[int, int, int, int, int, int]] = deque()
         self.lead = threading.RLock()
         self.capacity = 1
-        self.pulled_at = 0.0
+        self.taken_at = 0.0
         self.hands: list[Hand] = []
         #: What runs on an event loop.
         self.coroutines = Coroutines(self, loop)
@@ -137,7 +137,7 @@ class Core(Hosts):
         self.max_droppable = 8192
         self._dropping: Any = nullcontext() if has_lock() else threading.RLock()
         # Without declared types ctypes takes arguments that are its own objects as they are.
-        self.submit_one = quick["pace_workers_submit_pulled"]
+        self.submit_one = quick["pace_workers_submit_tagged"]
         self._detach = quick["pace_workers_detach"]
         self._generation = _lifetime.generation()
         self.count_in()
@@ -437,7 +437,7 @@ class Hand(Completer):
         return "waiting" if index < core.active else "set aside"
 
     def run(self, timeout: ctypes.c_uint64) -> int:
-        """Runs what was pulled, or pulls; says how many entries it handled, or −1: all is over."""
+        """Runs what was taken, or takes more; says how many entries it handled, or −1: all is over."""
         core = self.core
         if self._index >= core.active and core.most:
             core.park(self._index)
@@ -486,20 +486,20 @@ class Hand(Completer):
 
     def _fetch(self, timeout: ctypes.c_uint64) -> int:
         core, count, status = self.core, self._count, layout.OK
-        # Else a handler of a signal has raised before what was pulled was taken.
+        # Else a handler of a signal has raised before what was brought was taken.
         if not count.value:
             size = ctypes.c_size_t(core.capacity)
             reference, queue = ctypes.byref(count), core.queue.pointer
             status = self._wait(queue, self._entries, size, timeout, reference)
         if status == layout.OK:
-            core.pulled_at = time.monotonic()
-            ready, pulled = core.ready, count.value
-            entries = _ENTRY.iter_unpack(self._view[: pulled * _ENTRY.size])
+            core.taken_at = time.monotonic()
+            ready, brought = core.ready, count.value
+            entries = _ENTRY.iter_unpack(self._view[: brought * _ENTRY.size])
             # Not a call: after one the handler of a signal may raise.
             ready += entries
             count.value = 0
             core.tell_room()
-            return pulled
+            return brought
         if status == layout.ETIMEDOUT:
             return 0
         if status == layout.ESHUTDOWN:
@@ -591,7 +591,7 @@ class Hand(Completer):
         """Of an attempt that has a limit: whether that was over before it could begin here. If it lay here
         for long, its time begins now."""
         self.began = time.monotonic()
-        if self.began - self.core.pulled_at < _LAIN:
+        if self.began - self.core.taken_at < _LAIN:
             return False
         job = self.job
         assert job is not None

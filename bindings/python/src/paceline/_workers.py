@@ -81,7 +81,7 @@ class WorkerPool:
 
     ``@workers.task(…)`` makes a function one whose calls can be submitted. Other keywords, all optional:
     ``max_waiting`` (tasks that may wait for their key, and for the rate of each name: 65,536),
-    ``max_pulled`` (that may wait for a thread: 2**20), ``max_tasks`` (Tasks that may be held at once:
+    ``max_queued`` (that may wait for a thread: 2**20), ``max_tasks`` (Tasks that may be held at once:
     2**22), ``seed`` (of the jitter), ``metrics`` (count for ``metrics()``), ``middleware`` (what runs
     around each attempt, the first outermost), ``log`` (a Log for its tasks in place of the pool's: each end of a task is
     a record of it at the level debug, with ``id``, ``name``, ``attempts``, ``queue_ns``, ``run_ns`` and ``thread``).
@@ -119,7 +119,7 @@ class WorkerPool:
         threads: int = 4,
         name: str = "workers",
         max_waiting: Optional[int] = None,
-        max_pulled: int = 1 << 20,
+        max_queued: int = 1 << 20,
         max_tasks: int = 1 << 22,
         max_droppable: Optional[int] = None,
         full: Optional[OverloadPolicy] = None,
@@ -155,7 +155,7 @@ class WorkerPool:
             scaling = Scaling(min_active=config.min_active)
         # Threads and room are this side's.
         config.scaling, config.full = False, layout.OVERLOAD_DEFAULT
-        config.max_pulled = whole("max_pulled", max_pulled)
+        config.max_queued = whole("max_queued", max_queued)
         config.max_tasks = whole("max_tasks", max_tasks)
         config.seed = whole("seed", seed, 64)
         config.metrics = metrics
@@ -329,7 +329,7 @@ class WorkerPool:
 
     def run(self) -> int:
         """Runs what is there; says how many attempts and ends. With ``threads=0``. KeyboardInterrupt and
-        SystemExit out of a task are raised here, when the task has failed with them; what else was pulled is
+        SystemExit out of a task are raised here, when the task has failed with them; what else was taken is
         left to the next call."""
         return self._core.run()
 

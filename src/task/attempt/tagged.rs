@@ -1,22 +1,22 @@
-//! Tasks whose attempts are pulled: data for hosts that cannot be called back.
+//! Tasks without a function, with a tag: their attempts come to a completion queue, as data.
 //!
 //! # The problem
 //!
-//! A host with an interpreter's lock wants its tasks in batches, on its own threads, and completes each
-//! when it likes, on whatever thread. All else is to be as for other tasks: lanes, limits, retries, keys,
+//! A host that cannot be called back, such as an interpreter with a lock, wants its tasks in batches, on its own
+//! threads, and completes each when it likes, on whatever thread. All else is to be as for other tasks: lanes, limits, retries, keys,
 //! rates, cancelling, shutdown, reports.
 //!
 //! # The shape
 //!
 //! ```text
-//!   submit ─► key, rate, time ─► waiting ──pull: begins──► out ──complete──► end
+//!   submit ─► key, rate, time ─► waiting ──taken: begins─► out ──complete──► end
 //!                                   ▲                       └── failed, one is left ──► timer ─┐
 //!                                   └──────────────────────────────────────────────────────────┘
 //! ```
 //!
 //! | where the job is | its task | left by |
 //! |---|---|---|
-//! | waiting, in an [`Outbox`] in the order of lanes | PENDING or RETRYING | the thread that pulls it |
+//! | waiting, in an [`Outbox`] in the order of lanes | PENDING or RETRYING | the thread that takes it |
 //! | out, in a table, by a number of the attempt's own | RUNNING, or ended | who takes that number out of the table |
 //! | with the thread that begins or completes it | as it was | that thread |
 //!
@@ -25,19 +25,18 @@
 //! 1. A job is in one place at a time, and each place gives it to one thread: so attempts of one task
 //!    do not overlap, and each is completed once. The number of an attempt that was completed names
 //!    nothing any more (`Stale`).
-//! 2. An attempt begins when it is pulled, by the same change of the task's word as any other. So what was
-//!    cancelled before is never pulled.
+//! 2. An attempt begins when it is taken, by the same change of the task's word as any other. So what was
+//!    cancelled before is never brought.
 //! 3. A task may end while its attempt is out: its time is over, or it is cancelled by a shutdown. Then
 //!    the job stays in the table until its host comes back, and keeps its key until then, but not its place
 //!    among those that may run. Whether the
 //!    completion or the other end was first is settled by the task's word, and told (`Stale`).
-//! 4. Each task ends by the answer to a completion, or by an [`TaskEvent::End`] that is pulled: the end is
+//! 4. Each task ends by the answer to a completion, or by an [`TaskEvent::End`] that is brought: the end is
 //!    told as an event if it is CANCELLED, TIMED_OUT or REJECTED, or FAILED for a lease that is over.
 //! 5. Nothing is left waiting when it is over: from the change that takes all jobs out, no other comes in.
-//! 6. An end that was told before it is over stays until it is pulled, and so does one that comes later: of
-//!    a cancel, or of a job whose key was held by an attempt that is out. A pull that begins after it was
-//!    told brings it.
-//! 7. When the pool and the worker pool are gone nobody can come back: what is out then has failed for good.
+//! 6. An end that was told before it is over stays until it is taken. One that comes about later, of a cancel or of a
+//!    job whose key was held by an attempt that is out, is brought unless the queue has told already that it is over.
+//! 7. When the last handle of the worker pool is gone nobody can end it any more: what is out then has failed for good.
 //!
 //! # Time
 //!
@@ -58,7 +57,7 @@
 //! be behind.
 
 use crate::error::{Error, Rejected, Result};
-use crate::pool::{Deadline, NEVER, Shared, Timer, contain, current, service};
+use crate::pool::{NEVER, Shared, Timer, contain, current, service};
 use crate::task::admission::submit::TaskBuilder;
 use crate::task::attempt::Attempt;
 use crate::task::attempt::attempts::AttemptId;
@@ -74,7 +73,7 @@ use crate::task::attempt::guard::Begun;
 use crate::task::attempt::guard::Watch;
 use crate::task::attempt::limits;
 use crate::task::record::Head;
-use crate::task::record::Pull;
+use crate::task::record::HostJob;
 use crate::task::record::Said;
 use crate::task::result::handle::TaskHandle;
 use crate::task::result::report::Status;
@@ -86,37 +85,35 @@ use crate::queue::Line;
 use crate::sync::MutexGuard;
 use crate::sync::atomic::Ordering::Relaxed;
 use core::cell::Cell;
-use core::time::Duration;
-use std::os::fd::BorrowedFd;
 use std::sync::{Arc, PoisonError};
 
 /// What a task without a function has in its place: the number by which its host knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Pulled {
-    pub(in crate::task) token: u64,
+pub struct Tagged {
+    pub(in crate::task) tag: u64,
 }
 
-impl Pulled {
+impl Tagged {
     /// As it was given.
-    pub fn token(self) -> u64 {
-        self.token
+    pub fn tag(self) -> u64 {
+        self.tag
     }
 }
 
-impl Body for Pulled {
+impl Body for Tagged {
     type Output = core::result::Result<(), Fault>;
-    const PULLED: bool = true;
+    const TAGGED: bool = true;
 
     fn call(&mut self, _attempt: &Attempt<'_>) -> Self::Output {
         Ok(())
     }
 
-    fn token(&self) -> u64 {
-        self.token
+    fn tag(&self) -> u64 {
+        self.tag
     }
 }
 
-impl<B, T> Pull for Job<B, T>
+impl<B, T> HostJob for Job<B, T>
 where
     B: Body<Output: Outcome<Value = T>>,
     T: Send + 'static,
@@ -125,11 +122,11 @@ where
         self.head()
     }
 
-    fn token(&self) -> u64 {
-        self.body_ref().token()
+    fn tag(&self) -> u64 {
+        self.body_ref().tag()
     }
 
-    fn begin(mut self: Box<Self>) -> Option<(Box<dyn Pull>, Begun)> {
+    fn begin(mut self: Box<Self>) -> Option<(Box<dyn HostJob>, Begun)> {
         let head = self.head();
         let task_type = head.task_type();
         let other = head.has_other_limits();
@@ -170,7 +167,7 @@ impl Lease {
     }
 }
 
-impl Open<Box<dyn Pull>> {
+impl Open<Box<dyn HostJob>> {
     fn complete(self, result: Said) -> Option<Status> {
         let look = self.lease.and_then(|lease| lease.timer).map(|(_, timer)| timer);
         for timer in [self.timer, look].into_iter().flatten() {
@@ -183,13 +180,13 @@ impl Open<Box<dyn Pull>> {
 /// A job that has its type still.
 struct Typed<J>(J);
 
-impl<J: Pull + 'static> From<Typed<J>> for Box<dyn Pull> {
+impl<J: HostJob + 'static> From<Typed<J>> for Box<dyn HostJob> {
     fn from(Typed(job): Typed<J>) -> Self {
         Box::new(job)
     }
 }
 
-impl Attempts<Box<dyn Pull>> {
+impl Attempts<Box<dyn HostJob>> {
     /// Whether new tasks may come.
     pub(in crate::task) fn open(&'static self, shared: &Arc<Shared>) -> Result<()> {
         shared.check_open()?;
@@ -202,7 +199,7 @@ impl Attempts<Box<dyn Pull>> {
         match self.desk.waiting.load(Relaxed) < self.most {
             true => Ok(()),
             false => Err(Error::Full {
-                what: "places of tasks that wait to be pulled",
+                what: "places of tasks that wait to be taken from the completion queue",
                 capacity: self.most,
             }),
         }
@@ -229,8 +226,8 @@ impl Attempts<Box<dyn Pull>> {
         }
     }
 
-    /// Lets a job wait until it is pulled.
-    pub(in crate::task) fn put<J: Pull + 'static>(
+    /// Lets a job wait until it is taken.
+    pub(in crate::task) fn put<J: HostJob + 'static>(
         &self,
         job: J,
     ) -> core::result::Result<(), Rejected<J>> {
@@ -244,31 +241,28 @@ impl Attempts<Box<dyn Pull>> {
         self.desk.end();
     }
 
-    /// See [`WorkerPool::pull`]. None: it is over.
-    fn pull(
+    /// Begins up to `most` attempts without waiting, and says how many events there are now. None: it is over.
+    fn bring(
         &'static self,
         shared: &Arc<Shared>,
         events: &mut Vec<TaskEvent>,
         most: usize,
-        time: Duration,
     ) -> Option<usize> {
         let before = events.len();
         let leased = Cell::new(false);
-        let deadline = Deadline::after(Some(time));
-        let begin = |job: Box<dyn Pull>| {
+        let begin = |job: Box<dyn HostJob>| {
             let (job, begun) = job.begin()?;
             let watch = Watch::of(job.task(), &begun);
             let timer = watch.and_then(|watch| self.watch(shared, watch));
             let lease = Lease::of(job.task());
             leased.set(leased.get() || lease.is_some());
-            let (task, token, number) = (job.task().id(), job.token(), begun.number);
+            let (task, tag, number) = (job.task().id(), job.tag(), begun.number);
             // Its place in the table gives it its number.
-            let event = TaskEvent::Attempt { id: AttemptId(0), token, task, number };
+            let event = TaskEvent::Attempt { id: AttemptId(0), tag, task, number };
             Some((Open { job, begun, timer, lease }, event))
         };
         loop {
-            let left = deadline.left().unwrap_or(Duration::MAX);
-            let came = self.desk.pull(events, most, left, begin)?;
+            let came = self.desk.bring(events, most, begin)?;
             if leased.take() {
                 self.watch_leases(shared, &events[before..]);
             }
@@ -303,11 +297,11 @@ impl Attempts<Box<dyn Pull>> {
         let lost = table.take(id);
         drop(table);
         let Some(lost) = lost else { return };
-        let (head, token) = (lost.job.task(), lost.job.token());
+        let (head, tag) = (lost.job.task(), lost.job.tag());
         let task = head.id();
         let fault = Fault::new("its host has given no sign of life for as long as its lease");
         if lost.complete(Err(fault)) == Some(Status::Failed) {
-            self.desk.tell(TaskEvent::End { token, task, status: Status::Failed });
+            self.desk.tell(TaskEvent::End { tag, task, status: Status::Failed });
         }
     }
 
@@ -404,7 +398,8 @@ impl Attempts<Box<dyn Pull>> {
     pub(in crate::task) fn abandon(&self) {
         let open = self.desk.lock().take_all();
         for open in open {
-            let fault = Fault::permanent("nobody has completed the attempt that was pulled");
+            let fault =
+                Fault::permanent("its worker pool is gone, and nobody has completed the attempt");
             let _panicked = contain(|| open.complete(Err(fault)));
         }
     }
@@ -439,7 +434,7 @@ impl Attempts<Box<dyn Pull>> {
 const STALE: Error = Error::Stale { what: "attempt" };
 
 /// What the pool drops when it stops.
-struct Over(&'static Attempts<Box<dyn Pull>>);
+struct Over(&'static Attempts<Box<dyn HostJob>>);
 
 impl Drop for Over {
     fn drop(&mut self) {
@@ -448,7 +443,7 @@ impl Drop for Over {
 }
 
 /// The service that looks after leases.
-struct Keeper(&'static Attempts<Box<dyn Pull>>);
+struct Keeper(&'static Attempts<Box<dyn HostJob>>);
 
 impl Keeper {
     fn run(&self) -> u64 {
@@ -456,15 +451,15 @@ impl Keeper {
     }
 }
 
-/// The task of that token has ended.
-pub(in crate::task) fn tell_end(head: Head, token: u64, status: Status) {
+/// The task of that tag has ended.
+pub(in crate::task) fn tell_end(head: Head, tag: u64, status: Status) {
     // Its attempt may be out, with a host that never comes back.
     if let Some(limiter) = &head.task_type().limiter {
         limiter.leave(head);
     }
     if matches!(status, Status::Cancelled | Status::TimedOut | Status::Rejected) {
         head.task_type().wait_lists.attempts.desk.tell(TaskEvent::End {
-            token,
+            tag,
             task: head.id(),
             status,
         });
@@ -481,99 +476,26 @@ pub(in crate::task) fn refusal<F>(error: &Error, work: F) -> Rejected<F> {
 }
 
 impl TaskType {
-    /// A task without a function, to be submitted: each of its attempts comes out of
-    /// [`WorkerPool::pull`], with `token`, and is completed by [`WorkerPool::complete`].
-    pub fn task_pulled(&self, token: u64) -> TaskBuilder<'_, Pulled> {
-        self.task_of(Pulled { token })
-    }
-}
-
-impl WorkerPool {
-    fn attempts(&self) -> Result<&'static Attempts<Box<dyn Pull>>> {
-        match self.common.shared.is_forked() {
-            true => Err(Error::Forked),
-            false => Ok(&self.common.wait_lists.attempts),
-        }
-    }
-
-    /// Waits for up to `time` for attempts of tasks that were submitted by [`TaskType::task_pulled`], begins up
-    /// to `most` of them (at least 1), and appends them to `events`; says how many events there are. They are
-    /// taken in the order of lanes. 0: the time ran out. If a host may be gone without a word, give its tasks a
-    /// [`lease`](crate::task::TaskTypeBuilder::lease). An attempt that is out when the worker pool and its pool
-    /// are gone has failed for good.
-    ///
-    /// Any thread but the pool's own, unless `time` is zero.
-    ///
-    /// # Errors
-    /// [`Error::ShutDown`] when the worker pool was shut down, or its pool, and nothing is left to tell (an
-    /// end that comes about after that, by a cancel or a completion, is brought by a pull after it);
-    /// [`Error::WouldDeadlock`] on a thread of the pool, [`Error::Forked`].
-    pub fn pull(&self, events: &mut Vec<TaskEvent>, most: usize, time: Duration) -> Result<usize> {
-        let attempts = self.attempts()?;
-        if !time.is_zero() && self.pool.is_inside() {
-            return Err(Error::WouldDeadlock);
-        }
-        let shared = &self.common.shared;
-        let count = attempts.pull(shared, events, most.max(1), time).ok_or(Error::ShutDown)?;
-        if count > 0 {
-            shared.note_pulled();
-        }
-        Ok(count)
-    }
-
-    /// Completes an attempt that was pulled, and says what its task is then: `Completed`, `Failed`,
-    /// `Cancelled`, `TimedOut`, or `Retrying` if another attempt will be pulled. Any thread, never waits.
-    ///
-    /// # Errors
-    /// [`Error::Stale`] if the attempt was completed already, or its task has ended meanwhile, or a retry has
-    /// overtaken it ([`overlap_retries`](crate::task::TaskTypeBuilder::overlap_retries)); [`Error::Forked`].
-    pub fn complete(
-        &self,
-        attempt: AttemptId,
-        result: core::result::Result<(), Fault>,
-    ) -> Result<Status> {
-        self.attempts()?.complete(attempt, result)
-    }
-
-    /// Whether an attempt that is out should be given up: as
-    /// [`Attempt::is_cancelled`](crate::task::Attempt::is_cancelled). Any thread, never waits.
-    ///
-    /// # Errors
-    /// [`Error::Stale`], [`Error::Forked`].
-    pub fn is_cancelled(&self, attempt: AttemptId) -> Result<bool> {
-        self.attempts()?.with(attempt, |open| open.is_cancelled())
-    }
-
-    /// An attempt that is out still makes progress: as [`Attempt::heartbeat`](crate::task::Attempt::heartbeat), and its
-    /// lease begins anew.
-    /// Any thread, never waits.
-    ///
-    /// # Errors
-    /// [`Error::Stale`], [`Error::Forked`].
-    pub fn heartbeat(&self, attempt: AttemptId) -> Result<()> {
-        self.attempts()?.heartbeat(attempt)
-    }
-
-    /// A descriptor that is readable while a pull would not wait. It belongs to the worker pool: never
-    /// read or close it.
-    ///
-    /// # Errors
-    /// [`Error::Os`] if there are no descriptors left, [`Error::Forked`].
-    pub fn pollable(&self) -> Result<BorrowedFd<'static>> {
-        self.attempts()?.desk.outbox.pollable()
+    /// A task without a function, to be submitted: each of its attempts comes with `tag` to the completion queue that its
+    /// worker pool is attached to ([`CompletionQueue::workers`](crate::cq::CompletionQueue::workers)).
+    pub fn task_tagged(&self, tag: u64) -> TaskBuilder<'_, Tagged> {
+        self.task_of(Tagged { tag })
     }
 }
 
 /// The attempts of a worker pool, for a completion queue.
 pub(crate) struct OfWorkers {
-    attempts: &'static Attempts<Box<dyn Pull>>,
+    attempts: &'static Attempts<Box<dyn HostJob>>,
     shared: Arc<Shared>,
 }
 
 impl OfWorkers {
     pub(crate) fn of(workers: &WorkerPool) -> Result<Self> {
-        let (attempts, shared) = (workers.attempts()?, Arc::clone(&workers.common.shared));
-        Ok(Self { attempts, shared })
+        let shared = &workers.common.shared;
+        if shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        Ok(Self { attempts: &workers.common.wait_lists.attempts, shared: Arc::clone(shared) })
     }
 
     /// False: another queue has them.
@@ -581,9 +503,9 @@ impl OfWorkers {
         self.attempts.desk.outbox.listen(line)
     }
 
-    /// Begins up to `most` attempts without waiting, and says how many jobs and ends there were. None: it is over.
-    pub(crate) fn pull(&self, events: &mut Vec<TaskEvent>, most: usize) -> Option<usize> {
-        self.attempts.pull(&self.shared, events, most, Duration::ZERO)
+    /// Begins up to `most` attempts without waiting, and says how many events there are now. None: it is over.
+    pub(crate) fn bring(&self, events: &mut Vec<TaskEvent>, most: usize) -> Option<usize> {
+        self.attempts.bring(&self.shared, events, most)
     }
 
     pub(crate) fn complete(
@@ -603,7 +525,7 @@ impl OfWorkers {
     }
 }
 
-/// Has the host told of the end that pulls the attempts of this task.
+/// Has the host that takes the attempts of this task told of its end.
 pub(in crate::task) fn tell_host(task: &TaskHandle<()>) {
     if !task.head().when_ended(|_| ()) {
         limits::arm_own(task.head());
