@@ -96,7 +96,6 @@ mod header {
                 ("workers", "Worker pools"),
                 ("task_type", "Worker pools: task types, and their settings"),
                 ("work_task", "Worker pools: tasks"),
-                ("task_fd", "Worker pools: a descriptor that tells of ends"),
                 ("work_tagged", "Worker pools: tasks whose attempts come to a completion queue"),
                 ("periodic", "Worker pools: tasks that run again and again"),
                 ("work_stats", "Worker pools: statistics, health, figures"),

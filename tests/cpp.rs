@@ -262,8 +262,6 @@ const OLDER: &[&str] = &[
     "pace_replay_mailbox_pull",
     "pace_replies_",
     "pace_requests_",
-    "pace_task_fd_",
-    "pace_workers_tell",
 ];
 
 #[test]

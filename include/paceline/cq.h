@@ -785,7 +785,8 @@ pace_status_t pace_cq_http_ends(pace_cq_t *cq, const pace_http_t *http, uint64_t
 
 /**
  * Attempts of tasks that pace_workers_submit_tagged() submits come as PACE_CQ_ATTEMPT with the tags of their tasks, in the
- * order of lanes. When the worker pool was shut down and all was taken, PACE_CQ_ENDED comes with `tag`.
+ * order of lanes. When the worker pool was shut down and all was taken, PACE_CQ_ENDED comes with `tag`. An attempt that is out
+ * then is completed as ever; other ends that come about later are not brought.
  *
  * PACE_EINVAL if they go to another queue already.
  *

@@ -350,7 +350,7 @@ pace_status_t pace_workers_on_shutdown(const pace_workers_t *workers,
  * Shuts a worker pool down: refuses new tasks, lets what was accepted end for up to `drain_for_ns`, then
  * cancels what has not begun and asks what runs to stop, for up to `stop_for_ns`, then runs the clean-up
  * hooks for up to `clean_up_for_ns` (one that takes longer goes on, on a thread of the pool, and its `drop` runs
- * when it has returned). The pool beneath goes on. Hosts that pull should go on meanwhile. Calling it again is
+ * when it has returned). The pool beneath goes on. Hosts that take attempts should go on meanwhile. Calling it again is
  * harmless. `report` and `each` may be NULL; `each` is called for each line of the report, on this thread, before
  * this returns.
  *
@@ -750,59 +750,6 @@ pace_status_t pace_workers_on_end(const pace_workers_t *workers,
  * Threads: any. In handlers: yes, it never waits.
  */
 pace_status_t pace_workers_detach(const pace_workers_t *workers, pace_task_t task);
-
-/* --------------------- Worker pools: a descriptor that tells of ends */
-
-/**
- * A descriptor for a loop of one's own, which becomes readable when a task ends that it was given to. One
- * may serve many tasks.
- */
-typedef struct pace_task_fd_t pace_task_fd_t;
-
-/**
- * Makes one that is not readable yet.
- *
- * PACE_EOS when the process or the system is out of descriptors.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_task_fd_new(pace_task_fd_t **task_fd);
-
-/**
- * *fd is readable from the end of a task until pace_task_fd_take(). It belongs to task_fd: never read or
- * close it.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_task_fd_pollable(const pace_task_fd_t *task_fd,
-                                    int32_t *fd);
-
-/**
- * *ended says how many ends it has told of since this was last called; it is not readable until the next.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_task_fd_take(const pace_task_fd_t *task_fd,
-                                uint64_t *ended);
-
-/**
- * Has `task_fd` tell of a task's end; at once, if it has ended. Each call counts as one. task_fd may be
- * freed before that.
- *
- * PACE_ESTALE; PACE_EBUSY while another thread waits for it.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_workers_tell(const pace_workers_t *workers,
-                                pace_task_t task,
-                                const pace_task_fd_t *task_fd);
-
-/**
- * Frees it; its descriptor is closed when those tasks have ended. NULL: nothing.
- *
- * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
- */
-void pace_task_fd_free(pace_task_fd_t *task_fd);
 
 /* ----- Worker pools: tasks whose attempts come to a completion queue */
 

@@ -92,7 +92,6 @@ mod strand;
 mod subscription;
 mod supervisor;
 mod task;
-mod task_fd;
 mod task_status;
 mod task_type;
 mod threshold;

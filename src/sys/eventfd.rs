@@ -29,14 +29,6 @@ impl EventFd {
         unsafe { libc::write(self.fd.as_raw_fd(), one.as_ptr().cast(), one.len()) };
     }
 
-    /// Sets the count to zero, and says what it was.
-    pub(crate) fn take(&self) -> u64 {
-        let mut count = [0; 8];
-        // SAFETY: `count` is eight writable bytes. The only failure is a count of zero, and leaves it so.
-        unsafe { libc::read(self.fd.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
-        u64::from_ne_bytes(count)
-    }
-
     /// Sets the count to zero: it is not readable before the next signal.
     pub(crate) fn clear(&self) {
         let mut count = [0; 8];

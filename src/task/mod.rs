@@ -20,7 +20,7 @@
 //! | `record/`, `common.rs`, `attempt/mod.rs` | what a record says of its task; what a worker pool's tasks share; what a function is given |
 //! | `attempt/limits.rs`, `attempt/middleware.rs`, `admission/limited.rs`, `result/observe.rs` | what is done when a time is over, around an attempt, for a name's bounds, for those who count and log |
 //! | `attempt/execute.rs`, `attempt/waiting.rs`, `admission/lane.rs` | a job: one attempt and what follows, where it waits, what is done when its lane is full |
-//! | `result/handle.rs`, `result/task_fd.rs` | what the submitter holds |
+//! | `result/handle.rs` | what the submitter holds |
 //! | `admission/submit.rs`, `admission/batch.rs`, `retry/overlap.rs`, `retry/periodic.rs`, `attempt/tagged.rs` | ways in: single tasks, many at once, retries that overlap, periodic tasks, attempts that a host takes as data |
 //! | `result/end.rs` | what follows from the end of a task |
 //! | `task_type.rs`, `worker_pool.rs`, `builder.rs`, `stats.rs`, `health.rs`, `scaling.rs`, `shutdown.rs`, `arena.rs` | the worker pool itself, its figures, its threads, its end, and what it leaves behind |
@@ -111,7 +111,6 @@ pub(crate) use result::handle::Known;
 pub use result::handle::TaskHandle;
 pub use result::observer::{EndRecord, Observer, StuckRecord};
 pub use result::report::{Status, TaskReport};
-pub use result::task_fd::TaskFd;
 pub use retry::budget::RetryBudget;
 pub use retry::overlap::Concurrent;
 pub use retry::periodic::{MissedTick, Periodic};

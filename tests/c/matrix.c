@@ -21,7 +21,6 @@ typedef struct things {
     pace_workers_t *workers;
     pace_task_type_t *kind;
     pace_task_t work; /* of the worker pool */
-    pace_task_fd_t *ends;
     pace_log_t *records;
     pace_signals_t *signals;
     pace_metric_t *count, *level, *times;
@@ -919,24 +918,6 @@ static pace_status_t do_task_type_new(things_t *t) {
 static pace_status_t do_task_type_post(things_t *t) {
     return pace_task_type_post(t->kind, count_run, C);
 }
-static pace_status_t do_workers_tell(things_t *t) {
-    return pace_workers_tell(t->workers, t->work, t->ends);
-}
-static pace_status_t do_task_fd_pollable(things_t *t) {
-    int32_t fd;
-    return pace_task_fd_pollable(t->ends, &fd);
-}
-static pace_status_t do_task_fd_take(things_t *t) {
-    uint64_t ended;
-    return pace_task_fd_take(t->ends, &ended);
-}
-static pace_status_t do_task_fd_new(things_t *t) {
-    pace_task_fd_t *fd;
-    pace_status_t status = pace_task_fd_new(&fd);
-    (void)t;
-    if (status == PACE_OK) pace_task_fd_free(fd);
-    return status;
-}
 static pace_status_t do_log_new(things_t *t) {
     pace_log_t *log;
     pace_status_t status = pace_log_new(NULL, &log);
@@ -1176,7 +1157,6 @@ static pace_status_t do_free_null(things_t *t) {
     pace_cq_free(NULL);
     pace_workers_free(NULL);
     pace_task_type_free(NULL);
-    pace_task_fd_free(NULL);
     pace_metric_free(NULL);
     pace_signals_free(NULL);
     pace_periodic_free(NULL);
@@ -1344,7 +1324,7 @@ typedef struct row {
     uint32_t open; /* pool open, things there */
     uint32_t gone; /* pool open, ids made up */
     uint32_t down; /* pool shut down */
-    /* p pool, r ring, q queue, s server, h HTTP, u datagrams, c completion queue, e requests, a answer, b body, w worker pool, k kind, f descriptor of ends, x figures, - nothing */
+    /* p pool, r ring, q queue, s server, h HTTP, u datagrams, c completion queue, e requests, a answer, b body, w worker pool, k kind, x figures, - nothing */
     char needs;
 } row_t;
 
@@ -1555,11 +1535,6 @@ static const row_t table[] = {
     {"task_type_new", do_task_type_new, IS_OK, IS_OK, IS_OK, 'w'},
     {"task_type_stats", do_task_type_stats, IS_OK, IS_OK, IS_OK, 'k'},
     {"task_type_post", do_task_type_post, IS_OK | FULL, IS_OK, DOWN, 'k'},
-    {"workers_tell", do_workers_tell, TASKS, GONE, IS_OK | GONE, 'w'},
-    {"workers_tell by", do_workers_tell, TASKS, GONE, IS_OK | GONE, 'f'},
-    {"task_fd_new", do_task_fd_new, IS_OK | B(PACE_EOS), IS_OK, IS_OK, '-'},
-    {"task_fd_pollable", do_task_fd_pollable, IS_OK, IS_OK, IS_OK, 'f'},
-    {"task_fd_take", do_task_fd_take, IS_OK, IS_OK, IS_OK, 'f'},
     {"log_new", do_log_new, IS_OK | B(PACE_EOS), IS_OK, IS_OK, '-'},
     {"pool_config_load", do_pool_config_load, IS_OK, IS_OK, IS_OK, '-'},
     {"log_config_load", do_log_config_load, IS_OK, IS_OK, IS_OK, '-'},
@@ -1724,7 +1699,6 @@ static void make_things(things_t *t) {
     records.pull_capacity = 4;
     OK(pace_log_new(&records, &t->records));
     workers.log = t->records;
-    OK(pace_task_fd_new(&t->ends));
     OK(pace_signals_new(t->pool, &quick_number, 1, quick_signal, C, &t->signals));
     OK(pace_workers_new(t->pool, &workers, &t->workers));
     OK(pace_workers_metric(t->workers, PACE_METRIC_COUNTER, "count", "", NULL, 0, &t->count));
@@ -1768,7 +1742,6 @@ static void free_things(things_t *t) {
     pace_requests_free(t->requests);
     pace_task_type_free(t->kind);
     pace_workers_free(t->workers);
-    pace_task_fd_free(t->ends);
     pace_log_free(t->records);
     pace_signals_free(t->signals);
     pace_metric_free(t->count);
@@ -1827,7 +1800,6 @@ static void with_null(void) {
         if (table[i].needs == 'a') less.response = NULL;
         if (table[i].needs == 'b') less.body = NULL;
         if (table[i].needs == 'w') less.workers = NULL;
-        if (table[i].needs == 'f') less.ends = NULL;
         if (table[i].needs == 'x') less.count = less.level = less.times = NULL;
         if (table[i].needs == 'L') less.records = NULL;
         if (table[i].needs == 'k') less.kind = NULL;
@@ -1959,7 +1931,6 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_task_type_new(w, "kind", NULL, NULL));
     SAYS(PACE_EINVAL, pace_task_type_stats(t.kind, NULL));
     SAYS(PACE_EINVAL, pace_task_type_post(t.kind, NULL, C));
-    SAYS(PACE_EINVAL, pace_workers_tell(w, t.work, NULL));
     SAYS(PACE_EINVAL, pace_workers_metric(w, 0, NULL, "", NULL, 0, &t.count));
     SAYS(PACE_EINVAL, pace_workers_metric(w, 0, "a", NULL, NULL, 0, &t.count));
     SAYS(PACE_EINVAL, pace_workers_metric(w, 0, "a", "", NULL, 1, &t.count));
@@ -1972,9 +1943,6 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_metric_set(t.count, 1));
     SAYS(PACE_EINVAL, pace_metric_change(t.times, 1));
     SAYS(PACE_EINVAL, pace_metric_record(t.count, 1));
-    SAYS(PACE_EINVAL, pace_task_fd_new(NULL));
-    SAYS(PACE_EINVAL, pace_task_fd_pollable(t.ends, NULL));
-    SAYS(PACE_EINVAL, pace_task_fd_take(t.ends, NULL));
     SAYS(PACE_EINVAL, pace_workers_config_load(NULL, NULL, false));
     SAYS(PACE_EINVAL, pace_task_type_config_load(NULL, NULL, false));
     SAYS(PACE_EINVAL, pace_hub_options_load(NULL, NULL, false));

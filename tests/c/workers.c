@@ -568,26 +568,24 @@ static void posts_and_policies(void) {
     CHECK(atomic_load(&gate.drops) == 1 && atomic_load(&counts.drops) == 4);
 }
 
-/* --- descriptors of ends ------------------------------------------------------------------------ */
+/* --- ends as entries ---------------------------------------------------------------------------- */
 
 static void told(void) {
     pace_pool_t *pool = pool_of(1);
     pace_workers_t *workers = workers_of(pool);
     pace_task_type_t *kind = kind_of(workers, "told");
-    pace_task_fd_t *ends = NULL;
+    pace_cq_t *cq = NULL;
+    pace_cq_entry_t entry;
     pace_task_t tasks[3], waits;
     counts_t gate = {0};
-    int32_t fd = -1;
-    uint64_t ended = 77, sum = 0;
-    OK(pace_task_fd_new(&ends));
-    OK(pace_task_fd_pollable(ends, &fd));
-    for (int i = 0; i < 3; i++) {
+    size_t got = 0;
+    uint64_t sum = 0;
+    OK(pace_cq_new(pool, NULL, &cq));
+    for (uint64_t i = 0; i < 3; i++) {
         OK(pace_workers_submit(workers, kind, waits_for_gate, &gate, NULL, NULL, &tasks[i]));
-        OK(pace_workers_tell(workers, tasks[i], ends));
+        OK(pace_cq_task(cq, workers, tasks[i], i));
     }
-    CHECK(!readable(fd));
-    OK(pace_task_fd_take(ends, &ended));
-    CHECK(ended == 0);
+    SAYS(PACE_ETIMEDOUT, pace_cq_wait(cq, &entry, 1, 0, &got));
     bool dropped = false;
     OK(pace_workers_submit(workers, kind, waits_for_gate, &gate, NULL, NULL, &waits));
     OK(pace_workers_drop(workers, waits, &dropped));
@@ -597,21 +595,23 @@ static void told(void) {
     OK(pace_workers_drop(workers, tasks[0], &dropped));
     CHECK(!dropped);
     atomic_store(&gate.gate, true);
-    while (sum < 3) {
-        UNTIL(readable(fd));
-        OK(pace_task_fd_take(ends, &ended));
-        sum += ended;
+    for (int i = 0; i < 3; i++) {
+        take(cq, PACE_CQ_TASK_ENDED, &entry, 1);
+        CHECK(entry.token == 0 && entry.detail.attempt.status == PACE_TASK_COMPLETED);
+        sum += entry.tag;
     }
-    CHECK(sum == 3 && !readable(fd));
-    OK(pace_workers_tell(workers, tasks[0], ends));
-    CHECK(readable(fd));
+    CHECK(sum == 3);
+    /* One that has ended. */
+    OK(pace_cq_task(cq, workers, tasks[0], 7));
+    OK(pace_cq_wait(cq, &entry, 1, 0, &got));
+    CHECK(got == 1 && entry.tag == 7);
     for (int i = 0; i < 3; i++) wait_for(workers, tasks[i]);
-    SAYS(PACE_ESTALE, pace_workers_tell(workers, tasks[0], ends));
-    /* One that goes before the end of what it was given to. */
+    SAYS(PACE_ESTALE, pace_cq_task(cq, workers, tasks[0], 7));
+    /* The queue goes before the end that it would tell. */
     atomic_store(&gate.gate, false);
     OK(pace_workers_submit(workers, kind, waits_for_gate, &gate, NULL, NULL, &tasks[0]));
-    OK(pace_workers_tell(workers, tasks[0], ends));
-    pace_task_fd_free(ends);
+    OK(pace_cq_task(cq, workers, tasks[0], 7));
+    pace_cq_free(cq);
     atomic_store(&gate.gate, true);
     wait_for(workers, tasks[0]);
     pace_task_type_free(kind);

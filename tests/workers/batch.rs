@@ -1,12 +1,12 @@
-//! Many tasks at once, and descriptors that tell of many ends.
+//! Many tasks at once, and a queue that tells of many ends.
 
-use super::common::{Count, Gate, hang_guard, readable, until};
+use super::common::{Gate, LONG, hang_guard};
 use super::kit::{Notes, Stage, pool, settled};
+use paceline::cq::{CompletionQueue, EntryKind};
 use paceline::task::{
-    Attempt, Fault, OverloadPolicy, Phases, Retry, Status, TaskFd, TaskHandle, TaskType, WorkerPool,
+    Attempt, Fault, OverloadPolicy, Phases, Retry, Status, TaskHandle, TaskType, WorkerPool,
 };
 use paceline::{Lane, Pin, Pool, Rejected};
-use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -201,31 +201,35 @@ fn a_batch_that_comes_too_late_comes_back_whole() {
 }
 
 #[test]
-fn one_descriptor_tells_of_many_ends() {
+fn one_queue_tells_of_many_ends() {
     let _guard = hang_guard();
-    let (_pool, workers, gate, first) = held();
-    let all = TaskFd::new().unwrap();
-    let own = first.event_fd().unwrap();
-    first.tell(&all);
-    assert!(!readable(own.as_raw_fd(), 0));
+    let (pool, workers, gate, first) = held();
+    let queue = CompletionQueue::new(&pool).unwrap();
+    queue.task(&first, 9);
     let tasks: Vec<_> = (0..3)
         .map(|_| workers.task("t", |_: &Attempt<'_>| ()).submit().unwrap())
-        .inspect(|task| task.tell(&all))
+        .inspect(|task| queue.task(task, task.id()))
         .collect();
+    let mut entries = Vec::new();
+    assert_eq!(queue.wait(&mut entries, 9, Duration::ZERO).unwrap(), 0);
     assert!(tasks[2].cancel());
-    assert_eq!((all.take(), all.take()), (1, 0));
+    assert_eq!(queue.wait(&mut entries, 9, LONG).unwrap(), 1);
     gate.open();
-    let told = Count::new();
-    until("the other ends", || {
-        told.add(all.take());
-        told.get() == 3
-    });
-    until("its descriptor", || readable(own.as_raw_fd(), 0));
-    assert_eq!(own.take(), 1);
-    assert!(!readable(own.as_raw_fd(), 0));
+    while entries.len() < 4 {
+        assert!(queue.wait(&mut entries, 9, LONG).unwrap() > 0);
+    }
     // It has ended.
-    first.tell(&own);
-    assert_eq!(own.take(), 1);
-    drop(tasks);
-    settled(&workers);
+    queue.task(&first, 10);
+    assert_eq!(queue.wait(&mut entries, 9, Duration::ZERO).unwrap(), 1);
+    let seen: Vec<_> = entries
+        .into_iter()
+        .map(|entry| match entry.kind {
+            EntryKind::TaskEnded { task: 0, status } => (entry.tag, status),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let [one, two, three] = [0, 1, 2].map(|at: usize| tasks[at].id());
+    let done = Status::Completed;
+    let told = [(three, Status::Cancelled), (9, done), (one, done), (two, done), (10, done)];
+    assert_eq!(seen, told);
 }

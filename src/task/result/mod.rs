@@ -5,4 +5,3 @@ pub(in crate::task) mod handle;
 pub(in crate::task) mod observe;
 pub(in crate::task) mod observer;
 pub(in crate::task) mod report;
-pub(in crate::task) mod task_fd;

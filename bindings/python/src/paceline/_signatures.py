@@ -486,11 +486,6 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "pace_workers_drop": (c.c_int32, c.c_void_p, c.c_uint64, c.POINTER(c.c_bool)),
     "pace_workers_on_end": (c.c_int32, c.c_void_p, c.c_uint64, c.c_void_p, c.c_void_p, c.c_void_p),
     "pace_workers_detach": (c.c_int32, c.c_void_p, c.c_uint64),
-    "pace_task_fd_new": (c.c_int32, c.POINTER(c.c_void_p)),
-    "pace_task_fd_pollable": (c.c_int32, c.c_void_p, c.POINTER(c.c_int32)),
-    "pace_task_fd_take": (c.c_int32, c.c_void_p, c.POINTER(c.c_uint64)),
-    "pace_workers_tell": (c.c_int32, c.c_void_p, c.c_uint64, c.c_void_p),
-    "pace_task_fd_free": (None, c.c_void_p),
     "pace_workers_submit_tagged": (
         c.c_int32,
         c.c_void_p,
