@@ -102,7 +102,7 @@ pub(crate) struct Requests {
 
 impl Requests {
     pub(crate) fn new() -> Arc<Self> {
-        let [last, lost, tag_of_ends] = [const { AtomicU64::new(0) }; 3];
+        let [last, lost, tag_of_ends] = [0; 3].map(AtomicU64::new);
         let (outbox, ends) = (Outbox::new(), AtomicUsize::new(0));
         Arc::new(Self { outbox, last, tag_of_ends, ends, lost })
     }
