@@ -1,6 +1,7 @@
 //! Measures paceline beside its rivals: one interleaved run, one table of medians, and the bars
 //! that paceline must reach. README.md beside this crate says how to run it and how it measures.
 
+mod cq;
 mod echo;
 mod http;
 mod hub;
@@ -83,6 +84,7 @@ fn run() -> Result<(), Failure> {
         "serve-delayed" => serve_delayed(parser),
         name @ "tasks" => compare(name, parser, Duration::from_millis(250), tasks::run),
         name @ "hub" => compare(name, parser, Duration::from_millis(500), hub::run),
+        name @ "cq" => compare(name, parser, Duration::from_millis(250), cq::run),
         name @ "queue" => compare(name, parser, Duration::from_millis(250), queue::run),
         "render" => render(parser),
         other => Err(Failure::Usage(format!("no comparison {other:?}"))),
