@@ -25,7 +25,7 @@ int main(void) {
     must(pace_task_type_new(workers, "fetch", NULL, &type));
     must(pace_task_options_init(&options, sizeof options));
     options.retry = (pace_retry_t){.shape = PACE_RETRY_FIXED, .retries = 3, .first_ns = 1000000};
-    must(pace_workers_submit_pulled(workers, type, FETCH, &options, &task));
+    must(pace_workers_submit_tagged(workers, type, FETCH, &options, &task));
     must(pace_cq_task(cq, workers, task, ENDS));
 
     while (!ended) {

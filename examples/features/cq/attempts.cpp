@@ -19,7 +19,7 @@ int main() {
     const auto type = workers.task_type("fetch").value();
     paceline::TaskOptions options;
     options.retry = paceline::Retry::fixed(3, std::chrono::milliseconds(1));
-    auto task = type.submit_pulled(Fetch, options).value();
+    auto task = type.submit_tagged(Fetch, options).value();
     queue.attach(task, Ends).value();
 
     for (bool ended = false; !ended;) {
