@@ -253,7 +253,6 @@ const OLDER: &[&str] = &[
     "pace_http_on_end_pulled",
     "pace_http_route_pulled",
     "pace_key_request_pulled",
-    "pace_log_pull",
     "pace_mailbox_bury",
     "pace_mailbox_pollable",
     "pace_mailbox_pull",

@@ -130,8 +130,8 @@ pub struct pace_log_config_t {
     pub max_size: u64,
     /// How many files are kept, the one that is written included: 1 to 1000. Default 4.
     pub files: u32,
-    /// How many records may wait for pace_log_pull(), up to 2^20; 0 (default): nobody pulls. What comes while so
-    /// many wait is not pulled, and counted as dropped.
+    /// How many records may wait for a completion queue (pace_cq_log), up to 2^20; 0 (default): none can be attached.
+    /// What comes while so many wait is lost to it, and counted as dropped.
     pub pull_capacity: u32,
     /// Told of each record. NULL (default): nobody is.
     pub on_record: pace_log_fn,
@@ -151,13 +151,13 @@ pub struct pace_log_stats_t {
     pub reserved: u32,
     /// Records that its thread has taken.
     pub told: u64,
-    /// Records that found no room, to be told or to be pulled.
+    /// Records that found no room, to be told or among those for a completion queue.
     pub dropped: u64,
     /// Lines that could not be written.
     pub errors: u64,
     /// The last of these errors, or NULL. Good until this thread asks again, or ends.
     pub last_error: *const c_char,
-    /// Records that were put where pace_log_pull() takes them from, whether or not it has.
+    /// Records that were put where a completion queue takes them from (pace_cq_log), whether or not it has.
     pub pullable: u64,
 }
 
@@ -166,11 +166,9 @@ pub struct pace_log_t {
     log: Log,
     fork: ForkGuard,
     pulled: Option<Arc<Pulled>>,
-    /// What the last pull has handed out.
-    held: Mutex<Vec<Laid>>,
 }
 
-/// Records that wait to be pulled.
+/// Records that wait for a completion queue.
 struct Pulled {
     records: Arc<Outbox<Record>>,
     capacity: usize,
@@ -285,8 +283,7 @@ pub unsafe extern "C" fn pace_log_new(
         match builder.build() {
             Ok(log) => {
                 registration.keep();
-                let held = Mutex::default();
-                to.set(Box::into_raw(Box::new(pace_log_t { log, fork, pulled, held })));
+                to.set(Box::into_raw(Box::new(pace_log_t { log, fork, pulled })));
                 Ok(())
             }
             Err(error) => {
@@ -372,62 +369,6 @@ pub unsafe extern "C" fn pace_log_level(
             return Err(Failure::invalid("component", component, "0 to 8 (PACE_LOG_POOL …)"));
         };
         to.set(log.log.levels().of(*component).map_or(PACE_LOG_OFF, number_of));
-        Ok(())
-    })
-}
-
-/// Takes up to `capacity` records that wait, waiting for the first for up to `timeout_ns`, and says how many.
-/// What they point to is good until the next pull, or until the log is freed.
-///
-/// PACE_EEMPTY: there is none, and `timeout_ns` is 0; PACE_ETIMEDOUT; PACE_ESHUTDOWN: the log was closed, and
-/// nothing is left; PACE_EDEADLOCK inside its own callback, unless `timeout_ns` is 0; PACE_EINVAL for a `capacity`
-/// of 0, or if pull_capacity is 0.
-///
-/// Threads: one at a time. In handlers: with a `timeout_ns` of 0.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_log_pull(
-    log: *mut pace_log_t,
-    records: *mut pace_log_record_t,
-    capacity: usize,
-    timeout_ns: u64,
-    count: *mut usize,
-) -> pace_status_t {
-    call(|| {
-        // SAFETY: as the header demands.
-        let (log, to) = (unsafe { open(log) }?, unsafe { Out::new(count, "count") }?);
-        boundary::check(records, "records")?;
-        if capacity == 0 {
-            return Err(Failure::invalid("capacity", 0, "at least 1"));
-        }
-        let Some(pulled) = &log.pulled else {
-            return Err(Failure::invalid(
-                "pull_capacity",
-                0,
-                "1 to 1048576, for records to be pulled",
-            ));
-        };
-        if timeout_ns > 0 {
-            log.log.check_may_wait()?;
-        }
-        let mut taken = Vec::new();
-        match pulled.records.take(&mut taken, capacity.min(4096), nanos(timeout_ns)) {
-            Some(0) if timeout_ns == 0 => {
-                return Err(Failure::plain(PACE_EEMPTY, c"no record waits"));
-            }
-            Some(0) => return Err(Error::TimedOut.into()),
-            Some(_) => {}
-            None => {
-                let over = c"the log is closed, and all is pulled";
-                return Err(Failure::plain(PACE_ESHUTDOWN, over));
-            }
-        }
-        let laid: Vec<_> = taken.iter().map(Laid::new).collect();
-        for (index, one) in laid.iter().enumerate() {
-            // SAFETY: as the header demands, there is room for `capacity`, and there are no more than that.
-            unsafe { records.add(index).write(one.record) };
-        }
-        to.set(laid.len());
-        *log.held.lock().unwrap_or_else(PoisonError::into_inner) = laid;
         Ok(())
     })
 }

@@ -203,12 +203,6 @@ impl Log {
         self.inner.writer.close(timeout)
     }
 
-    /// Whether this thread may wait for its records.
-    #[cfg(feature = "capi")]
-    pub(crate) fn check_may_wait(&self) -> Result<()> {
-        self.inner.writer.check_may_wait()
-    }
-
     #[inline(always)]
     pub(super) fn is_on(&self, component: Component, level: Level) -> bool {
         self.inner.levels.has(component, level)

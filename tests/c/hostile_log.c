@@ -23,17 +23,14 @@ static pace_log_config_t log_config(void) {
 static void null_is_refused(void) {
     pace_log_t *log = NULL;
     pace_log_config_t config;
-    pace_log_record_t record;
     pace_log_stats_t stats = {0};
     uint32_t level = 7;
-    size_t count = 7;
     SAYS(PACE_EINVAL, pace_log_config_init(NULL, sizeof config));
     SAYS(PACE_EINVAL, pace_log_config_load(NULL, NULL, false));
     SAYS(PACE_EINVAL, pace_log_new(NULL, NULL));
     SAYS(PACE_EINVAL, pace_log_install(NULL));
     SAYS(PACE_EINVAL, pace_log_set_levels(NULL, "info"));
     SAYS(PACE_EINVAL, pace_log_level(NULL, 0, &level));
-    SAYS(PACE_EINVAL, pace_log_pull(NULL, &record, 1, PACE_FOREVER, &count));
     SAYS(PACE_EINVAL, pace_log_flush(NULL, PACE_FOREVER));
     SAYS(PACE_EINVAL, pace_log_close(NULL, PACE_FOREVER));
     SAYS(PACE_EINVAL, pace_log_stats(NULL, &stats));
@@ -43,10 +40,8 @@ static void null_is_refused(void) {
     OK(pace_log_new(&config, &log));
     SAYS(PACE_EINVAL, pace_log_set_levels(log, NULL));
     SAYS(PACE_EINVAL, pace_log_level(log, 0, NULL));
-    SAYS(PACE_EINVAL, pace_log_pull(log, NULL, 1, PACE_FOREVER, &count));
-    SAYS(PACE_EINVAL, pace_log_pull(log, &record, 1, PACE_FOREVER, NULL));
     SAYS(PACE_EINVAL, pace_log_stats(log, NULL));
-    CHECK(level == 7 && count == 7);
+    CHECK(level == 7);
     pace_log_free(log);
 }
 
@@ -137,17 +132,11 @@ static void fork_here(pace_log_t *log) {
 static void asks_its_log(void *data, const pace_log_record_t *record) {
     inner_t *inner = (inner_t *)data;
     pace_log_t *log = atomic_load(&inner->log), *other = NULL;
-    pace_log_record_t records[2];
     pace_log_stats_t stats = {0};
     uint32_t level;
-    size_t count;
     CHECK(record->event != NULL);
     if (log == NULL || atomic_fetch_add(&inner->counts.runs, 1) > 0) return;
     stats.struct_size = sizeof stats;
-    SAYS(PACE_EDEADLOCK, pace_log_pull(log, records, 2, PACE_FOREVER, &count));
-    SAYS(PACE_EDEADLOCK, pace_log_pull(log, records, 2, 1, &count));
-    pace_status_t pulled = pace_log_pull(log, records, 2, 0, &count);
-    CHECK(pulled == PACE_OK || pulled == PACE_EEMPTY);
     SAYS(PACE_EDEADLOCK, pace_log_flush(log, 0));
     SAYS(PACE_EDEADLOCK, pace_log_close(log, 0));
     OK(pace_log_stats(log, &stats));
@@ -220,11 +209,12 @@ static void inside_their_own_callbacks(void) {
 static void a_closed_log_answers(void) {
     pace_log_t *log = NULL;
     pace_log_config_t config = log_config();
-    pace_log_record_t record;
     pace_log_stats_t stats = {0};
+    pace_cq_t *cq = NULL;
+    pace_cq_entry_t entry;
     counts_t counts = {0};
     uint32_t level = 7;
-    size_t count = 7;
+    size_t count = 0;
     config.pull_capacity = 8;
     config.user_data = &counts;
     config.drop = count_drop;
@@ -234,13 +224,18 @@ static void a_closed_log_answers(void) {
     /* A pool that has it all the same. */
     finish(pool_with(log));
     stats.struct_size = sizeof stats;
-    SAYS(PACE_ESHUTDOWN, pace_log_pull(log, &record, 1, PACE_FOREVER, &count));
-    SAYS(PACE_ESHUTDOWN, pace_log_pull(log, &record, SIZE_MAX, 0, &count));
+    /* It can be attached still, and brings its end. */
+    OK(pace_cq_new(NULL, NULL, &cq));
+    OK(pace_cq_log(cq, log, 1));
+    OK(pace_cq_wait(cq, &entry, SIZE_MAX, PACE_FOREVER, &count));
+    CHECK(count == 1 && entry.kind == PACE_CQ_ENDED);
+    SAYS(PACE_ETIMEDOUT, pace_cq_wait(cq, &entry, SIZE_MAX, 0, &count));
+    pace_cq_free(cq);
     OK(pace_log_flush(log, PACE_FOREVER));
     OK(pace_log_close(log, PACE_FOREVER));
     OK(pace_log_stats(log, &stats));
     OK(pace_log_level(log, PACE_LOG_POOL, &level));
-    CHECK(level == PACE_LOG_OFF && stats.told == 0 && count == 7);
+    CHECK(level == PACE_LOG_OFF && stats.told == 0);
     OK(pace_log_set_levels(log, "trace"));
     finish(pool_with(log));
     OK(pace_log_flush(log, PACE_FOREVER));
@@ -262,17 +257,14 @@ static void after_a_fork(void) {
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        pace_log_record_t record;
         pace_log_stats_t stats = {0};
         pace_log_t *own = NULL;
         uint32_t level;
-        size_t count;
         alarm(60);
         stats.struct_size = sizeof stats;
         SAYS(PACE_EFORKED, pace_log_install(log));
         SAYS(PACE_EFORKED, pace_log_set_levels(log, "info"));
         SAYS(PACE_EFORKED, pace_log_level(log, 0, &level));
-        SAYS(PACE_EFORKED, pace_log_pull(log, &record, 1, PACE_FOREVER, &count));
         SAYS(PACE_EFORKED, pace_log_flush(log, PACE_FOREVER));
         SAYS(PACE_EFORKED, pace_log_close(log, PACE_FOREVER));
         SAYS(PACE_EFORKED, pace_log_stats(log, &stats));
@@ -307,14 +299,15 @@ enum { THREADS = 10, ROUNDS = 40 };
 typedef struct shared {
     pace_log_t *log;
     pace_pool_t *pool;
-    atomic_uint_least64_t pulled;
+    pace_cq_t *cq;
+    atomic_uint_least64_t brought;
 } shared_t;
 
 static void *does_all(void *data) {
     shared_t *shared = (shared_t *)data;
     const char *levels[] = {"off", "trace", "info,pool=debug", "loud"};
     for (int round = 0; round < ROUNDS; round++) {
-        pace_log_record_t records[4];
+        pace_cq_entry_t entries[4];
         pace_log_stats_t stats = {0};
         uint32_t level;
         size_t count = 0;
@@ -323,9 +316,12 @@ static void *does_all(void *data) {
              pace_log_set_levels(shared->log, levels[round % 4]));
         OK(pace_pool_set_active(shared->pool, 1 + (uint32_t)round % 2));
         OK(pace_log_level(shared->log, (uint32_t)round % 9, &level));
-        pace_status_t status = pace_log_pull(shared->log, records, 4, round % 2 ? MILLI : 0, &count);
-        CHECK(status == PACE_OK || status == PACE_EEMPTY || status == PACE_ETIMEDOUT);
-        if (status == PACE_OK) atomic_fetch_add(&shared->pulled, count);
+        pace_status_t status = pace_cq_wait(shared->cq, entries, 4, round % 2 ? MILLI : 0, &count);
+        CHECK(status == PACE_OK || status == PACE_ETIMEDOUT);
+        if (status == PACE_OK) {
+            OK(pace_cq_done(shared->cq, entries, count));
+            atomic_fetch_add(&shared->brought, count);
+        }
         OK(pace_log_flush(shared->log, PACE_FOREVER));
         OK(pace_log_stats(shared->log, &stats));
         if (round % 10 == 0) work(shared->pool, shared->log);
@@ -333,12 +329,15 @@ static void *does_all(void *data) {
     return NULL;
 }
 
-static void *pulls_until_the_end(void *data) {
+static void *takes_until_the_end(void *data) {
     shared_t *shared = (shared_t *)data;
-    pace_log_record_t records[4];
+    pace_cq_entry_t entries[4];
     size_t count;
-    while (pace_log_pull(shared->log, records, 4, PACE_FOREVER, &count) == PACE_OK)
-        atomic_fetch_add(&shared->pulled, count);
+    for (bool over = false; !over; atomic_fetch_add(&shared->brought, count - over)) {
+        OK(pace_cq_wait(shared->cq, entries, 4, PACE_FOREVER, &count));
+        over = entries[count - 1].kind == PACE_CQ_ENDED;
+        OK(pace_cq_done(shared->cq, entries, count));
+    }
     return NULL;
 }
 
@@ -349,7 +348,7 @@ static void *closes(void *data) {
 
 static void by_ten_threads(void) {
     shared_t shared = {0};
-    pthread_t threads[THREADS], puller, others[THREADS];
+    pthread_t threads[THREADS], taker, others[THREADS];
     pace_log_config_t config = log_config();
     pace_log_stats_t stats = {0};
     counts_t counts = {0};
@@ -357,18 +356,21 @@ static void by_ten_threads(void) {
     config.user_data = &counts;
     config.drop = count_drop;
     OK(pace_log_new(&config, &shared.log));
+    OK(pace_cq_new(NULL, NULL, &shared.cq));
+    OK(pace_cq_log(shared.cq, shared.log, 1));
     shared.pool = pool_with(shared.log);
-    CHECK(pthread_create(&puller, NULL, pulls_until_the_end, &shared) == 0);
+    CHECK(pthread_create(&taker, NULL, takes_until_the_end, &shared) == 0);
     for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, does_all, &shared) == 0);
     for (int i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
     stats.struct_size = sizeof stats;
     for (int i = 0; i < THREADS; i++) CHECK(pthread_create(&others[i], NULL, closes, &shared) == 0);
     for (int i = 0; i < THREADS; i++) CHECK(pthread_join(others[i], NULL) == 0);
-    CHECK(pthread_join(puller, NULL) == 0);
+    CHECK(pthread_join(taker, NULL) == 0);
     OK(pace_log_stats(shared.log, &stats));
-    CHECK(stats.pullable == atomic_load(&shared.pulled) && stats.dropped == 0);
+    CHECK(stats.pullable == atomic_load(&shared.brought) && stats.dropped == 0);
     CHECK(atomic_load(&counts.drops) == 1);
     finish(shared.pool);
+    pace_cq_free(shared.cq);
     pace_log_free(shared.log);
 }
 

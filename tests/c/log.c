@@ -87,7 +87,6 @@ static void records_reach_a_callback(void) {
     stats.struct_size = sizeof stats;
     OK(pace_log_stats(log, &stats));
     CHECK(stats.told == 5 && stats.dropped == 0 && stats.errors == 0 && stats.last_error == NULL);
-    SAYS(PACE_EINVAL, pace_log_pull(log, NULL, 1, 0, NULL));
 
     OK(pace_log_close(log, 3600 * SECOND));
     CHECK(atomic_load(&noted.told) == 5 && atomic_load(&noted.drops) == 1);
@@ -116,34 +115,36 @@ static void a_freed_log_lives_as_long_as_its_pool(void) {
     UNTIL(atomic_load(&noted.drops) == 1);
 }
 
-static void records_are_pulled(void) {
+static void records_are_brought(void) {
     pace_log_config_t config;
     pace_log_t *log = NULL;
-    pace_log_record_t records[8];
+    pace_cq_t *cq = NULL;
+    pace_cq_entry_t entries[8];
     pace_log_stats_t stats = {0};
-    size_t count = 99;
+    size_t count = 0;
     OK(pace_log_config_init(&config, sizeof config));
     config.levels = "off,pool=debug";
     config.pull_capacity = 4;
     OK(pace_log_new(&config, &log));
-    SAYS(PACE_EEMPTY, pace_log_pull(log, records, 8, 0, &count));
-    SAYS(PACE_ETIMEDOUT, pace_log_pull(log, records, 8, MILLI, &count));
-    SAYS(PACE_EINVAL, pace_log_pull(log, records, 0, 0, &count));
-    SAYS(PACE_EINVAL, pace_log_pull(log, NULL, 8, 0, &count));
-    CHECK(count == 99);
+    OK(pace_cq_new(NULL, NULL, &cq));
+    OK(pace_cq_log(cq, log, 1));
+    SAYS(PACE_ETIMEDOUT, pace_cq_wait(cq, entries, 8, 0, &count));
     pace_pool_t *pool = logged(log);
     tell(pool, 2);
     OK(pace_log_flush(log, 3600 * SECOND));
-    OK(pace_log_pull(log, records, 2, 0, &count));
-    CHECK(count == 2 && strcmp(records[0].event, "pool.started") == 0);
-    CHECK(strcmp(records[1].event, "pool.active") == 0 && records[1].level == PACE_LOG_DEBUG);
-    CHECK(records[1].field_count == 2 && strcmp(records[1].fields[1].name, "threads") == 0);
-    CHECK(records[1].fields[1].u64 == 1);
-    OK(pace_log_pull(log, records, 8, PACE_FOREVER, &count));
-    CHECK(count == 1 && records[0].fields[1].u64 == 2);
+    OK(pace_cq_wait(cq, entries, 2, 0, &count));
+    const pace_log_record_t *first = &entries[0].detail.record, *second = &entries[1].detail.record;
+    CHECK(count == 2 && strcmp(first->event, "pool.started") == 0);
+    CHECK(strcmp(second->event, "pool.active") == 0 && second->level == PACE_LOG_DEBUG);
+    CHECK(second->field_count == 2 && strcmp(second->fields[1].name, "threads") == 0);
+    CHECK(second->fields[1].u64 == 1);
+    OK(pace_cq_done(cq, entries, count));
+    OK(pace_cq_wait(cq, entries, 8, PACE_FOREVER, &count));
+    CHECK(count == 1 && first->fields[1].u64 == 2);
+    OK(pace_cq_done(cq, entries, count));
     tell(pool, 7);
     OK(pace_log_flush(log, 3600 * SECOND));
-    OK(pace_log_pull(log, records, 8, 0, &count));
+    OK(pace_cq_wait(cq, entries, 8, 0, &count));
     CHECK(count == 4);
     stats.struct_size = sizeof stats;
     OK(pace_log_stats(log, &stats));
@@ -152,7 +153,10 @@ static void records_are_pulled(void) {
     OK(pace_pool_shutdown(pool, PACE_FOREVER, NULL));
     pace_pool_free(pool);
     OK(pace_log_close(log, 3600 * SECOND));
-    SAYS(PACE_ESHUTDOWN, pace_log_pull(log, records, 8, PACE_FOREVER, &count));
+    OK(pace_cq_done(cq, entries, count));
+    OK(pace_cq_wait(cq, entries, 8, PACE_FOREVER, &count));
+    CHECK(count == 1 && entries[0].kind == PACE_CQ_ENDED && entries[0].tag == 1);
+    pace_cq_free(cq);
     pace_log_free(log);
 }
 
@@ -161,36 +165,42 @@ static void *ends(void *log) {
     return NULL;
 }
 
-/* Who pulls while the log is closed has all records that could be pulled when it hears of the end. */
-static void all_is_pulled_before_the_end_is_told(void) {
+/* Who takes records while the log is closed has all that there were when it hears of the end. */
+static void all_is_brought_before_the_end_is_told(void) {
     for (int round = 0; round < 300; round++) {
         pace_log_config_t config;
         pace_log_t *log = NULL;
-        pace_log_record_t records[2];
+        pace_cq_t *cq = NULL;
+        pace_cq_entry_t entries[2] = {0};
         pace_log_stats_t stats = {0};
-        uint64_t pulled = 0;
+        uint64_t brought = 0;
         size_t count = 0;
         pthread_t other;
         OK(pace_log_config_init(&config, sizeof config));
         config.levels = "off,pool=debug";
         config.pull_capacity = 64;
         OK(pace_log_new(&config, &log));
+        OK(pace_cq_new(NULL, NULL, &cq));
+        OK(pace_cq_log(cq, log, 1));
         pace_pool_t *pool = logged(log);
         tell(pool, 4);
         CHECK(pthread_create(&other, NULL, ends, log) == 0);
-        for (;;) {
-            pace_status_t status = pace_log_pull(log, records, 2, 0, &count);
-            if (status == PACE_ESHUTDOWN) break;
-            if (status == PACE_OK)
-                pulled += count;
-            else
-                SAYS(PACE_EEMPTY, status);
+        for (bool over = false; !over; brought += count - over) {
+            pace_status_t status = pace_cq_wait(cq, entries, 2, 0, &count);
+            if (status != PACE_OK) {
+                SAYS(PACE_ETIMEDOUT, status);
+                count = 0;
+                continue;
+            }
+            over = entries[count - 1].kind == PACE_CQ_ENDED;
+            OK(pace_cq_done(cq, entries, count));
         }
         CHECK(pthread_join(other, NULL) == 0);
         stats.struct_size = sizeof stats;
         OK(pace_log_stats(log, &stats));
-        CHECK(pulled == stats.pullable && pulled == stats.told);
+        CHECK(brought == stats.pullable && brought == stats.told);
         pace_pool_free(pool);
+        pace_cq_free(cq);
         pace_log_free(log);
     }
 }
@@ -359,8 +369,8 @@ int main(void) {
     what_is_said_when_nobody_listens();
     records_reach_a_callback();
     a_freed_log_lives_as_long_as_its_pool();
-    records_are_pulled();
-    all_is_pulled_before_the_end_is_told();
+    records_are_brought();
+    all_is_brought_before_the_end_is_told();
     a_file_is_written_as_settings_say();
     wrong_settings_are_named();
     names_are_those_of_texts();

@@ -943,12 +943,6 @@ static pace_status_t do_log_level(things_t *t) {
     uint32_t level;
     return pace_log_level(t->records, PACE_LOG_NET, &level);
 }
-static pace_status_t do_log_pull(things_t *t) {
-    pace_log_record_t record;
-    size_t count;
-    pace_status_t status = pace_log_pull(t->records, &record, 1, 0, &count);
-    return status == PACE_EEMPTY ? PACE_OK : status;
-}
 static pace_status_t do_log_stats(things_t *t) {
     pace_log_stats_t stats;
     stats.struct_size = sizeof stats;
@@ -1541,7 +1535,6 @@ static const row_t table[] = {
     {"log_flush", do_log_flush, IS_OK, IS_OK, IS_OK, 'L'},
     {"log_set_levels", do_log_set_levels, IS_OK, IS_OK, IS_OK, 'L'},
     {"log_level", do_log_level, IS_OK, IS_OK, IS_OK, 'L'},
-    {"log_pull", do_log_pull, IS_OK, IS_OK, IS_OK, 'L'},
     {"log_stats", do_log_stats, IS_OK, IS_OK, IS_OK, 'L'},
     {"signals_new", do_signals_new, IS_OK | FULL | B(PACE_EOS), IS_OK, DOWN, 'p'},
     {"signals_shut_down", do_signals_shut_down, IS_OK | FULL | B(PACE_EOS), IS_OK, DOWN, 'p'},
