@@ -117,7 +117,6 @@ mod header {
                 ("mailbox", "The hub: mailboxes that the host empties"),
                 ("dead", "The hub: dead letters"),
                 ("ask", "The hub: requests"),
-                ("replies", "The hub: replies that the host pulls"),
                 ("notice", "The hub: what it tells of itself"),
             ],
         },

@@ -252,14 +252,12 @@ const OLDER: &[&str] = &[
     "pace_http_fallback_pulled",
     "pace_http_on_end_pulled",
     "pace_http_route_pulled",
-    "pace_key_request_pulled",
     "pace_mailbox_bury",
     "pace_mailbox_pollable",
     "pace_mailbox_pull",
     "pace_replay_mailbox_bury",
     "pace_replay_mailbox_pollable",
     "pace_replay_mailbox_pull",
-    "pace_replies_",
     "pace_requests_",
 ];
 

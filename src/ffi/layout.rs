@@ -284,9 +284,6 @@ layout! {
     ask::pace_asked_t 8 {
         id 0
     }
-    replies::pace_reply_t 104 {
-        token 0 status 8 reserved 12 message 16
-    }
     notice::pace_error_filter_t 48 {
         struct_size 0 severity 4 event 8 origin 16 since_ns 24 after 32 limit 40
     }

@@ -75,7 +75,6 @@ mod queue;
 mod registry;
 mod remote;
 mod replay;
-mod replies;
 mod request;
 mod requests;
 mod response;

@@ -11,7 +11,7 @@ typedef struct things {
     pace_pool_t *pool;
     pace_hub_t *hub;
     pace_key_t *key;
-    pace_replies_t *replies;
+    pace_cq_t *cq;
     counts_t counts;
     atomic_bool stop;
 } things_t;
@@ -49,7 +49,7 @@ static void make(things_t *t) {
     options.history_count = 1;
     OK(pace_hub_new(t->pool, &options, &t->hub));
     OK(pace_hub_key(t->hub, "a", &t->key));
-    OK(pace_replies_new(t->hub, &t->replies));
+    OK(pace_cq_new(t->pool, NULL, &t->cq));
 }
 
 static void unmake(things_t *t) {
@@ -60,7 +60,7 @@ static void unmake(things_t *t) {
         OK(pace_hub_audit(t->hub, &audit));
     } while (audit.waiting + audit.running > 0);
     CHECK(audit.balances);
-    pace_replies_free(t->replies);
+    pace_cq_free(t->cq);
     pace_key_free(t->key);
     pace_hub_free(t->hub);
     finish(t->pool);
@@ -74,7 +74,7 @@ static void counts_without_end(void) {
     pace_message_t message = {0};
     pace_publish_item_t together = {0};
     pace_mailbox_t *mailbox;
-    pace_reply_t row;
+    pace_cq_entry_t entry;
     size_t count;
     make(&t);
     OK(pace_hub_mailbox(t.hub, "a", NULL, &mailbox));
@@ -91,7 +91,7 @@ static void counts_without_end(void) {
         SAYS(PACE_EINVAL, pace_key_request(t.key, &publication, "x", 1, 0, &message));
         SAYS(PACE_EINVAL,
              pace_key_request_async(t.key, &publication, "x", 1, 0, on_reply, &t, drop_it, NULL));
-        SAYS(PACE_EINVAL, pace_key_request_pulled(t.key, &publication, "x", 1, 0, t.replies, 1, NULL));
+        SAYS(PACE_EINVAL, pace_cq_request(t.cq, t.key, &publication, "x", 1, 0, 1, NULL));
         SAYS(PACE_EINVAL, pace_hub_publish_all(t.hub, &together, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
         message.key.text = "a";
         message.key.size = 1;
@@ -104,7 +104,7 @@ static void counts_without_end(void) {
         size_t size = counts[i] < MANY * 2 ? SIZE_MAX / 2 + 1 : counts[i];
         SAYS(PACE_EINVAL,
              pace_key_request_async(t.key, NULL, "x", size, 0, on_reply, &t, drop_it, NULL));
-        SAYS(PACE_EINVAL, pace_key_request_pulled(t.key, NULL, "x", size, 0, t.replies, 1, NULL));
+        SAYS(PACE_EINVAL, pace_cq_request(t.cq, t.key, NULL, "x", size, 0, 1, NULL));
         together.bytes = "x";
         together.size = size;
         SAYS(PACE_EINVAL, pace_hub_publish_all(t.hub, &together, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
@@ -115,9 +115,9 @@ static void counts_without_end(void) {
     together.key = NULL;
     SAYS(PACE_EINVAL, pace_hub_publish_all(t.hub, &together, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     /* No more is written than there is. */
-    OK(pace_key_request_pulled(t.key, NULL, NULL, 0, 1, t.replies, 1, NULL));
-    OK(pace_replies_pull(t.replies, &row, SIZE_MAX, PACE_FOREVER, &count));
-    CHECK(count == 1 && row.token == 1);
+    OK(pace_cq_request(t.cq, t.key, NULL, NULL, 0, 1, 1, NULL));
+    OK(pace_cq_wait(t.cq, &entry, SIZE_MAX, PACE_FOREVER, &count));
+    CHECK(count == 1 && entry.kind == PACE_CQ_REPLY && entry.tag == 1);
     CHECK(atomic_load(&t.counts.drops) == 0);
     pace_mailbox_free(mailbox);
     unmake(&t);
@@ -141,7 +141,7 @@ static void structs_of_another_size(void) {
         SAYS(PACE_EVERSION,
              pace_hub_replay_supervised(t.hub, "a", &options, quick, &t, drop_it, &replay));
         SAYS(PACE_EVERSION, pace_hub_publish_all(t.hub, &together, 1, PACE_PUBLISH_NO_RECEIPT, NULL));
-        SAYS(PACE_EVERSION, pace_key_request_pulled(t.key, &publication, "x", 1, 0, t.replies, 1, NULL));
+        SAYS(PACE_EVERSION, pace_cq_request(t.cq, t.key, &publication, "x", 1, 0, 1, NULL));
     }
     CHECK(replay == NULL && atomic_load(&t.counts.drops) == 0);
     OK(pace_replay_options_init(&options, sizeof options));
@@ -167,11 +167,11 @@ static void structs_of_another_size(void) {
 static void meddle(void *data, const pace_message_t *message, int32_t *outcome) {
     things_t *t = (things_t *)data;
     pace_replay_t *replay = NULL;
-    pace_reply_t row;
+    pace_cq_entry_t entry;
     size_t count;
     bool is;
     SAYS(PACE_EDEADLOCK, pace_subscription_drain(t->hub, message->subscription, PACE_FOREVER, NULL));
-    SAYS(PACE_EDEADLOCK, pace_replies_pull(t->replies, &row, 1, PACE_FOREVER, &count));
+    SAYS(PACE_EDEADLOCK, pace_cq_wait(t->cq, &entry, 1, PACE_FOREVER, &count));
     OK(pace_hub_replay_supervised(t->hub, "a", NULL, quick, t, drop_it, &replay));
     OK(pace_replay_resume(replay, &is));
     OK(pace_replay_end(replay, PACE_UNSUBSCRIBE_SYNC, NULL));
@@ -220,7 +220,7 @@ static void in_a_child(void) {
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        pace_reply_t row;
+        pace_cq_entry_t entry;
         pace_webhook_stats_t stats = {0};
         size_t count;
         int32_t fd;
@@ -231,9 +231,9 @@ static void in_a_child(void) {
         SAYS(PACE_EFORKED, pace_replay_mailbox_bury(pulled, NULL, NULL, 0));
         SAYS(PACE_EFORKED, pace_replay_mailbox_stats(pulled, NULL));
         SAYS(PACE_EFORKED, pace_replay_mailbox_end(pulled));
-        SAYS(PACE_EFORKED, pace_replies_pull(t.replies, &row, 1, PACE_FOREVER, &count));
-        SAYS(PACE_EFORKED, pace_replies_pollable(t.replies, &fd));
-        SAYS(PACE_EFORKED, pace_key_request_pulled(t.key, NULL, "x", 1, 0, t.replies, 1, NULL));
+        SAYS(PACE_EFORKED, pace_cq_wait(t.cq, &entry, 1, PACE_FOREVER, &count));
+        SAYS(PACE_EFORKED, pace_cq_fd(t.cq, &fd));
+        SAYS(PACE_EFORKED, pace_cq_request(t.cq, t.key, NULL, "x", 1, 0, 1, NULL));
         if (webhook != NULL) {
             char text[8];
             stats.struct_size = sizeof stats;
@@ -250,7 +250,7 @@ static void in_a_child(void) {
         }
         pace_replay_free(replay);
         pace_replay_mailbox_free(pulled);
-        pace_replies_free(t.replies);
+        pace_cq_free(t.cq);
         _exit(42);
     }
     int status = 0;
@@ -272,7 +272,7 @@ static void in_a_child(void) {
 /* Replays, requests, letters and subscriptions that come and go beside each other. */
 static void *churn(void *data) {
     things_t *t = (things_t *)data;
-    pace_reply_t rows[4];
+    pace_cq_entry_t entries[4];
     size_t count;
     for (int i = 0; i < 60; i++) {
         pace_replay_t *replay = NULL;
@@ -280,7 +280,7 @@ static void *churn(void *data) {
         pace_subscription_t subscription;
         pace_asked_t asked;
         pace_replay_stats_t stats = {0};
-        pace_replies_t *replies = NULL;
+        pace_cq_t *cq = NULL;
         pace_key_t *key = t->key;
         stats.struct_size = sizeof stats;
         OK(pace_replay_options_init(&options, sizeof options));
@@ -291,17 +291,17 @@ static void *churn(void *data) {
         options.on_restart = told_restart;
         OK(pace_hub_replay_supervised(t->hub, "a", &options, picky, t, drop_it, &replay));
         OK(pace_hub_subscribe(t->hub, "a", NULL, quick, t, drop_it, &subscription));
-        OK(pace_replies_new(t->hub, &replies));
-        pace_status_t status = pace_key_request_pulled(key, NULL, "x", 1, i % 3 == 0 ? 1 : PACE_FOREVER,
-                                                       i % 2 == 0 ? replies : t->replies, 1, &asked);
+        OK(pace_cq_new(t->pool, NULL, &cq));
+        pace_status_t status = pace_cq_request(i % 2 == 0 ? cq : t->cq, key, NULL, "x", 1, i % 3 == 0 ? 1 : PACE_FOREVER, 1, &asked);
         CHECK(status == PACE_OK || status == PACE_EFULL);
         OK(pace_hub_redeliver(t->hub, NULL, NULL));
         OK(pace_replay_resume(replay, NULL));
         OK(pace_replay_stats(replay, &stats));
         if (status == PACE_OK && i % 3 != 0) OK(pace_hub_give_up(t->hub, asked, NULL));
-        status = pace_replies_pull(replies, rows, 4, MILLI, &count);
+        status = pace_cq_wait(cq, entries, 4, MILLI, &count);
         CHECK(status == PACE_OK || status == PACE_ETIMEDOUT);
-        pace_replies_free(replies);
+        if (status == PACE_OK) OK(pace_cq_done(cq, entries, count));
+        pace_cq_free(cq);
         if (i % 4 == 0) OK(pace_replay_end(replay, PACE_UNSUBSCRIBE_SYNC, NULL));
         pace_replay_free(replay);
         OK(pace_subscription_drain(t->hub, subscription, i % 5 == 0 ? 0 : PACE_FOREVER, NULL));

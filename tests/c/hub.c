@@ -1848,27 +1848,27 @@ static void thresholds(pace_pool_t *pool) {
 
 typedef struct asker {
     pace_key_t *key;
-    pace_replies_t *replies;
+    pace_cq_t *cq;
     atomic_uint answered;
 } asker_t;
 
-static void *ask_and_pull(void *data) {
+static void *ask_and_wait(void *data) {
     asker_t *asker = (asker_t *)data;
-    pace_reply_t rows[5];
+    pace_cq_entry_t entries[5];
     size_t count = 0;
     for (uint64_t n = 0; n < 200; n++)
-        OK(pace_key_request_pulled(asker->key, NULL, &n, sizeof n, PACE_FOREVER, asker->replies, n,
-                                   NULL));
+        OK(pace_cq_request(asker->cq, asker->key, NULL, &n, sizeof n, PACE_FOREVER, n, NULL));
     while (atomic_load(&asker->answered) < 800) {
-        pace_status_t status = pace_replies_pull(asker->replies, rows, 5, MILLI, &count);
+        pace_status_t status = pace_cq_wait(asker->cq, entries, 5, MILLI, &count);
         CHECK(status == PACE_OK || status == PACE_ETIMEDOUT);
         for (size_t i = 0; status == PACE_OK && i < count; i++) {
             uint64_t n = 0;
-            CHECK(rows[i].status == PACE_OK && rows[i].message.size == sizeof n);
-            memcpy(&n, rows[i].message.payload, sizeof n);
-            CHECK(n == rows[i].token && rows[i].message.sequence > 0);
+            CHECK(entries[i].status == PACE_OK && entries[i].size == sizeof n);
+            memcpy(&n, entries[i].bytes, sizeof n);
+            CHECK(n == entries[i].tag && entries[i].detail.message.sequence > 0);
             atomic_fetch_add(&asker->answered, 1);
         }
+        if (status == PACE_OK) OK(pace_cq_done(asker->cq, entries, count));
     }
     return NULL;
 }
@@ -1878,85 +1878,84 @@ static void echo_back(void *data, const pace_message_t *message, int32_t *outcom
     *outcome = 0;
 }
 
-static void replies_are_pulled(pace_pool_t *pool) {
+static void replies_are_brought(pace_pool_t *pool) {
     pace_hub_t *hub;
-    pace_replies_t *replies, *others;
+    pace_cq_t *cq, *others;
     pace_key_t *key, *nobody, *silent;
     pace_subscription_t subscription;
     pace_mailbox_t *mailbox;
     pace_asked_t asked;
-    pace_reply_t rows[8] = {0};
+    pace_cq_entry_t entries[8];
     pthread_t threads[4];
-    size_t count = 77;
+    size_t count = 0;
     bool given_up = false;
     int32_t fd = -1;
     OK(pace_hub_new(pool, NULL, &hub));
-    OK(pace_replies_new(hub, &replies));
+    OK(pace_cq_new(pool, NULL, &cq));
     OK(pace_hub_key(hub, "q", &key));
     OK(pace_hub_key(hub, "none", &nobody));
     OK(pace_hub_key(hub, "s", &silent));
     OK(pace_hub_subscribe(hub, "q", NULL, echo_back, hub, NULL, &subscription));
     OK(pace_hub_mailbox(hub, "s", NULL, &mailbox));
-    SAYS(PACE_ETIMEDOUT, pace_replies_pull(replies, rows, 8, 0, &count));
-    SAYS(PACE_EINVAL, pace_replies_pull(replies, rows, 0, 0, &count));
-    SAYS(PACE_ENORESPONDERS, pace_key_request_pulled(nobody, NULL, NULL, 0, SECOND, replies, 1, NULL));
-    CHECK(count == 77);
-    OK(pace_replies_pollable(replies, &fd));
+    SAYS(PACE_ETIMEDOUT, pace_cq_wait(cq, entries, 8, 0, &count));
+    SAYS(PACE_EINVAL, pace_cq_wait(cq, entries, 0, 0, &count));
+    SAYS(PACE_ENORESPONDERS, pace_cq_request(cq, nobody, NULL, NULL, 0, SECOND, 1, NULL));
+    OK(pace_cq_fd(cq, &fd));
     CHECK(poll(&(struct pollfd){fd, POLLIN, 0}, 1, 0) == 0);
 
-    /* Answered, too late, and given up: a row each; a refused one has none. */
-    OK(pace_key_request_pulled(key, NULL, "a", 1, PACE_FOREVER, replies, 2, NULL));
+    /* Answered, too late, and given up: an entry each; a refused one has none. */
+    OK(pace_cq_request(cq, key, NULL, "a", 1, PACE_FOREVER, 2, NULL));
     CHECK(poll(&(struct pollfd){fd, POLLIN, 0}, 1, -1) == 1);
-    OK(pace_replies_pull(replies, rows, 8, 0, &count));
-    CHECK(count == 1 && rows[0].token == 2 && rows[0].status == PACE_OK && rows[0].message.size == 1);
+    OK(pace_cq_wait(cq, entries, 8, 0, &count));
+    CHECK(count == 1 && entries[0].tag == 2 && entries[0].status == PACE_OK && entries[0].size == 1);
+    OK(pace_cq_done(cq, entries, count));
     CHECK(poll(&(struct pollfd){fd, POLLIN, 0}, 1, 0) == 0);
-    OK(pace_key_request_pulled(silent, NULL, "a", 1, 1, replies, 3, &asked));
-    OK(pace_replies_pull(replies, rows, 8, PACE_FOREVER, &count));
-    CHECK(count == 1 && rows[0].token == 3 && rows[0].status == PACE_ETIMEDOUT &&
-          rows[0].message.size == 0);
+    OK(pace_cq_request(cq, silent, NULL, "a", 1, 1, 3, &asked));
+    OK(pace_cq_wait(cq, entries, 8, PACE_FOREVER, &count));
+    CHECK(count == 1 && entries[0].tag == 3 && entries[0].status == PACE_ETIMEDOUT &&
+          entries[0].size == 0);
     OK(pace_hub_give_up(hub, asked, &given_up));
     CHECK(!given_up);
-    OK(pace_key_request_pulled(silent, NULL, "a", 1, PACE_FOREVER, replies, 4, &asked));
+    OK(pace_cq_request(cq, silent, NULL, "a", 1, PACE_FOREVER, 4, &asked));
     OK(pace_hub_give_up(hub, asked, &given_up));
     CHECK(given_up);
-    OK(pace_replies_pull(replies, rows, 8, PACE_FOREVER, &count));
-    CHECK(count == 1 && rows[0].token == 4 && rows[0].status == PACE_ECANCELLED);
-    SAYS(PACE_ETIMEDOUT, pace_replies_pull(replies, rows, 8, 0, &count));
+    OK(pace_cq_wait(cq, entries, 8, PACE_FOREVER, &count));
+    CHECK(count == 1 && entries[0].tag == 4 && entries[0].status == PACE_ECANCELLED);
+    SAYS(PACE_ETIMEDOUT, pace_cq_wait(cq, entries, 8, 0, &count));
 
-    /* Rows of those that have a reply and of those that have none, in the order of their ends. */
+    /* Entries of those that have a reply and of those that have none, in the order of their ends. */
     for (uint64_t n = 10; n < 14; n++) {
         pace_key_t *at = n % 2 == 0 ? key : silent;
-        OK(pace_key_request_pulled(at, NULL, &n, sizeof n, n % 2 == 0 ? PACE_FOREVER : 1, replies, n,
-                                   NULL));
+        OK(pace_cq_request(cq, at, NULL, &n, sizeof n, n % 2 == 0 ? PACE_FOREVER : 1, n, NULL));
     }
     check_nap();
     for (size_t got = 0; got < 4; got += count) {
-        OK(pace_replies_pull(replies, rows, 8, PACE_FOREVER, &count));
+        OK(pace_cq_wait(cq, entries, 8, PACE_FOREVER, &count));
         for (size_t i = 0; i < count; i++) {
-            CHECK((rows[i].status == PACE_OK) == (rows[i].token % 2 == 0));
-            CHECK(rows[i].token % 2 == 1 || memcmp(rows[i].message.payload, &rows[i].token, 8) == 0);
+            CHECK((entries[i].status == PACE_OK) == (entries[i].tag % 2 == 0));
+            CHECK(entries[i].tag % 2 == 1 || memcmp(entries[i].bytes, &entries[i].tag, 8) == 0);
         }
+        OK(pace_cq_done(cq, entries, count));
     }
 
     /* Many at once. */
-    asker_t asker = {key, replies, 0};
-    for (size_t i = 0; i < 4; i++) CHECK(pthread_create(&threads[i], NULL, ask_and_pull, &asker) == 0);
+    asker_t asker = {key, cq, 0};
+    for (size_t i = 0; i < 4; i++) CHECK(pthread_create(&threads[i], NULL, ask_and_wait, &asker) == 0);
     for (size_t i = 0; i < 4; i++) CHECK(pthread_join(threads[i], NULL) == 0);
 
     /* What is open when nobody can pull any more, or when the hub goes. */
-    OK(pace_replies_new(hub, &others));
-    OK(pace_key_request_pulled(silent, NULL, "a", 1, PACE_FOREVER, others, 5, NULL));
-    pace_replies_free(others);
-    OK(pace_key_request_pulled(silent, NULL, "a", 1, PACE_FOREVER, replies, 6, NULL));
+    OK(pace_cq_new(pool, NULL, &others));
+    OK(pace_cq_request(others, silent, NULL, "a", 1, PACE_FOREVER, 5, NULL));
+    pace_cq_free(others);
+    OK(pace_cq_request(cq, silent, NULL, "a", 1, PACE_FOREVER, 6, NULL));
     pace_mailbox_free(mailbox);
     pace_key_free(key);
     pace_key_free(nobody);
     pace_key_free(silent);
     pace_hub_free(hub);
-    OK(pace_replies_pull(replies, rows, 8, PACE_FOREVER, &count));
-    CHECK(count == 1 && rows[0].token == 6 && rows[0].status == PACE_ECANCELLED);
-    pace_replies_free(replies);
-    pace_replies_free(NULL);
+    OK(pace_cq_wait(cq, entries, 8, PACE_FOREVER, &count));
+    CHECK(count == 1 && entries[0].tag == 6 && entries[0].status == PACE_ECANCELLED);
+    pace_cq_free(cq);
 }
 
 /* It fails at what is less than `last`, and as long as it is held. */
@@ -2310,7 +2309,7 @@ int main(int argc, char **argv) {
     kept_and_replayed(pool);
     pulled_replays(pool);
     replays_are_supervised(pool);
-    replies_are_pulled(pool);
+    replies_are_brought(pool);
     drained_until(pool_of(2));
     told_of_itself(pool);
     /* What reads the system's figures looks for the auxiliary vector where valgrind has put another. */

@@ -34,7 +34,6 @@ typedef struct things {
     pace_publisher_t *publisher;
     pace_replay_t *replay;
     pace_replay_mailbox_t *replayed;
-    pace_replies_t *replies;
     pace_supervisor_t *supervisor;
     pace_message_filter_t *filter;
     pace_watch_t *watch;
@@ -817,24 +816,6 @@ static pace_status_t do_hub_replay(things_t *t) {
     if (status == PACE_OK) pace_replay_free(replay);
     return status;
 }
-static pace_status_t do_replies_new(things_t *t) {
-    pace_replies_t *replies;
-    pace_status_t status = pace_replies_new(t->hub, &replies);
-    if (status == PACE_OK) pace_replies_free(replies);
-    return status;
-}
-static pace_status_t do_key_request_pulled(things_t *t) {
-    return pace_key_request_pulled(t->key, NULL, "abc", 3, MILLI, t->replies, 7, NULL);
-}
-static pace_status_t do_replies_pull(things_t *t) {
-    pace_reply_t row;
-    size_t count;
-    return pace_replies_pull(t->replies, &row, 1, 0, &count);
-}
-static pace_status_t do_replies_pollable(things_t *t) {
-    int32_t fd;
-    return pace_replies_pollable(t->replies, &fd);
-}
 static pace_status_t do_replay_supervised(things_t *t) {
     pace_replay_t *replay;
     pace_replay_options_t options;
@@ -1495,11 +1476,6 @@ static const row_t table[] = {
     {"archive_open", do_archive_open, B(PACE_EOS) | NONE, B(PACE_EOS) | NONE, B(PACE_EOS) | NONE, '-'},
     {"hub_replay", do_hub_replay, IS_OK, IS_OK, DOWN, 'y'},
     {"hub_replay_supervised", do_replay_supervised, IS_OK, IS_OK, DOWN, 'y'},
-    {"replies_new", do_replies_new, IS_OK, IS_OK, IS_OK, 'y'},
-    {"key_request_pulled", do_key_request_pulled, IS_OK | FULL, IS_OK | FULL, DOWN, 'k'},
-    {"key_request_pulled", do_key_request_pulled, IS_OK | FULL, IS_OK | FULL, DOWN, 'z'},
-    {"replies_pull", do_replies_pull, IS_OK | LATE, IS_OK | LATE, IS_OK | LATE, 'z'},
-    {"replies_pollable", do_replies_pollable, IS_OK, IS_OK, IS_OK, 'z'},
     {"replay_resume", do_replay_resume, IS_OK, IS_OK, IS_OK, 'g'},
     {"replay_stats", do_replay_stats, IS_OK, IS_OK, IS_OK, 'g'},
     {"replay_end", do_replay_end, IS_OK, IS_OK, IS_OK, 'g'},
@@ -1708,7 +1684,6 @@ static void make_things(things_t *t) {
     OK(pace_hub_new(t->pool, &kept, &t->hub));
     OK(pace_hub_replay(t->hub, "a.b", PACE_REPLAY_BEGINNING, 0, quick_message, C, &t->replay));
     OK(pace_hub_replay_mailbox(t->hub, "a.b", PACE_REPLAY_BEGINNING, 0, &t->replayed));
-    OK(pace_replies_new(t->hub, &t->replies));
     OK(pace_hub_key(t->hub, "a.b", &t->key));
     OK(pace_hub_mailbox(t->hub, "a.*", NULL, &t->mailbox));
     OK(pace_hub_subscribe(t->hub, "a.b", NULL, quick_message, C, &t->subscription));
@@ -1746,7 +1721,6 @@ static void free_things(things_t *t) {
     pace_publisher_free(t->publisher);
     pace_replay_free(t->replay);
     pace_replay_mailbox_free(t->replayed);
-    pace_replies_free(t->replies);
     pace_supervisor_free(t->supervisor);
     pace_message_filter_free(t->filter);
     pace_watch_free(t->watch);
@@ -1785,7 +1759,6 @@ static void with_null(void) {
         if (table[i].needs == 'm') less.mailbox = NULL;
         if (table[i].needs == 'i') less.publisher = NULL;
         if (table[i].needs == 'g') less.replay = NULL;
-        if (table[i].needs == 'z') less.replies = NULL;
         if (table[i].needs == 'o') less.replayed = NULL;
         if (table[i].needs == 'j') less.supervisor = NULL;
         if (table[i].needs == 'n') less.filter = NULL;
@@ -2093,12 +2066,6 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_hub_replay(t.hub, "a", 0, 0, NULL, C, &t.replay));
     SAYS(PACE_EINVAL, pace_hub_replay(t.hub, "a", 0, 0, quick_message, C, NULL));
     SAYS(PACE_EINVAL, pace_hub_replay(t.hub, "a", 5, 0, quick_message, C, &t.replay));
-    SAYS(PACE_EINVAL, pace_replies_new(t.hub, NULL));
-    SAYS(PACE_EINVAL, pace_replies_pull(t.replies, NULL, 1, 0, &(size_t){0}));
-    SAYS(PACE_EINVAL, pace_replies_pull(t.replies, &(pace_reply_t){0}, 0, 0, &(size_t){0}));
-    SAYS(PACE_EINVAL, pace_replies_pull(t.replies, &(pace_reply_t){0}, 1, 0, NULL));
-    SAYS(PACE_EINVAL, pace_replies_pollable(t.replies, NULL));
-    SAYS(PACE_EINVAL, pace_key_request_pulled(t.key, NULL, NULL, 1, 0, t.replies, 1, NULL));
     SAYS(PACE_EINVAL, pace_hub_replay_supervised(t.hub, NULL, NULL, quick_message, C, &t.replay));
     SAYS(PACE_EINVAL, pace_hub_replay_supervised(t.hub, "a", NULL, NULL, C, &t.replay));
     SAYS(PACE_EINVAL, pace_hub_replay_supervised(t.hub, "a", NULL, quick_message, C, NULL));
