@@ -54,7 +54,8 @@ int main(void) {
     pace_pool_t *pool;
     pace_hub_t *hub;
     pace_replay_mailbox_t *replay;
-    pace_message_t messages[8];
+    pace_cq_t *cq;
+    pace_cq_entry_t entries[8];
     pace_query_t query = {0};
     size_t count = 0;
     uint64_t recorded = 0;
@@ -80,11 +81,14 @@ int main(void) {
     }
 
     must(pace_hub_replay_mailbox(hub, "orders.eu", PACE_REPLAY_BEGINNING, 0, &replay));
+    must(pace_cq_new(pool, NULL, &cq));
+    must(pace_cq_replay(cq, replay, 1));
     publish(hub, 4);
     printf("replayed: ");
     while (printed < 4) {
-        must(pace_replay_mailbox_pull(replay, messages, 8, PACE_FOREVER, &count));
-        for (size_t i = 0; i < count; i++) print_one(&printed, &messages[i]);
+        must(pace_cq_wait(cq, entries, 8, PACE_FOREVER, &count));
+        for (size_t i = 0; i < count; i++) print_one(&printed, &entries[i].detail.message);
+        must(pace_cq_done(cq, entries, count));
     }
     printf("\nthe last two: ");
     query.struct_size = sizeof query;
@@ -96,6 +100,7 @@ int main(void) {
     must(pace_hub_history_stats(hub, add_up, &recorded));
     printf("\nrecorded: %s\n", recorded > 0 ? "true" : "false");
 
+    pace_cq_free(cq);
     pace_replay_mailbox_free(replay);
     pace_hub_free(hub);
     must(pace_pool_shutdown(pool, 60 * SECOND, NULL));

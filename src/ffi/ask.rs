@@ -6,20 +6,22 @@ use super::boundary::{
 };
 use super::callback::pace_drop_fn;
 use super::hub::{answer, pace_hub_t, pace_key_t, pace_receipt_t, room};
-use super::mailbox::keep;
 use super::message::{
-    PLAIN, lend_to, pace_message_t, pace_publication_t, payload, slice, terms, text_of,
+    PLAIN, lend_to, list, pace_message_t, pace_publication_t, pace_subscription_t, payload, show,
+    slice, terms, text_of,
 };
 use super::owner::pair;
 use super::sized::{self, InOut};
 use super::status::*;
-use crate::hub::{Key, Publication, Received, RequestError, Stored};
+use super::values::pace_field_t;
+use crate::hub::{Key, Publication, RequestError, Stored};
+use core::cell::RefCell;
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 
 /// Publishes a request, and waits for up to `timeout_ns` for the reply of whoever is first. The header
 /// Reply-To is added to those of `publication`, which may be NULL. *reply stays where it is until this thread
-/// asks or pulls again, or ends.
+/// asks again, or ends.
 ///
 /// PACE_ENORESPONDERS: nobody subscribes to the key; PACE_EFULL: none of those who do has taken it, because
 /// they are full or suspended, or as pace_key_publish(); PACE_ETIMEDOUT: a reply that comes later is lost.
@@ -42,9 +44,22 @@ pub unsafe extern "C" fn pace_key_request(
         let message = unsafe { request_of(key, publication, bytes, size) }?;
         let stored = message.request(nanos(timeout_ns)).and_then(|pending| pending.wait());
         let stored = stored.map_err(failure)?;
-        to.set(keep(Received { stored, lost_before: 0 })?);
+        to.set(keep(stored)?);
         Ok(())
     })
+}
+
+thread_local! {
+    /// The last reply that this thread was shown, and its headers.
+    static KEPT: RefCell<Option<(Stored, Vec<pace_field_t>)>> = const { RefCell::new(None) };
+}
+
+/// Shows a reply, and keeps it where this thread's last one is. While the thread ends there is no such place any more.
+fn keep(reply: Stored) -> Result<pace_message_t> {
+    let fields: Vec<_> = list(reply.headers()).collect();
+    let shown = show(&reply, 0, pace_subscription_t { id: 0 }, &fields);
+    let kept = KEPT.try_with(|kept| kept.replace(Some((reply, fields))));
+    kept.map(|_before| shown).map_err(|_| TIMED_OUT)
 }
 
 /// Names a request whose function is still to be called. Numbers are given once in a hub.

@@ -223,9 +223,9 @@ pub extern "C" fn pace_hub_dead_letter_stats(
     })
 }
 
-/// Makes a message that was pulled from this mailbox a dead letter, after so many attempts: it counts as
+/// Makes a message that was brought from this mailbox a dead letter, after so many attempts: it counts as
 /// dead-lettered then, and no longer as delivered. With 0 attempts the reason is PACE_DEAD_SUSPENDED, and else
-/// PACE_DEAD_FAILED. The message may be a copy of what was pulled; all that it points to is copied. `failure`
+/// PACE_DEAD_FAILED. The message may be a copy of what was brought; all that it points to is copied. `failure`
 /// may be NULL.
 ///
 /// PACE_EINVAL for what cannot be a message of this mailbox.

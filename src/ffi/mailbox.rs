@@ -1,7 +1,4 @@
-//! Subscriptions whose messages are pulled by threads of the host.
-//!
-//! What a thread has pulled lies in a place of the thread's own until it pulls again: the payloads are the
-//! hub's, shared with all others that have them.
+//! Subscriptions whose messages a completion queue brings to threads of the host.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, FORKED, Out, Result, TIMED_OUT, call, call_void, nanos};
@@ -22,17 +19,13 @@ use core::ffi::c_char;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-/// Bytes: if no message of a pull has a longer payload, the payloads lie one after the other, in order and
-/// without gaps, so that the host may copy all of them at once.
-pub const PACE_PULLED_TOGETHER: usize = 256;
-
 /// A subscription of a hub that the host empties itself.
 pub struct pace_mailbox_t {
     pub(super) mailbox: Arc<Mailbox>,
     shared: Arc<Shared>,
 }
 
-/// Subscribes with a mailbox that the caller empties. Of the options the execution is not looked at, and
+/// Subscribes with a mailbox that a completion queue empties (pace_cq_mailbox). Of the options the execution is not looked at, and
 /// those of supervision are refused, because there is no handler; NULL: 1024 messages, of which more are
 /// refused.
 ///
@@ -56,7 +49,7 @@ pub unsafe extern "C" fn pace_hub_mailbox(
         // SAFETY: as the header demands.
         let to = unsafe { Out::new(mailbox, "mailbox") }?;
         if options.on_restart.is_some() || options.factory.is_some() {
-            let allowed = "NULL for a mailbox that is pulled";
+            let allowed = "NULL for a mailbox, which has no handler";
             return Err(boundary::Failure::invalid("on_restart", "set", allowed));
         }
         // SAFETY: as the header demands.
@@ -73,67 +66,7 @@ pub unsafe extern "C" fn pace_hub_mailbox(
     })
 }
 
-/// Waits for up to `timeout_ns` for messages, and takes up to `capacity` of them, in order. PACE_OK:
-/// *count is 1 or more. They count as delivered, and stay where they are until the thread that has pulled
-/// them pulls again, from whatever mailbox, or ends. Payloads of up to PACE_PULLED_TOGETHER bytes lie one
-/// after the other.
-///
-/// PACE_ETIMEDOUT: nothing came; PACE_ESTALE: the subscription has ended, and all that waited was pulled;
-/// PACE_EINVAL for a capacity of 0; PACE_ESHUTDOWN when the pool ends; PACE_EDEADLOCK on a thread of the
-/// pool, if no other is left.
-///
-/// Threads: any. In handlers: yes. It waits, unless the time is 0.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_mailbox_pull(
-    mailbox: *mut pace_mailbox_t,
-    messages: *mut pace_message_t,
-    capacity: usize,
-    timeout_ns: u64,
-    count: *mut usize,
-) -> pace_status_t {
-    call(|| {
-        // SAFETY: as the header demands.
-        let mailbox = &unsafe { open(mailbox) }?.mailbox;
-        boundary::check(messages, "messages")?;
-        if capacity == 0 {
-            return Err(boundary::Failure::invalid("capacity", 0, "at least 1"));
-        }
-        // SAFETY: as the header demands.
-        let count = unsafe { Out::new(count, "count") }?;
-        let take = |into: &mut Messages| mailbox.pull_batch(into, capacity, nanos(timeout_ns));
-        // SAFETY: no more than `capacity` are taken, and there is room for as many.
-        match unsafe { lend_pulled(messages, take) }? {
-            0 => Err(TIMED_OUT),
-            some => {
-                count.set(some);
-                Ok(())
-            }
-        }
-    })
-}
-
-/// *fd is readable while a message may wait, or the subscription has ended. It belongs to the mailbox:
-/// never read or close it. A pull that finds nothing makes it unreadable.
-///
-/// PACE_EOS if there are no descriptors left.
-///
-/// Threads: any. In handlers: yes, it never waits.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_mailbox_pollable(
-    mailbox: *mut pace_mailbox_t,
-    fd: *mut i32,
-) -> pace_status_t {
-    call(|| {
-        // SAFETY: as the header demands.
-        let mailbox = unsafe { open(mailbox) }?;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(fd, "fd") }?;
-        to.set(mailbox.mailbox.descriptor()?.as_raw_fd());
-        Ok(())
-    })
-}
-
-/// The counts of its subscription, as they are now. What was pulled counts as delivered.
+/// The counts of its subscription, as they are now. What was brought counts as delivered.
 ///
 /// PACE_EVERSION.
 ///
@@ -242,7 +175,7 @@ pub unsafe extern "C" fn pace_mailbox_resume(
     })
 }
 
-/// Ends the subscription. With PACE_UNSUBSCRIBE_DRAIN what waits can be pulled still. *ended, which may be
+/// Ends the subscription. With PACE_UNSUBSCRIBE_DRAIN what waits is brought still. *ended, which may be
 /// NULL, says whether nothing is left.
 ///
 /// PACE_EINVAL.
@@ -276,102 +209,6 @@ pub unsafe extern "C" fn pace_mailbox_free(mailbox: *mut pace_mailbox_t) {
             drop(unsafe { Box::from_raw(mailbox) });
         }
     });
-}
-
-/// What a thread has pulled last.
-#[derive(Default)]
-struct Place {
-    pulled: Messages,
-    /// The headers of all of them, one after the other. They point into the messages.
-    fields: Vec<pace_field_t>,
-    /// The payloads of all of them, if none is long.
-    payloads: Vec<u8>,
-}
-
-impl Place {
-    /// Looks through what was pulled: puts the payloads together, if none is long, and lists the headers. Whether
-    /// the payloads lie together now: a copy of this size costs less than what a host of another language would do
-    /// per message.
-    fn gather(&mut self) -> bool {
-        let Self { pulled, fields, payloads } = self;
-        fields.clear();
-        payloads.clear();
-        let mut gathers = true;
-        pulled.for_each(|message, _| {
-            if !message.headers().is_empty() {
-                fields.extend(list(message.headers()));
-            }
-            let payload = message.payload().as_slice();
-            gathers &= payload.len() <= PACE_PULLED_TOGETHER;
-            if gathers {
-                payloads.extend_from_slice(payload);
-            }
-        });
-        gathers
-    }
-
-    /// Shows each message.
-    fn show(&mut self, mut to: impl FnMut(usize, pace_message_t)) {
-        let gathered = self.gather();
-        let name = pace_subscription_t { id: 0 };
-        let (mut index, mut first, mut start) = (0, 0, 0);
-        self.pulled.for_each(|message, lost_before| {
-            let last = first + message.headers().len();
-            let mut shown = show(message, lost_before, name, &self.fields[first..last]);
-            first = last;
-            if gathered && shown.size > 0 {
-                shown.payload = self.payloads[start..].as_ptr().cast();
-                start += shown.size;
-            }
-            to(index, shown);
-            index += 1;
-        });
-    }
-}
-
-/// Takes messages, and shows them to the caller; they lie in this thread's place then. 0 also while the thread
-/// ends, when there is no such place any more.
-///
-/// # Safety
-///
-/// There is room at `messages` for as many as `take` appends.
-pub(super) unsafe fn lend_pulled(
-    messages: *mut pace_message_t,
-    take: impl FnOnce(&mut Messages) -> crate::Result<usize>,
-) -> Result<usize> {
-    // SAFETY: as the caller promises.
-    lend_through(take, |index, shown| unsafe { messages.add(index).write(shown) })
-}
-
-/// As [`lend_pulled`], and `to` puts each where it belongs.
-pub(super) fn lend_through(
-    take: impl FnOnce(&mut Messages) -> crate::Result<usize>,
-    to: impl FnMut(usize, pace_message_t),
-) -> Result<usize> {
-    let mut place = PLACE.try_with(RefCell::take).unwrap_or_default();
-    place.pulled = Messages::default();
-    let taken = take(&mut place.pulled);
-    place.show(to);
-    let is_kept = PLACE.try_with(|kept| kept.replace(place)).is_ok();
-    Ok(if is_kept { taken? } else { 0 })
-}
-
-/// Shows a message, and keeps it where this thread's last ones are. While the thread ends there is no such
-/// place any more.
-pub(super) fn keep(message: Received) -> Result<pace_message_t> {
-    let mut shown = None;
-    let one = |pulled: &mut Messages| {
-        pulled.push(message);
-        Ok(1)
-    };
-    match lend_through(one, |_, message| shown = Some(message))? {
-        0 => Err(TIMED_OUT),
-        _ => shown.ok_or(TIMED_OUT),
-    }
-}
-
-thread_local! {
-    static PLACE: RefCell<Place> = RefCell::default();
 }
 
 /// # Safety

@@ -28,8 +28,8 @@ pub struct pace_subscription_t {
     pub id: u64,
 }
 
-/// A message. What it points to is lent: to a handler until it returns, to the thread that
-/// pulled it until that pulls again.
+/// A message. What it points to is lent: to a handler until it returns, of a completion queue's entry until that is
+/// completed.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct pace_message_t {
@@ -53,7 +53,7 @@ pub struct pace_message_t {
     pub priority: i32,
     /// Which attempt at this message it is: 1 unless the handler has failed at it before.
     pub attempt: u32,
-    /// Whose it is; of no name if it was pulled.
+    /// Whose it is; of no name if a completion queue has brought it.
     pub subscription: pace_subscription_t,
 }
 

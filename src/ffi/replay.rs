@@ -7,7 +7,6 @@ use super::boundary::{
 use super::callback::pace_drop_fn;
 use super::dead::{failure_of, stored_of};
 use super::hub::{open as open_hub, pace_hub_t};
-use super::mailbox::lend_pulled;
 use super::message::{self, lend, lend_to, pace_message_fn, pace_message_t, pace_subscription_t};
 use super::owner::pair;
 use super::retry::{NO_RETRY, pace_retry_t};
@@ -227,7 +226,7 @@ pub struct pace_replay_t {
     shared: Arc<Shared>,
 }
 
-/// A replay to whoever pulls.
+/// A replay to a completion queue.
 pub struct pace_replay_mailbox_t {
     pub(super) mailbox: Arc<ReplayMailbox>,
     shared: Arc<Shared>,
@@ -509,7 +508,7 @@ pub unsafe extern "C" fn pace_replay_free(replay: *mut pace_replay_t) {
     });
 }
 
-/// As pace_hub_replay(), to whoever pulls.
+/// As pace_hub_replay(), to a completion queue (pace_cq_replay).
 ///
 /// As there.
 ///
@@ -540,71 +539,7 @@ pub unsafe extern "C" fn pace_hub_replay_mailbox(
     })
 }
 
-/// As pace_mailbox_pull(): takes up to `capacity` of the next messages, and waits for up to `timeout_ns` for the
-/// first. Each goes to one of those who pull.
-///
-/// PACE_ETIMEDOUT: nothing came; PACE_ESTALE: it has ended; PACE_EINVAL for a capacity of 0; PACE_ESHUTDOWN when
-/// the pool ends; PACE_EDEADLOCK on a thread of the pool, unless the time is 0.
-///
-/// Threads: any. In handlers: yes, with a time of 0. It waits otherwise.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_replay_mailbox_pull(
-    mailbox: *mut pace_replay_mailbox_t,
-    messages: *mut pace_message_t,
-    capacity: usize,
-    timeout_ns: u64,
-    count: *mut usize,
-) -> pace_status_t {
-    call(|| {
-        // SAFETY: as the header demands.
-        let mailbox = &unsafe { open_mailbox(mailbox) }?.mailbox;
-        boundary::check(messages, "messages")?;
-        if capacity == 0 {
-            return Err(Failure::invalid("capacity", 0, "at least 1"));
-        }
-        // SAFETY: as the header demands.
-        let count = unsafe { Out::new(count, "count") }?;
-        let take = |into: &mut Messages| {
-            let mut taken = Vec::new();
-            let count = match timeout_ns {
-                0 => mailbox.recv_batch(&mut taken, capacity),
-                _ => mailbox.recv_batch_timeout(&mut taken, capacity, nanos(timeout_ns)),
-            };
-            taken.into_iter().for_each(|message| into.push(message));
-            count
-        };
-        // SAFETY: no more than `capacity` are taken, and there is room for as many.
-        match unsafe { lend_pulled(messages, take) }? {
-            0 => Err(TIMED_OUT),
-            some => {
-                count.set(some);
-                Ok(())
-            }
-        }
-    })
-}
-
-/// As pace_mailbox_pollable().
-///
-/// PACE_EOS if there are no descriptors left.
-///
-/// Threads: any. In handlers: yes. It may wait for who pulls.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_replay_mailbox_pollable(
-    mailbox: *mut pace_replay_mailbox_t,
-    fd: *mut i32,
-) -> pace_status_t {
-    call(|| {
-        // SAFETY: as the header demands.
-        let mailbox = &unsafe { open_mailbox(mailbox) }?.mailbox;
-        // SAFETY: as the header demands.
-        let to = unsafe { Out::new(fd, "fd") }?;
-        to.set(mailbox.descriptor()?.as_raw_fd());
-        Ok(())
-    })
-}
-
-/// As pace_mailbox_bury(). As long as the replay lasts, pace_hub_redeliver() has the message pulled again, before
+/// As pace_mailbox_bury(). As long as the replay lasts, pace_hub_redeliver() has the message brought again, before
 /// what is read next.
 ///
 /// PACE_EINVAL for what cannot be a message of this replay.
@@ -627,8 +562,8 @@ pub unsafe extern "C" fn pace_replay_mailbox_bury(
     })
 }
 
-/// The counts of a replay. What was pulled counts as delivered until it is buried; what is in the history and was
-/// not pulled is not counted. `failed`, `running` and `restarts` are 0: there is no handler.
+/// The counts of a replay. What was brought counts as delivered until it is buried; what is in the history and was
+/// not brought is not counted. `failed`, `running` and `restarts` are 0: there is no handler.
 ///
 /// PACE_EVERSION.
 ///
@@ -648,7 +583,7 @@ pub unsafe extern "C" fn pace_replay_mailbox_stats(
     })
 }
 
-/// Ends a replay: who pulls, or waits for it, gets PACE_ESTALE, and its descriptor is readable.
+/// Ends a replay: its completion queue brings PACE_CQ_ENDED.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]

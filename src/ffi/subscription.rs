@@ -57,8 +57,8 @@ pub const PACE_OVERFLOW_CONFLATE: u32 = 3;
 /// refused at once where publishers do not wait: on threads of any pool, in handlers, and with
 /// PACE_PUBLISH_NO_WAIT.
 pub const PACE_OVERFLOW_BLOCK: u32 = 4;
-/// A handler's mailbox is as with PACE_OVERFLOW_BLOCK without a limit, and one that is pulled as with
-/// PACE_OVERFLOW_REJECT, because the thread that pulls may be the one that publishes.
+/// A handler's mailbox is as with PACE_OVERFLOW_BLOCK without a limit, and one without a handler as with
+/// PACE_OVERFLOW_REJECT, because the thread that empties it may be the one that publishes.
 pub const PACE_OVERFLOW_DEFAULT: u32 = 5;
 
 /// What waits is discarded, and a handler that runs is not waited for.
@@ -97,7 +97,7 @@ pub struct pace_subscription_options_t {
     pub capacity: u64,
     /// For PACE_OVERFLOW_BLOCK: how long a publisher waits at most. Otherwise not looked at. Default: PACE_FOREVER.
     pub block_ns: u64,
-    /// For mailboxes that are pulled: the subscription ends when nobody has pulled for so long, 1 ms to
+    /// For a mailbox: the subscription ends when no thread has waited at its completion queue for so long, 1 ms to
     /// 100 years. Default 0: never.
     pub lease_ns: u64,
     /// Delivers messages by their priority. Default: in the order of publishing alone.
@@ -138,7 +138,7 @@ pub struct pace_subscription_options_t {
     pub balance: u32,
     /// Room for later versions; zero.
     pub reserved2: u32,
-    /// Measures how long messages take from publishing to the handler, or to who pulls them: latencies of
+    /// Measures how long messages take from publishing to the handler, or until they are brought: latencies of
     /// pace_subscription_stats_t, and of pace_hub_metrics(). Each thread that serves it takes 43 KB for that.
     /// The clock is that of the system; should it be set back, messages that wait then count as 0.
     /// PACE_EUNSUPPORTED without the feature `metrics`. Default: not measured, which costs nothing.
@@ -225,7 +225,7 @@ pub struct pace_subscription_stats_t {
     pub reserved: u32,
     /// Publications that matched since it began.
     pub matched: u64,
-    /// Messages that the handler has dealt with, or a puller has taken.
+    /// Messages that the handler has dealt with, or a completion queue has brought.
     pub delivered: u64,
     /// Messages that the handler failed at for good.
     pub failed: u64,
@@ -255,8 +255,8 @@ pub struct pace_subscription_stats_t {
     pub reserved2: [u8; 7],
     /// Of `filtered`, those at which a test has failed.
     pub filter_failures: u64,
-    /// If it is measured: how many messages have come to the handler, each attempt by itself, or to who
-    /// pulls; otherwise 0, as what follows.
+    /// If it is measured: how many messages have come to the handler, each attempt by itself, or were
+    /// brought by a completion queue; otherwise 0, as what follows.
     pub latencies: u64,
     /// The mean latency: nanoseconds from publishing to the handler.
     pub latency_mean_ns: u64,

@@ -227,7 +227,6 @@ static void in_a_child(void) {
         alarm(60);
         SAYS(PACE_EFORKED, pace_subscription_drain(t.hub, subscription, PACE_FOREVER, NULL));
         SAYS(PACE_EFORKED, pace_replay_resume(replay, NULL));
-        SAYS(PACE_EFORKED, pace_replay_mailbox_pollable(pulled, &fd));
         SAYS(PACE_EFORKED, pace_replay_mailbox_bury(pulled, NULL, NULL, 0));
         SAYS(PACE_EFORKED, pace_replay_mailbox_stats(pulled, NULL));
         SAYS(PACE_EFORKED, pace_replay_mailbox_end(pulled));
@@ -292,7 +291,8 @@ static void *churn(void *data) {
         OK(pace_hub_replay_supervised(t->hub, "a", &options, picky, t, drop_it, &replay));
         OK(pace_hub_subscribe(t->hub, "a", NULL, quick, t, drop_it, &subscription));
         OK(pace_cq_new(t->pool, NULL, &cq));
-        pace_status_t status = pace_cq_request(i % 2 == 0 ? cq : t->cq, key, NULL, "x", 1, i % 3 == 0 ? 1 : PACE_FOREVER, 1, &asked);
+        pace_status_t status = pace_cq_request(i % 2 == 0 ? cq : t->cq, key, NULL, "x", 1,
+                                               i % 3 == 0 ? 1 : PACE_FOREVER, 1, &asked);
         CHECK(status == PACE_OK || status == PACE_EFULL);
         OK(pace_hub_redeliver(t->hub, NULL, NULL));
         OK(pace_replay_resume(replay, NULL));

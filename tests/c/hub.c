@@ -1,5 +1,5 @@
 /* The hub: keys, publishing, subscriptions of every execution, overflow, failures, ends. */
-#include "check.h"
+#include "inbox.h"
 
 typedef struct seen {
     counts_t counts;
@@ -336,9 +336,10 @@ static void pulled(pace_pool_t *pool) {
     bool ended = true;
     OK(pace_hub_new(pool, NULL, &hub));
     OK(pace_hub_mailbox(hub, "a.*", &how, &mailbox));
+    inbox_t inbox = inbox_of(pool, mailbox);
     OK(pace_hub_key(hub, "a.b", &key));
-    SAYS(PACE_ETIMEDOUT, pace_mailbox_pull(mailbox, messages, 8, 0, &count));
-    OK(pace_mailbox_pollable(mailbox, &fd));
+    SAYS(PACE_ETIMEDOUT, inbox_take(&inbox, messages, 8, 0, &count));
+    OK(pace_cq_fd(inbox.cq, &fd));
     CHECK(!readable(fd));
     OK(pace_publication_init(&with, sizeof with));
     with.headers = fields;
@@ -347,7 +348,7 @@ static void pulled(pace_pool_t *pool) {
         OK(pace_key_publish_with(key, &with, &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
     }
     CHECK(readable(fd));
-    OK(pace_mailbox_pull(mailbox, messages, 8, PACE_FOREVER, &count));
+    OK(inbox_take(&inbox, messages, 8, PACE_FOREVER, &count));
     CHECK(count == 4 && messages[0].lost_before == 2 && messages[1].lost_before == 0);
     for (unsigned i = 0; i < 4; i++) {
         unsigned n = 0;
@@ -364,12 +365,13 @@ static void pulled(pace_pool_t *pool) {
     OK(pace_hub_publish(hub, "a.c", NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     OK(pace_mailbox_unsubscribe(mailbox, PACE_UNSUBSCRIBE_DRAIN, &ended));
     CHECK(!ended);
-    OK(pace_mailbox_pull(mailbox, messages, 1, 0, &count));
+    OK(inbox_take(&inbox, messages, 1, 0, &count));
     CHECK(count == 1 && messages[0].payload == NULL && messages[0].size == 0);
-    SAYS(PACE_ESTALE, pace_mailbox_pull(mailbox, messages, 1, PACE_FOREVER, &count));
+    SAYS(PACE_ESTALE, inbox_take(&inbox, messages, 1, PACE_FOREVER, &count));
     balances(hub);
     pace_hub_free(hub);
     pace_key_free(key);
+    inbox_free(&inbox);
     pace_mailbox_free(mailbox);
     pace_mailbox_free(NULL);
     how.lease_ns = 1;
@@ -378,11 +380,13 @@ static void pulled(pace_pool_t *pool) {
     TELLS("lease");
     how.lease_ns = MILLI; /* nobody pulls: it goes by itself */
     OK(pace_hub_mailbox(hub, "a", &how, &mailbox));
+    inbox = inbox_of(pool, mailbox);
     do {
         check_nap();
         OK(pace_hub_subscriber_count(hub, "a", &count));
     } while (count > 0);
-    SAYS(PACE_ESTALE, pace_mailbox_pull(mailbox, messages, 1, 0, &count));
+    SAYS(PACE_ESTALE, inbox_take(&inbox, messages, 1, 0, &count));
+    inbox_free(&inbox);
     pace_mailbox_free(mailbox);
     pace_hub_free(hub);
 }
@@ -1062,6 +1066,7 @@ static void asked_without_waiting(pace_pool_t *pool) {
 
     OK(pace_hub_key(hub, "mute", &key));
     OK(pace_hub_mailbox(hub, "mute", NULL, &mute));
+    inbox_t inbox = inbox_of(pool, mute);
     OK(pace_key_request_async(key, NULL, NULL, 0, MILLI, replied, &replies, drop_replies, NULL));
     UNTIL(atomic_load(&replies.counts.drops) == 1001);
     CHECK(atomic_load(&replies.late) == 1);
@@ -1071,10 +1076,11 @@ static void asked_without_waiting(pace_pool_t *pool) {
     CHECK(given_up && atomic_load(&replies.counts.drops) == 1002);
     OK(pace_hub_give_up(hub, asked, &given_up));
     CHECK(!given_up);
-    OK(pace_mailbox_pull(mute, requests, 4, PACE_FOREVER, &count));
+    OK(inbox_take(&inbox, requests, 4, PACE_FOREVER, &count));
     CHECK(count == 2); /* whoever replies now is too late, and harms nobody */
     for (size_t i = 0; i < count; i++) OK(pace_hub_reply(hub, &requests[i], "none", 4, NULL));
     OK(pace_key_request_async(key, NULL, NULL, 0, PACE_FOREVER, replied, &replies, drop_replies, NULL));
+    inbox_free(&inbox);
     pace_mailbox_free(mute);
     pace_key_free(key);
     pace_hub_free(hub); /* nobody will reply */
@@ -1098,7 +1104,9 @@ static void together(pace_pool_t *pool) {
     OK(pace_hub_new(pool, NULL, &hub));
     OK(pace_hub_new(pool, NULL, &other));
     OK(pace_hub_mailbox(hub, "debit", NULL, &debits));
+    inbox_t debits_inbox = inbox_of(pool, debits);
     OK(pace_hub_mailbox(hub, "credit.*", &how, &credits));
+    inbox_t credits_inbox = inbox_of(pool, credits);
     OK(pace_hub_key(hub, "debit", &debit));
     OK(pace_hub_key(hub, "credit.eu", &credit));
     OK(pace_hub_key(other, "debit", &foreign));
@@ -1113,9 +1121,9 @@ static void together(pace_pool_t *pool) {
     TELLS("the mailbox of subscription");
     OK(pace_hub_publish_all(hub, both, 2, PACE_PUBLISH_NO_RECEIPT, NULL));
     SAYS(PACE_EFULL, pace_hub_publish_all(hub, both, 2, PACE_PUBLISH_NO_RECEIPT, NULL));
-    OK(pace_mailbox_pull(debits, messages, 4, 0, &count));
+    OK(inbox_take(&debits_inbox, messages, 4, 0, &count));
     CHECK(count == 2 && is(messages[0].headers[0].value, "17") && messages[1].lost_before == 0);
-    OK(pace_mailbox_pull(credits, messages, 4, 0, &count));
+    OK(inbox_take(&credits_inbox, messages, 4, 0, &count));
     CHECK(count == 2 && messages[1].size == 2 && is(messages[1].key, "credit.eu"));
     OK(pace_hub_publish_all(hub, NULL, 0, 0, &told));
     CHECK(told.matched == 0);
@@ -1135,10 +1143,12 @@ static void together(pace_pool_t *pool) {
     SAYS(PACE_EINVAL, pace_hub_publish_all(hub, both, 2, PACE_PUBLISH_NO_RECEIPT, NULL));
     TELLS("a group");
     OK(pace_mailbox_unsubscribe(debits, PACE_UNSUBSCRIBE_ASYNC, NULL));
-    SAYS(PACE_ETIMEDOUT, pace_mailbox_pull(credits, messages, 4, 0, &count));
+    SAYS(PACE_ETIMEDOUT, inbox_take(&credits_inbox, messages, 4, 0, &count));
     OK(pace_mailbox_unsubscribe(credits, PACE_UNSUBSCRIBE_ASYNC, NULL));
     balances(hub);
+    inbox_free(&debits_inbox);
     pace_mailbox_free(debits);
+    inbox_free(&credits_inbox);
     pace_mailbox_free(credits);
     pace_key_free(debit);
     pace_key_free(credit);
@@ -1163,12 +1173,13 @@ static void measured(pace_pool_t *pool) {
     how.measured = true;
     OK(pace_hub_subscribe(hub, "a", &how, take, &seen[1], drop_seen, &subscription));
     OK(pace_hub_mailbox(hub, "a", &how, &mailbox));
+    inbox_t inbox = inbox_of(pool, mailbox);
     CHECK(stats_of(hub, subscription).latencies == 0);
     for (int i = 0; i < 100; i++) OK(pace_hub_publish(hub, "a", NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     UNTIL(stats_of(hub, plain).delivered == 100 && stats_of(hub, subscription).delivered == 100);
     CHECK(stats_of(hub, plain).latencies == 0 && stats_of(hub, plain).latency_max_ns == 0);
     for (int pulled = 0; pulled < 100; pulled += (int)count)
-        OK(pace_mailbox_pull(mailbox, messages, 10, PACE_FOREVER, &count));
+        OK(inbox_take(&inbox, messages, 10, PACE_FOREVER, &count));
     for (int i = 0; i < 2; i++) {
         stats.struct_size = sizeof stats;
         if (i == 0) OK(pace_mailbox_stats(mailbox, &stats));
@@ -1183,6 +1194,7 @@ static void measured(pace_pool_t *pool) {
     how.reserved3[6] = 1;
     SAYS(PACE_EINVAL, pace_hub_subscribe(hub, "a", &how, take, &seen[1], drop_seen, NULL));
     TELLS("reserved");
+    inbox_free(&inbox);
     pace_mailbox_free(mailbox);
     balances(hub);
     pace_hub_free(hub);
@@ -1235,8 +1247,9 @@ static void buried(pace_pool_t *pool) {
     size_t count = 0;
     OK(pace_hub_new(pool, NULL, &hub));
     OK(pace_hub_mailbox(hub, "a.*", NULL, &mailbox));
+    inbox_t inbox = inbox_of(pool, mailbox);
     OK(pace_hub_publish(hub, "a.b", "one", 3, PACE_PUBLISH_NO_RECEIPT, NULL));
-    OK(pace_mailbox_pull(mailbox, messages, 2, PACE_FOREVER, &count));
+    OK(inbox_take(&inbox, messages, 2, PACE_FOREVER, &count));
     CHECK(count == 1);
     OK(pace_mailbox_bury(mailbox, messages, "not yet", 3));
     SAYS(PACE_EINVAL, pace_mailbox_bury(mailbox, messages, NULL, 3)); /* it was the only one */
@@ -1252,13 +1265,14 @@ static void buried(pace_pool_t *pool) {
     again.struct_size = sizeof again;
     OK(pace_hub_redeliver(hub, NULL, &again));
     CHECK(again.enqueued == 1);
-    OK(pace_mailbox_pull(mailbox, messages, 2, PACE_FOREVER, &count));
+    OK(inbox_take(&inbox, messages, 2, PACE_FOREVER, &count));
     CHECK(count == 1 && messages[0].size == 3 && memcmp(messages[0].payload, "one", 3) == 0);
     OK(pace_mailbox_unsubscribe(mailbox, PACE_UNSUBSCRIBE_ASYNC, NULL));
     OK(pace_mailbox_bury(mailbox, messages, NULL, 0)); /* also after its end */
     OK(pace_hub_dead_letters(hub, NULL, read_letter, &letters, &count));
     CHECK(count == 1 && letters.reason == PACE_DEAD_SUSPENDED && !letters.failure);
     balances(hub);
+    inbox_free(&inbox);
     pace_mailbox_free(mailbox);
     OK(pace_hub_redeliver(hub, NULL, &again));
     CHECK(again.orphaned == 1);
@@ -1294,17 +1308,20 @@ static void reported(pace_pool_t *pool) {
     settings.stats_interval_ns = 10 * MILLI;
     OK(pace_hub_new(pool, &settings, &hub));
     OK(pace_hub_mailbox(hub, "$SYS.hub.statistics", NULL, &notices));
-    OK(pace_mailbox_pull(notices, messages, 1, PACE_FOREVER, &count));
+    inbox_t notices_inbox = inbox_of(pool, notices);
+    OK(inbox_take(&notices_inbox, messages, 1, PACE_FOREVER, &count));
+    inbox_free(&notices_inbox);
     pace_mailbox_free(notices);
     how.acknowledged = true;
     how.group = "g";
     how.balance = PACE_BALANCE_BY_KEY;
     OK(pace_hub_mailbox(hub, "a", &how, &mailbox));
+    inbox_t mailbox_inbox = inbox_of(pool, mailbox);
     stats.struct_size = sizeof stats;
     for (int i = 0; i < 4; i++) OK(pace_hub_publish(hub, "a", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     SAYS(PACE_EINVAL, pace_mailbox_acknowledge(mailbox, 1, 0, 0));
     TELLS("acknowledged messages is 1");
-    OK(pace_mailbox_pull(mailbox, messages, 8, PACE_FOREVER, &count));
+    OK(inbox_take(&mailbox_inbox, messages, 8, PACE_FOREVER, &count));
     CHECK(count == 4);
     OK(pace_mailbox_stats(mailbox, &stats));
     CHECK(stats.running == 4 && stats.delivered == 0 && stats.waiting == 0);
@@ -1325,7 +1342,7 @@ static void reported(pace_pool_t *pool) {
     CHECK(told.matched == 1 && told.dead_lettered == 1);
     OK(pace_mailbox_stats(mailbox, &stats));
     CHECK(stats.suspended && stats.restarts == 1 && stats.dead_lettered == 3 && stats.running == 1);
-    SAYS(PACE_ETIMEDOUT, pace_mailbox_pull(mailbox, messages, 8, 0, &count));
+    SAYS(PACE_ETIMEDOUT, inbox_take(&mailbox_inbox, messages, 8, 0, &count));
     OK(pace_mailbox_resume(mailbox, &changed));
     CHECK(changed);
     OK(pace_mailbox_resume(mailbox, &changed));
@@ -1342,6 +1359,7 @@ static void reported(pace_pool_t *pool) {
     OK(pace_mailbox_unsubscribe(mailbox, PACE_UNSUBSCRIBE_DRAIN, &changed));
     CHECK(changed);
     balances(hub);
+    inbox_free(&mailbox_inbox);
     pace_mailbox_free(mailbox);
     pace_hub_free(hub);
 }
@@ -1418,6 +1436,7 @@ static void kept_and_replayed(pace_pool_t *pool) {
 
     /* From the last ten on into what is published meanwhile, each once. */
     OK(pace_hub_replay_mailbox(hub, "a.b", PACE_REPLAY_LAST, 10, &mailbox));
+    inbox_t inbox = inbox_of_replay(pool, mailbox);
     OK(pace_hub_replay(hub, "a.*", PACE_REPLAY_SEQUENCE, 91, take_replayed, &seen, drop_seen, &replay));
     for (unsigned n = 101; n <= 120; n++)
         OK(pace_hub_publish(hub, "a.b", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
@@ -1434,14 +1453,15 @@ static void kept_and_replayed(pace_pool_t *pool) {
     pace_replay_free(replay);
     memset(&records, 0, sizeof records);
     while (records.count < 30) {
-        OK(pace_replay_mailbox_pull(mailbox, messages, 7, PACE_FOREVER, &count));
+        OK(inbox_take(&inbox, messages, 7, PACE_FOREVER, &count));
         CHECK(count >= 1 && count <= 7);
         for (size_t i = 0; i < count; i++) read_record(&records, &messages[i]);
     }
     CHECK(records.sum == 91 * 30 + 29 * 30 / 2);
-    SAYS(PACE_ETIMEDOUT, pace_replay_mailbox_pull(mailbox, messages, 7, MILLI, &count));
+    SAYS(PACE_ETIMEDOUT, inbox_take(&inbox, messages, 7, MILLI, &count));
     SAYS(PACE_EINVAL, pace_hub_replay(hub, ">", 0, 0, take_replayed, &seen, drop_seen, &replay));
     pace_hub_free(hub);
+    inbox_free(&inbox);
     pace_replay_mailbox_free(mailbox);
     pace_replay_mailbox_free(NULL);
     pace_replay_free(NULL);
@@ -1670,13 +1690,14 @@ static void told_of_itself(pace_pool_t *pool) {
     how.notice_interval_ns = MILLI;
     OK(pace_hub_new(pool, &how, &hub));
     OK(pace_hub_mailbox(hub, "$SYS.>", NULL, &notices));
+    inbox_t inbox = inbox_of(pool, notices);
     OK(pace_hub_mailbox(hub, "a", &one, &full));
-    OK(pace_mailbox_pull(notices, &message, 1, PACE_FOREVER, &count));
+    OK(inbox_take(&inbox, &message, 1, PACE_FOREVER, &count));
     CHECK(is(message.key, "$SYS.subscription.started"));
     for (int i = 0; i < 2; i++)
         SAYS(i ? PACE_EFULL : PACE_OK,
              pace_hub_publish(hub, "a", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
-    OK(pace_mailbox_pull(notices, &message, 1, PACE_FOREVER, &count));
+    OK(inbox_take(&inbox, &message, 1, PACE_FOREVER, &count));
     CHECK(is(message.key, "$SYS.subscription.overflow") && message.size < sizeof text);
     memcpy(text, message.payload, message.size);
     CHECK(strstr(text, "\"severity\":\"warning\"") != NULL && strstr(text, "\"count\":1") != NULL);
@@ -1703,6 +1724,7 @@ static void told_of_itself(pace_pool_t *pool) {
     SAYS(PACE_EINVAL, pace_hub_errors(hub, &filter, NULL, NULL, &count));
     TELLS("severity is 3");
     pace_mailbox_free(full);
+    inbox_free(&inbox);
     pace_mailbox_free(notices);
     pace_hub_free(hub);
     how.errors = 1000001;
@@ -1810,7 +1832,9 @@ static void thresholds(pace_pool_t *pool) {
     two[1].back_at = 9.5;
     OK(pace_hub_new(pool, NULL, &hub));
     OK(pace_hub_mailbox(hub, "$SYS.threshold.*", NULL, &notices));
+    inbox_t notices_inbox = inbox_of(pool, notices);
     OK(pace_hub_mailbox(hub, "a", NULL, &mailbox));
+    inbox_t mailbox_inbox = inbox_of(pool, mailbox);
     OK(pace_hub_watch(hub, NULL, MILLI, two, 2, crossed, &seen, drop_crossings, &watch));
     UNTIL(atomic_load(&seen.crossed[1]) == 1);
     for (int i = 0; i < 20; i++) OK(pace_hub_publish(hub, "a", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
@@ -1818,10 +1842,11 @@ static void thresholds(pace_pool_t *pool) {
     stats.struct_size = sizeof stats;
     OK(pace_watch_stats(watch, &stats));
     CHECK(stats.looks >= 1 && stats.crossed == 1);
-    OK(pace_mailbox_pull(notices, messages, 20, PACE_FOREVER, &count));
+    OK(inbox_take(&notices_inbox, messages, 20, PACE_FOREVER, &count));
     CHECK(is(messages[0].key, "$SYS.threshold.crossed"));
     for (size_t left = 20; left > 0; left -= count)
-        OK(pace_mailbox_pull(mailbox, messages, left, PACE_FOREVER, &count));
+        OK(inbox_take(&mailbox_inbox, messages, left, PACE_FOREVER, &count));
+    inbox_free(&notices_inbox);
     pace_mailbox_free(notices);
     UNTIL(atomic_load(&seen.back[0]) == 1 && atomic_load(&seen.crossed[1]) == 2);
     CHECK(atomic_load(&seen.counts.drops) == 0);
@@ -1842,6 +1867,7 @@ static void thresholds(pace_pool_t *pool) {
     SAYS(PACE_EINVAL, pace_hub_watch(hub, NULL, MILLI, two, 1, NULL, NULL, NULL, &watch));
     TELLS("metric is NULL");
     CHECK(atomic_load(&seen.counts.drops) == 1);
+    inbox_free(&mailbox_inbox);
     pace_mailbox_free(mailbox);
     pace_hub_free(hub);
 }
@@ -1994,11 +2020,10 @@ static void expect_letter(void *data, const pace_dead_letter_t *letter) {
     CHECK(letter->failure.size == 2 && memcmp(letter->failure.text, "no", 2) == 0);
 }
 
-static void *pull_until_it_ends(void *data) {
-    pace_replay_mailbox_t *mailbox = (pace_replay_mailbox_t *)data;
+static void *take_until_it_ends(void *data) {
     pace_message_t message;
     size_t count = 0;
-    SAYS(PACE_ESTALE, pace_replay_mailbox_pull(mailbox, &message, 1, PACE_FOREVER, &count));
+    SAYS(PACE_ESTALE, inbox_take((inbox_t *)data, &message, 1, PACE_FOREVER, &count));
     return NULL;
 }
 
@@ -2022,10 +2047,11 @@ static void pulled_replays(pace_pool_t *pool) {
     OK(pace_hub_new(pool, &how, &hub));
     for (n = 1; n <= 3; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
     OK(pace_hub_replay_mailbox(hub, "a", PACE_REPLAY_BEGINNING, 0, &mailbox));
-    OK(pace_replay_mailbox_pollable(mailbox, &fd));
+    inbox_t inbox = inbox_of_replay(pool, mailbox);
+    OK(pace_cq_fd(inbox.cq, &fd));
     CHECK(readable(fd));
     SAYS(PACE_EINVAL, pace_replay_mailbox_bury(mailbox, NULL, NULL, 1));
-    OK(pace_replay_mailbox_pull(mailbox, messages, 2, 0, &count));
+    OK(inbox_take(&inbox, messages, 2, 0, &count));
     CHECK(count == 2 && readable(fd));
     /* Of another key, or more than were pulled: they cannot have come from here. */
     copy = messages[1];
@@ -2039,47 +2065,52 @@ static void pulled_replays(pace_pool_t *pool) {
     CHECK(count == 1);
     OK(pace_replay_mailbox_bury(mailbox, &messages[0], NULL, 0));
     SAYS(PACE_EINVAL, pace_replay_mailbox_bury(mailbox, &messages[0], NULL, 0));
-    OK(pace_replay_mailbox_pull(mailbox, messages, 4, 0, &count));
+    OK(inbox_take(&inbox, messages, 4, 0, &count));
     CHECK(count == 1 && messages[0].sequence == 3 && !readable(fd));
     /* What comes makes it readable, and a pull that finds nothing unreadable. */
     OK(pace_hub_publish(hub, "b", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
     OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
     CHECK(readable(fd));
-    OK(pace_replay_mailbox_pull(mailbox, messages, 1, PACE_FOREVER, &count));
+    OK(inbox_take(&inbox, messages, 1, PACE_FOREVER, &count));
     CHECK(messages[0].sequence == 5 && mailbox_stats_of(mailbox).last == 5);
-    SAYS(PACE_ETIMEDOUT, pace_replay_mailbox_pull(mailbox, messages, 1, 0, &count));
+    SAYS(PACE_ETIMEDOUT, inbox_take(&inbox, messages, 1, 0, &count));
     CHECK(!readable(fd));
     again.struct_size = sizeof again;
     OK(pace_hub_redeliver(hub, NULL, &again));
     CHECK(again.enqueued == 2 && readable(fd) && mailbox_stats_of(mailbox).waiting == 2);
-    OK(pace_replay_mailbox_pull(mailbox, messages, 1, 0, &count));
+    OK(inbox_take(&inbox, messages, 1, 0, &count));
     CHECK(messages[0].sequence == 2 && readable(fd));
     OK(pace_replay_mailbox_bury(mailbox, &messages[0], "no", 3));
-    OK(pace_replay_mailbox_pull(mailbox, messages, 4, PACE_FOREVER, &count));
+    OK(inbox_take(&inbox, messages, 4, PACE_FOREVER, &count));
     CHECK(count == 1 && messages[0].sequence == 1 && !readable(fd));
     stats = mailbox_stats_of(mailbox);
     CHECK(stats.redelivered == 2 && stats.delivered == 3 && stats.dead_lettered == 3 && stats.last == 5);
     /* Its end is heard of by who waits; what died is nobody's then. */
-    CHECK(pthread_create(&thread, NULL, pull_until_it_ends, mailbox) == 0);
+    CHECK(pthread_create(&thread, NULL, take_until_it_ends, &inbox) == 0);
     OK(pace_replay_mailbox_end(mailbox));
-    CHECK(pthread_join(thread, NULL) == 0 && readable(fd));
-    SAYS(PACE_ESTALE, pace_replay_mailbox_pull(mailbox, messages, 1, 0, &count));
+    CHECK(pthread_join(thread, NULL) == 0);
+    SAYS(PACE_ESTALE, inbox_take(&inbox, messages, 1, 0, &count));
     OK(pace_hub_redeliver(hub, NULL, &again));
     CHECK(again.enqueued == 0 && again.orphaned == 1);
+    inbox_free(&inbox);
     pace_replay_mailbox_free(mailbox);
     /* A descriptor that is asked for late tells of what came again before, and of the end. */
     OK(pace_hub_replay_mailbox(hub, "a", PACE_REPLAY_LAST, 1, &mailbox));
-    OK(pace_replay_mailbox_pull(mailbox, messages, 1, PACE_FOREVER, &count));
+    inbox = inbox_of_replay(pool, mailbox);
+    OK(inbox_take(&inbox, messages, 1, PACE_FOREVER, &count));
     OK(pace_replay_mailbox_bury(mailbox, &messages[0], NULL, 1));
     OK(pace_hub_redeliver(hub, NULL, &again));
     CHECK(again.enqueued == 1);
-    OK(pace_replay_mailbox_pollable(mailbox, &fd));
+    OK(pace_cq_fd(inbox.cq, &fd));
     CHECK(readable(fd));
+    inbox_free(&inbox);
     pace_replay_mailbox_free(mailbox);
     OK(pace_hub_replay_mailbox(hub, "a", PACE_REPLAY_NOW, 0, &mailbox));
+    inbox = inbox_of_replay(pool, mailbox);
     OK(pace_replay_mailbox_end(mailbox));
-    OK(pace_replay_mailbox_pollable(mailbox, &fd));
+    OK(pace_cq_fd(inbox.cq, &fd));
     CHECK(readable(fd));
+    inbox_free(&inbox);
     pace_replay_mailbox_free(mailbox);
     pace_hub_free(hub);
 }

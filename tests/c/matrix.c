@@ -412,6 +412,11 @@ static pace_status_t do_frame_prefixed(things_t *t) {
     (void)t;
     return pace_frame_prefixed("\0\1a", 3, 2, 10, &frame);
 }
+static pace_status_t do_frame_fixed(things_t *t) {
+    pace_frame_t frame;
+    (void)t;
+    return pace_frame_fixed("abc", 3, 2, &frame);
+}
 static pace_status_t do_ip_read(things_t *t) {
     pace_ip_t ip;
     (void)t;
@@ -569,15 +574,6 @@ static pace_status_t do_hub_mailbox(things_t *t) {
     if (status == PACE_OK) pace_mailbox_free(mailbox);
     return status;
 }
-static pace_status_t do_mailbox_pull(things_t *t) {
-    pace_message_t message;
-    size_t count;
-    return pace_mailbox_pull(t->mailbox, &message, 1, 0, &count);
-}
-static pace_status_t do_mailbox_pollable(things_t *t) {
-    int32_t fd;
-    return pace_mailbox_pollable(t->mailbox, &fd);
-}
 static pace_status_t do_mailbox_stats(things_t *t) {
     pace_subscription_stats_t stats = {0};
     stats.struct_size = sizeof stats;
@@ -594,10 +590,21 @@ static pace_message_t request_of(const char *key, const pace_field_t *fields, si
     return message;
 }
 static pace_status_t do_mailbox_bury(things_t *t) {
-    /* Nothing was pulled. */
+    /* Nothing was brought. */
     pace_message_t message = request_of("a.b", NULL, 0);
     return pace_mailbox_bury(t->mailbox, &message, NULL, 1);
 }
+static pace_status_t do_replay_mailbox_bury(things_t *t) {
+    /* Nothing was brought. */
+    pace_message_t message = request_of("a.b", NULL, 0);
+    return pace_replay_mailbox_bury(t->replayed, &message, NULL, 1);
+}
+static pace_status_t do_replay_mailbox_stats(things_t *t) {
+    pace_replay_stats_t stats = {0};
+    stats.struct_size = sizeof stats;
+    return pace_replay_mailbox_stats(t->replayed, &stats);
+}
+static pace_status_t do_replay_mailbox_end(things_t *t) { return pace_replay_mailbox_end(t->replayed); }
 static pace_status_t do_mailbox_acknowledge(things_t *t) {
     return pace_mailbox_acknowledge(t->mailbox, 1, 0, 0);
 }
@@ -841,11 +848,6 @@ static pace_status_t do_replay_mailbox(things_t *t) {
     if (status == PACE_OK) pace_replay_mailbox_free(mailbox);
     return status;
 }
-static pace_status_t do_replay_mailbox_pull(things_t *t) {
-    pace_message_t message;
-    size_t count;
-    return pace_replay_mailbox_pull(t->replayed, &message, 1, 0, &count);
-}
 static pace_status_t do_message_fail(things_t *t) {
     (void)t;
     return pace_message_fail("not in a handler of a hub");
@@ -1086,6 +1088,7 @@ static pace_status_t do_set_active(things_t *t) { return pace_pool_set_active(t-
 static pace_status_t do_texts(things_t *t) {
     (void)t;
     CHECK(pace_version() >> 16 < 256 && pace_strerror(-1000)[0] != 0 && pace_strerror(PACE_OK)[0] != 0);
+    CHECK(pace_log_level_name(1000)[0] != 0 && pace_log_component_name(1000)[0] != 0);
     CHECK(pace_status_name(1000)[0] != 0 && pace_last_error() != NULL && pace_last_os_error() >= 0);
     return PACE_OK;
 }
@@ -1392,6 +1395,7 @@ static const row_t table[] = {
     {"http_options_init", do_http_options_init, IS_OK, IS_OK, IS_OK, '-'},
     {"frame_delimited", do_frame_delimited, IS_OK, IS_OK, IS_OK, '-'},
     {"frame_prefixed", do_frame_prefixed, IS_OK, IS_OK, IS_OK, '-'},
+    {"frame_fixed", do_frame_fixed, IS_OK, IS_OK, IS_OK, '-'},
     {"ip_read", do_ip_read, IS_OK, IS_OK, IS_OK, '-'},
     {"texts", do_texts, IS_OK, IS_OK, IS_OK, '-'},
     {"conn_hooks_init", do_conn_hooks_init, IS_OK, IS_OK, IS_OK, '-'},
@@ -1439,8 +1443,6 @@ static const row_t table[] = {
     {"hub_subscribe", do_hub_subscribe, IS_OK, IS_OK, DOWN, 'y'},
     {"subscription_stats", do_subscription_stats, IS_OK | GONE, GONE, IS_OK | GONE, 'y'},
     {"hub_mailbox", do_hub_mailbox, IS_OK, IS_OK, DOWN, 'y'},
-    {"mailbox_pull", do_mailbox_pull, IS_OK | LATE | GONE, IS_OK | LATE, LATE | GONE, 'm'},
-    {"mailbox_pollable", do_mailbox_pollable, IS_OK, IS_OK, IS_OK, 'm'},
     {"mailbox_stats", do_mailbox_stats, IS_OK, IS_OK, IS_OK, 'm'},
     {"mailbox_bury", do_mailbox_bury, IS_OK | INV, IS_OK | INV, IS_OK | INV, 'm'},
     {"mailbox_acknowledge", do_mailbox_acknowledge, INV, INV, INV, 'm'},
@@ -1480,7 +1482,8 @@ static const row_t table[] = {
     {"replay_stats", do_replay_stats, IS_OK, IS_OK, IS_OK, 'g'},
     {"replay_end", do_replay_end, IS_OK, IS_OK, IS_OK, 'g'},
     {"replay_mailbox", do_replay_mailbox, IS_OK, IS_OK, DOWN, 'y'},
-    {"replay_mailbox_pull", do_replay_mailbox_pull, IS_OK | LATE, IS_OK | LATE, IS_OK | LATE, 'o'},
+    {"replay_mailbox_bury", do_replay_mailbox_bury, IS_OK | INV, IS_OK | INV, IS_OK | INV, 'o'},
+    {"replay_mailbox_stats", do_replay_mailbox_stats, IS_OK, IS_OK, IS_OK, 'o'},
     {"publisher_options_init", do_publisher_options_init, IS_OK, IS_OK, IS_OK, '-'},
     {"publisher_new", do_publisher_new, IS_OK, IS_OK, IS_OK, 'y'},
     {"publisher_publish", do_publisher_publish, IS_OK | FULL, IS_OK | FULL, DOWN, 'i'},
@@ -1575,6 +1578,7 @@ static const row_t table[] = {
     {"cq_log", do_cq_log, IS_OK, IS_OK, IS_OK, 'c'},
     {"cq_signals", do_cq_signals, INV, INV, INV | DOWN, 'c'},
     /* What ends things comes last. */
+    {"replay_mailbox_end", do_replay_mailbox_end, IS_OK, IS_OK, IS_OK, 'o'},
     {"workers_shutdown", do_workers_shutdown, IS_OK, IS_OK, IS_OK, 'w'},
     {"subscription_drain", do_subscription_drain, IS_OK | GONE | B(PACE_EDEADLOCK), GONE, IS_OK | GONE,
      'y'},
@@ -1881,6 +1885,8 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_frame_delimited("x", 1, "x", 1, 1, &(size_t){0}, NULL));
     SAYS(PACE_EINVAL, pace_frame_prefixed(NULL, 1, 1, 1, &(pace_frame_t){0}));
     SAYS(PACE_EINVAL, pace_frame_prefixed("x", 1, 1, 1, NULL));
+    SAYS(PACE_EINVAL, pace_frame_fixed(NULL, 1, 1, &(pace_frame_t){0}));
+    SAYS(PACE_EINVAL, pace_frame_fixed("x", 1, 1, NULL));
     SAYS(PACE_EINVAL, pace_http_options_init(NULL, sizeof(pace_http_options_t)));
     SAYS(PACE_EINVAL, pace_http_start(NULL, NULL));
     SAYS(PACE_EINVAL, pace_http_route_streaming(t.http, "PUT", "/", NULL, C));
@@ -2014,16 +2020,14 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_subscription_stats(t.hub, t.subscription, NULL));
     SAYS(PACE_EINVAL, pace_hub_mailbox(t.hub, NULL, NULL, &t.mailbox));
     SAYS(PACE_EINVAL, pace_hub_mailbox(t.hub, "a", NULL, NULL));
-    SAYS(PACE_EINVAL, pace_mailbox_pull(t.mailbox, NULL, 1, 0, &(size_t){0}));
-    SAYS(PACE_EINVAL, pace_mailbox_pull(t.mailbox, &(pace_message_t){0}, 0, 0, &(size_t){0}));
-    SAYS(PACE_EINVAL, pace_mailbox_pull(t.mailbox, &(pace_message_t){0}, 1, 0, NULL));
-    SAYS(PACE_EINVAL, pace_mailbox_pollable(t.mailbox, NULL));
     SAYS(PACE_EINVAL, pace_mailbox_stats(t.mailbox, NULL));
     SAYS(PACE_EINVAL, pace_message_fail(NULL));
     SAYS(PACE_EINVAL, pace_request_fail(NULL));
     SAYS(PACE_EINVAL, pace_requests_fail(NULL, 1));
     SAYS(PACE_EINVAL, pace_http_fail(NULL, t.conn));
     SAYS(PACE_EINVAL, pace_mailbox_bury(t.mailbox, NULL, NULL, 1));
+    SAYS(PACE_EINVAL, pace_replay_mailbox_bury(t.replayed, NULL, NULL, 1));
+    SAYS(PACE_EINVAL, pace_replay_mailbox_stats(t.replayed, NULL));
     SAYS(PACE_EINVAL, pace_hub_dead_letter_stats(t.hub, NULL));
     SAYS(PACE_EINVAL, pace_key_request(t.key, NULL, NULL, 1, 1, &(pace_message_t){0}));
     SAYS(PACE_EINVAL, pace_key_request(t.key, NULL, "x", 1, 1, NULL));
@@ -2077,9 +2081,6 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_replay_end(t.replay, 3, NULL));
     SAYS(PACE_EINVAL, pace_hub_replay_mailbox(t.hub, NULL, 0, 0, &t.replayed));
     SAYS(PACE_EINVAL, pace_hub_replay_mailbox(t.hub, "a", 0, 0, NULL));
-    SAYS(PACE_EINVAL, pace_replay_mailbox_pull(t.replayed, NULL, 1, 0, &(size_t){0}));
-    SAYS(PACE_EINVAL, pace_replay_mailbox_pull(t.replayed, &(pace_message_t){0}, 0, 0, &(size_t){0}));
-    SAYS(PACE_EINVAL, pace_replay_mailbox_pull(t.replayed, &(pace_message_t){0}, 1, 0, NULL));
     SAYS(PACE_EINVAL, pace_publisher_options_init(NULL, sizeof(pace_publisher_options_t)));
     SAYS(PACE_EINVAL, pace_publisher_new(t.hub, NULL, NULL, &t.publisher));
     SAYS(PACE_EINVAL, pace_publisher_new(t.hub, "a", NULL, NULL));

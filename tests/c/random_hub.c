@@ -145,7 +145,8 @@ static void a_mailbox(void) {
     pace_subscription_options_t options;
     pace_message_filter_t *filter = NULL;
     pace_mailbox_t *mailbox = NULL;
-    pace_message_t messages[4];
+    pace_cq_t *cq = NULL;
+    pace_cq_entry_t entries[4] = {0};
     pace_subscription_stats_t stats = {.struct_size = sizeof stats};
     size_t count = 0;
     bool ended;
@@ -154,29 +155,37 @@ static void a_mailbox(void) {
     options.filter = filter;
     bool made = any(pace_hub_mailbox(hub, any_pattern(), MAYBE(&options), &mailbox));
     pace_message_filter_free(filter);
+    if (made) any(pace_cq_new(pool, NULL, &cq));
+    if (made) any(pace_cq_mailbox(cq, mailbox, 1));
     for (uint64_t calls = made ? below(6) : 0; calls > 0; calls--) {
         any(pace_hub_publish(hub, "a.b", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
-        if (any(pace_mailbox_pull(mailbox, messages, below(5), below(20000), &count))) {
-            any(pace_mailbox_bury(mailbox, &messages[below(count)], MAYBE("gone"), (uint32_t)below(3)));
-            any(pace_hub_reply(hub, &messages[0], MAYBE("x"), below(2), NULL));
+        if (any(pace_cq_wait(cq, entries, below(5), below(20000), &count))) {
+            const pace_message_t *one = &entries[below(count)].detail.message;
+            any(pace_mailbox_bury(mailbox, one, MAYBE("gone"), (uint32_t)below(3)));
+            any(pace_hub_reply(hub, &entries[0].detail.message, MAYBE("x"), below(2), NULL));
+            any(pace_cq_done(cq, entries, below(2) * count));
         }
         any(pace_mailbox_stats(mailbox, MAYBE(&stats)));
         if (below(4) == 0) any(pace_mailbox_unsubscribe(mailbox, (uint32_t)below(4), MAYBE(&ended)));
     }
     pace_mailbox_free(mailbox);
+    pace_cq_free(cq);
 }
 
-/* Replays, by a handler or by pulls. */
+/* Replays, by a handler or by a completion queue. */
 static void a_replay(void) {
     pace_replay_mailbox_t *mailbox = NULL;
     pace_replay_t *replay = NULL;
     pace_replay_stats_t stats = {.struct_size = sizeof stats};
-    pace_message_t messages[4];
+    pace_cq_t *cq = NULL;
+    pace_cq_entry_t entries[4];
     size_t count;
     bool ended;
     uint32_t from = (uint32_t)below(6);
-    if (any(pace_hub_replay_mailbox(hub, any_pattern(), from, below(100), &mailbox)))
-        any(pace_replay_mailbox_pull(mailbox, messages, below(5), below(20000), &count));
+    if (any(pace_hub_replay_mailbox(hub, any_pattern(), from, below(100), &mailbox)) &&
+        any(pace_cq_new(pool, NULL, &cq)) && any(pace_cq_replay(cq, mailbox, 1)))
+        any(pace_cq_wait(cq, entries, below(5), below(20000), &count));
+    pace_cq_free(cq);
     pace_replay_mailbox_free(mailbox);
     if (took(pace_hub_replay(hub, any_pattern(), from, below(100), MAYBE(handle), C, &replay))) {
         any(pace_replay_stats(replay, &stats));
