@@ -80,7 +80,6 @@ mod header {
             sections: &[
                 ("request", "HTTP: what is asked"),
                 ("response", "HTTP: what is answered"),
-                ("requests", "HTTP: requests that are pulled as data"),
                 ("http_options", "HTTP: settings of servers"),
                 ("http", "HTTP: servers and routes"),
             ],

@@ -253,14 +253,6 @@ const LATER: [&str; 5] = [
     "pace_server_cut_off",
 ];
 
-/// What completion queues have replaced, which the wrapper has no more.
-const OLDER: &[&str] = &[
-    "pace_http_fallback_pulled",
-    "pace_http_on_end_pulled",
-    "pace_http_route_pulled",
-    "pace_requests_",
-];
-
 #[test]
 fn every_function_of_the_header_is_used() {
     let header = header::C.whole();
@@ -274,7 +266,7 @@ fn every_function_of_the_header_is_used() {
     };
     let (known, used) = (words(&header), words(&wrapper));
     let is_function = |name: &&String| {
-        let is_later = LATER.iter().chain(OLDER).any(|section| name.starts_with(section));
+        let is_later = LATER.iter().any(|section| name.starts_with(section));
         !is_later && header.contains(&format!("{name}("))
     };
     let unused: Vec<_> = known.difference(&used).filter(is_function).collect();

@@ -14,7 +14,6 @@ use super::owner::{Owner, pair};
 use super::pool::pace_pool_t;
 use super::remote::lookup;
 use super::request::{self, pace_request_t, text_of};
-use super::requests::{open as open_requests, pace_requests_t};
 use super::response::{self, pace_response_t};
 use super::server::pace_server_t;
 use super::sized::{self, In, InOut};
@@ -304,53 +303,6 @@ pub unsafe extern "C" fn pace_http_route_streaming(
     })
 }
 
-/// The same for requests that are pulled: they wait in `requests`, as events with the number `route`.
-/// Several routes may have the same number, and several servers the same place. When the server has
-/// ended, pulls of all its places say so.
-///
-/// PACE_EINVAL as for pace_http_route().
-///
-/// Threads: any. In handlers: yes, it never waits.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_http_route_pulled(
-    http: Option<&pace_http_t>,
-    method: Text,
-    pattern: Text,
-    requests: *mut pace_requests_t,
-    route: u32,
-) -> pace_status_t {
-    call(|| {
-        // SAFETY: as the header demands.
-        let requests = Arc::clone(&unsafe { open_requests(requests) }?.requests);
-        let target = Target::Pulled { requests, tag: u64::from(route) };
-        // SAFETY: as the header demands.
-        unsafe { add(http, method, pattern, target, ptr::null_mut(), None) }
-    })
-}
-
-/// The same for requests whose body is taken as it comes: the event has none, and each part comes after
-/// pace_requests_read().
-///
-/// PACE_EINVAL as for pace_http_route().
-///
-/// Threads: any. In handlers: yes, it never waits.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_http_route_pulled_streaming(
-    http: Option<&pace_http_t>,
-    method: Text,
-    pattern: Text,
-    requests: *mut pace_requests_t,
-    route: u32,
-) -> pace_status_t {
-    call(|| {
-        // SAFETY: as the header demands.
-        let requests = Arc::clone(&unsafe { open_requests(requests) }?.requests);
-        let target = Target::PulledStreaming { requests, tag: u64::from(route) };
-        // SAFETY: as the header demands.
-        unsafe { add(http, method, pattern, target, ptr::null_mut(), None) }
-    })
-}
-
 /// Calls this function around the handler of every request that has a whole head: of all routes, of requests that no
 /// route takes (404, 405), and of what the library answers to OPTIONS. Several are called in the order in which they
 /// were told, each around all that follow. See pace_around_fn.
@@ -432,27 +384,6 @@ pub unsafe extern "C" fn pace_http_fallback(
     })
 }
 
-/// The same for requests that are pulled: they wait in `requests`, as events with the number `route`. Their block says
-/// which status they would get (pace_request_event_t); PACE_ANSWER_ERROR answers as the server does.
-///
-/// PACE_EINVAL as there.
-///
-/// Threads: any. In handlers: yes, it never waits.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_http_fallback_pulled(
-    http: Option<&pace_http_t>,
-    requests: *mut pace_requests_t,
-    route: u32,
-) -> pace_status_t {
-    call(|| {
-        // SAFETY: as the header demands.
-        let requests = Arc::clone(&unsafe { open_requests(requests) }?.requests);
-        let target = Target::FallbackPulled { requests, tag: u64::from(route) };
-        // SAFETY: as the header demands.
-        unsafe { add_nowhere(http, target, ptr::null_mut(), None) }
-    })
-}
-
 /// Calls this function at the end of each request, once: answered by a handler or refused by the server (400, 404, 408,
 /// 413, 431 and others), or lost with its connection. It is what an access log needs. Connections that are turned
 /// away without having sent a request are none. With it, all requests are counted as in work from their beginning.
@@ -472,27 +403,6 @@ pub unsafe extern "C" fn pace_http_on_end(
         let hook = callback(hook, "hook")?;
         // SAFETY: as the header demands.
         unsafe { add_nowhere(http, Target::OnEnd(hook), user_data, drop) }
-    })
-}
-
-/// The same for ends that are pulled: they wait in `requests`, as events of the kind PACE_REQUEST_EVENT_ENDED. Such an
-/// event has a block, which is good until the thread pulls again: two numbers of 64 bits, the time in nanoseconds and
-/// how many ends were lost before this one, as 65536 waited already; four numbers of 32 bits, the status (0: no whole
-/// answer has left) and the lengths of method, target and peer; then these texts.
-///
-/// PACE_EINVAL as there.
-///
-/// Threads: any. In handlers: yes, it never waits.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_http_on_end_pulled(
-    http: Option<&pace_http_t>,
-    requests: *mut pace_requests_t,
-) -> pace_status_t {
-    call(|| {
-        // SAFETY: as the header demands.
-        let requests = Arc::clone(&unsafe { open_requests(requests) }?.requests);
-        // SAFETY: as the header demands.
-        unsafe { add_nowhere(http, Target::OnEndPulled(requests), ptr::null_mut(), None) }
     })
 }
 
@@ -574,7 +484,7 @@ pub extern "C" fn pace_http_stats(
 
 /// What has answered a request of this connection has failed after that: the connection closes when all that
 /// is queued was sent, and the failure is counted in pace_http_stats_t.panics. Before that it is for
-/// pace_response_fail(), pace_body_fail() or pace_requests_fail(); in a handler, for pace_request_fail().
+/// pace_response_fail() or pace_body_fail(), and for a completion with PACE_CQ_FAIL; in a handler, for pace_request_fail().
 ///
 /// PACE_EINVAL before the start. PACE_ESTALE if the connection has ended: then nothing is counted.
 ///

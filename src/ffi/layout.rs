@@ -119,13 +119,6 @@ layout! {
     framing::pace_frame_t 24 {
         body 0 size 8 length 16
     }
-    requests::pace_request_event_t 40 {
-        request 0 conn 8 kind 16 route 20 bytes 24 size 32
-    }
-    requests::pace_answer_t 64 {
-        request 0 length 8 headers 16 headers_size 24 bytes 32 size 40 status 48 flags 52 wrote 56
-        outcome 60
-    }
     http_options::pace_http_options_t 112 {
         struct_size 0 max_headers 4 listeners 8 listener_count 16 max_head 24 max_target 32
         max_body 40 body_rate 48 max_requests 56 head_timeout_ns 64 body_timeout_ns 72

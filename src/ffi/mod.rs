@@ -76,7 +76,6 @@ mod registry;
 mod remote;
 mod replay;
 mod request;
-mod requests;
 mod response;
 mod retry;
 mod ring;

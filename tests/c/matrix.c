@@ -17,7 +17,6 @@ typedef struct things {
     pace_http_t *http;
     pace_udp_t *udp;
     pace_cq_t *cq;
-    pace_requests_t *requests;
     pace_workers_t *workers;
     pace_task_type_t *kind;
     pace_task_t work; /* of the worker pool */
@@ -367,9 +366,6 @@ static pace_status_t do_http_route_streaming(things_t *t) {
     hooks.end = quick_end;
     return pace_http_route_streaming(t->http, "PUT", "/", &hooks, C);
 }
-static pace_status_t do_http_route_pulled(things_t *t) {
-    return pace_http_route_pulled(t->http, "PUT", "/", t->requests, 1);
-}
 static void quick_around(void *data, const pace_request_t *request, pace_response_t *response,
                          pace_next_t *next) {
     (void)data;
@@ -384,13 +380,7 @@ static pace_status_t do_http_around(things_t *t) { return pace_http_around(t->ht
 static pace_status_t do_http_fallback(things_t *t) {
     return pace_http_fallback(t->http, quick_fallback, C);
 }
-static pace_status_t do_http_fallback_pulled(things_t *t) {
-    return pace_http_fallback_pulled(t->http, t->requests, 1);
-}
 static pace_status_t do_http_on_end(things_t *t) { return pace_http_on_end(t->http, quick_http_end, C); }
-static pace_status_t do_http_on_end_pulled(things_t *t) {
-    return pace_http_on_end_pulled(t->http, t->requests);
-}
 static pace_status_t do_query_pairs(things_t *t) {
     size_t count;
     (void)t;
@@ -482,29 +472,9 @@ static pace_status_t do_udp_drain(things_t *t) {
     bool flag;
     return pace_udp_drain(t->udp, 0, &flag);
 }
-static pace_status_t do_requests_new(things_t *t) {
-    pace_requests_t *requests;
-    pace_status_t status = pace_requests_new(t->pool, &requests);
-    if (status == PACE_OK) pace_requests_free(requests);
-    return status;
-}
-static pace_status_t do_requests_pull(things_t *t) {
-    pace_request_event_t event;
-    size_t count;
-    return pace_requests_pull(t->requests, &event, 1, 0, &count);
-}
-static pace_status_t do_requests_answer(things_t *t) {
-    return pace_requests_answer(t->requests, NULL, 0);
-}
-static pace_status_t do_requests_fail(things_t *t) { return pace_requests_fail(t->requests, 77); }
 static pace_status_t do_request_fail(things_t *t) {
     (void)t;
     return pace_request_fail("not in a handler of a request");
-}
-static pace_status_t do_requests_drop(things_t *t) { return pace_requests_drop(t->requests, 77); }
-static pace_status_t do_requests_read(things_t *t) { return pace_requests_read(t->requests, 77); }
-static pace_status_t do_route_pulled_streaming(things_t *t) {
-    return pace_http_route_pulled_streaming(t->http, "PATCH", "/", t->requests, 1);
 }
 static void quick_message(void *data, const pace_message_t *message, int32_t *outcome) {
     (void)data, (void)message;
@@ -857,11 +827,6 @@ static pace_status_t do_publication_init(things_t *t) {
     (void)t;
     return pace_publication_init(&with, sizeof with);
 }
-static pace_status_t do_requests_pollable(things_t *t) {
-    int32_t fd;
-    return pace_requests_pollable(t->requests, &fd);
-}
-static pace_status_t do_requests_close(things_t *t) { return pace_requests_close(t->requests); }
 static pace_status_t do_response_status(things_t *t) { return pace_response_status(t->response, 404); }
 static pace_status_t do_response_header(things_t *t) {
     return pace_response_header(t->response, "X", "y");
@@ -1131,7 +1096,6 @@ static pace_status_t do_free_null(things_t *t) {
     pace_body_free(NULL);
     pace_body_fail(NULL);
     pace_udp_free(NULL);
-    pace_requests_free(NULL);
     pace_cq_free(NULL);
     pace_workers_free(NULL);
     pace_task_type_free(NULL);
@@ -1302,7 +1266,7 @@ typedef struct row {
     uint32_t open; /* pool open, things there */
     uint32_t gone; /* pool open, ids made up */
     uint32_t down; /* pool shut down */
-    /* p pool, r ring, q queue, s server, h HTTP, u datagrams, c completion queue, e requests, a answer, b body, w worker pool, k kind, x figures, - nothing */
+    /* p pool, r ring, q queue, s server, h HTTP, u datagrams, c completion queue, a answer, b body, w worker pool, k kind, x figures, - nothing */
     char needs;
 } row_t;
 
@@ -1385,12 +1349,9 @@ static const row_t table[] = {
     {"http_new", do_http_new, IS_OK, IS_OK, IS_OK, 'p'},
     {"http_route", do_http_route, IS_OK, IS_OK, IS_OK, 'h'},
     {"http_route_streaming", do_http_route_streaming, IS_OK, IS_OK, IS_OK, 'h'},
-    {"http_route_pulled", do_http_route_pulled, IS_OK, IS_OK, IS_OK, 'h'},
     {"http_around", do_http_around, IS_OK, IS_OK, IS_OK, 'h'},
     {"http_fallback", do_http_fallback, IS_OK, IS_OK, IS_OK, 'h'},
-    {"http_fallback_pulled", do_http_fallback_pulled, IS_OK, IS_OK, IS_OK, 'h'},
     {"http_on_end", do_http_on_end, IS_OK, IS_OK, IS_OK, 'h'},
-    {"http_on_end_pulled", do_http_on_end_pulled, IS_OK, IS_OK, IS_OK, 'h'},
     {"query_pairs", do_query_pairs, IS_OK, IS_OK, IS_OK, '-'},
     {"http_options_init", do_http_options_init, IS_OK, IS_OK, IS_OK, '-'},
     {"frame_delimited", do_frame_delimited, IS_OK, IS_OK, IS_OK, '-'},
@@ -1413,15 +1374,7 @@ static const row_t table[] = {
     {"udp_leave", do_udp_leave, B(PACE_EOS), B(PACE_EOS), GONE, 'u'},
     {"udp_is_open", do_udp_is_open, IS_OK, IS_OK, IS_OK, 'u'},
     {"udp_stats", do_udp_stats, IS_OK, IS_OK, IS_OK, 'u'},
-    {"requests_new", do_requests_new, IS_OK, IS_OK, IS_OK, 'p'},
-    {"requests_pull", do_requests_pull, LATE, LATE, LATE | DOWN, 'e'},
-    {"requests_answer", do_requests_answer, IS_OK, IS_OK, IS_OK, 'e'},
-    {"requests_fail", do_requests_fail, GONE, GONE, GONE, 'e'},
     {"request_fail", do_request_fail, GONE, GONE, GONE, '-'},
-    {"requests_drop", do_requests_drop, GONE, GONE, GONE, 'e'},
-    {"requests_pollable", do_requests_pollable, IS_OK, IS_OK, IS_OK, 'e'},
-    {"requests_read", do_requests_read, GONE, GONE, GONE, 'e'},
-    {"http_route_pulled_streaming", do_route_pulled_streaming, IS_OK, IS_OK, IS_OK, 'h'},
     {"response_status", do_response_status, IS_OK, IS_OK, IS_OK, 'a'},
     {"response_header", do_response_header, IS_OK, IS_OK, IS_OK, 'a'},
     {"response_close", do_response_close, IS_OK, IS_OK, IS_OK, 'a'},
@@ -1587,7 +1540,6 @@ static const row_t table[] = {
     {"udp_drain", do_udp_drain, IS_OK, IS_OK, IS_OK, 'u'},
     {"udp_close", do_udp_close, IS_OK | GONE, IS_OK, GONE, 'u'},
     {"cq_close", do_cq_close, IS_OK, IS_OK, IS_OK, 'c'},
-    {"requests_close", do_requests_close, IS_OK, IS_OK, IS_OK, 'e'},
     {"cut_off", do_cut_off, IS_OK, IS_OK, IS_OK, 's'},
     {"stop", do_stop, IS_OK, IS_OK, IS_OK, 's'},
     {"drain", do_drain, IS_OK, IS_OK, IS_OK, 's'},
@@ -1663,7 +1615,6 @@ static void make_things(things_t *t) {
     OK(pace_http_new(t->pool, &t->http));
     OK(udp_new(t->pool, &t->udp));
     OK(pace_cq_new(t->pool, NULL, &t->cq));
-    OK(pace_requests_new(t->pool, &t->requests));
     pace_workers_config_t workers;
     OK(pace_workers_config_init(&workers, sizeof workers));
     workers.metrics = true;
@@ -1711,7 +1662,6 @@ static void free_things(things_t *t) {
     pace_http_free(t->http);
     pace_udp_free(t->udp);
     pace_cq_free(t->cq);
-    pace_requests_free(t->requests);
     pace_task_type_free(t->kind);
     pace_workers_free(t->workers);
     pace_log_free(t->records);
@@ -1757,7 +1707,6 @@ static void with_null(void) {
         if (table[i].needs == 'h') less.http = NULL;
         if (table[i].needs == 'u') less.udp = NULL;
         if (table[i].needs == 'c') less.cq = NULL;
-        if (table[i].needs == 'e') less.requests = NULL;
         if (table[i].needs == 'y') less.hub = NULL;
         if (table[i].needs == 'k') less.key = NULL;
         if (table[i].needs == 'm') less.mailbox = NULL;
@@ -1890,11 +1839,6 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_http_options_init(NULL, sizeof(pace_http_options_t)));
     SAYS(PACE_EINVAL, pace_http_start(NULL, NULL));
     SAYS(PACE_EINVAL, pace_http_route_streaming(t.http, "PUT", "/", NULL, C));
-    SAYS(PACE_EINVAL, pace_http_route_pulled(t.http, "PUT", "/", NULL, 1));
-    SAYS(PACE_EINVAL, pace_requests_new(p, NULL));
-    SAYS(PACE_EINVAL, pace_requests_pull(t.requests, NULL, 1, 0, &(size_t){0}));
-    SAYS(PACE_EINVAL, pace_requests_answer(t.requests, NULL, 1));
-    SAYS(PACE_EINVAL, pace_requests_pollable(t.requests, NULL));
     pace_workers_t *w = t.workers;
     SAYS(PACE_EINVAL, pace_workers_config_init(NULL, sizeof(pace_workers_config_t)));
     SAYS(PACE_EINVAL, pace_task_type_config_init(NULL, sizeof(pace_task_type_config_t)));
@@ -1990,8 +1934,6 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_next_run(NULL, NULL, NULL, NULL));
     SAYS(PACE_EINVAL, pace_http_around(NULL, quick_around, NULL, NULL));
     SAYS(PACE_EINVAL, pace_http_fallback(NULL, quick_fallback, NULL, NULL));
-    SAYS(PACE_EINVAL, pace_http_fallback_pulled(t.http, NULL, 1));
-    SAYS(PACE_EINVAL, pace_http_on_end_pulled(t.http, NULL));
     SAYS(PACE_EINVAL, pace_http_on_end(NULL, quick_http_end, NULL, NULL));
     SAYS(PACE_EINVAL, pace_query_pairs(NULL, 1, NULL, NULL, 0, &(size_t){0}));
     SAYS(PACE_EINVAL, pace_response_stream(NULL, 1, &t.body));
@@ -2023,7 +1965,6 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_mailbox_stats(t.mailbox, NULL));
     SAYS(PACE_EINVAL, pace_message_fail(NULL));
     SAYS(PACE_EINVAL, pace_request_fail(NULL));
-    SAYS(PACE_EINVAL, pace_requests_fail(NULL, 1));
     SAYS(PACE_EINVAL, pace_http_fail(NULL, t.conn));
     SAYS(PACE_EINVAL, pace_mailbox_bury(t.mailbox, NULL, NULL, 1));
     SAYS(PACE_EINVAL, pace_replay_mailbox_bury(t.replayed, NULL, NULL, 1));

@@ -5,8 +5,10 @@
 
 static pace_pool_t *pool;
 static pace_http_t *http;
-static pace_requests_t *requests;
+static pace_cq_t *cq;
 static char address[PACE_ADDRESS_SIZE];
+/* The part of a body that was taken last. It is completed before the next entry is taken. */
+static pace_cq_entry_t part;
 
 static void start(void) {
     pace_listener_options_t listener = listener_at(TCP);
@@ -17,22 +19,32 @@ static void start(void) {
     options.listeners = &listener;
     options.listener_count = 1;
     OK(pace_http_new(pool, &http));
-    OK(pace_requests_new(pool, &requests));
-    OK(pace_http_route_pulled(http, "GET", "/a/{name}", requests, 7));
-    OK(pace_http_route_pulled(http, "POST", "/b", requests, 8));
-    OK(pace_http_route_pulled_streaming(http, "PUT", "/c", requests, 9));
-    OK(pace_http_fallback_pulled(http, requests, 10));
+    OK(pace_cq_new(pool, NULL, &cq));
+    OK(pace_cq_route(cq, http, "GET", "/a/{name}", false, 7));
+    OK(pace_cq_route(cq, http, "POST", "/b", false, 8));
+    OK(pace_cq_route(cq, http, "PUT", "/c", true, 9));
+    OK(pace_cq_fallback(cq, http, 10));
     OK(pace_http_start(http, &options));
     OK(pace_http_server(http, &beneath));
     OK(pace_server_address(beneath, 0, address, sizeof address));
-    SAYS(PACE_EINVAL, pace_http_route_pulled(http, "GET", "/late", requests, 0));
+    SAYS(PACE_EINVAL, pace_cq_route(cq, http, "GET", "/late", false, 0));
 }
 
-static void end(void) {
+static pace_cq_entry_t take(uint64_t timeout_ns) {
+    size_t count = 0;
+    OK(pace_cq_done(cq, &part, 1));
+    part.token = 0;
+    OK(pace_cq_wait(cq, &part, 1, timeout_ns, &count));
+    CHECK(count == 1);
+    pace_cq_entry_t entry = part;
+    if (entry.kind != PACE_CQ_BODY) part.token = 0;
+    return entry;
+}
+
+/* `server` and `protocols` go before the pool does; they may be NULL. */
+static void end_beside(pace_server_t *server, pace_cq_t *protocols) {
     pace_server_t *beneath;
     pace_drain_report_t report = {0};
-    pace_request_event_t event;
-    size_t count;
     report.struct_size = sizeof report;
     OK(pace_http_server(http, &beneath));
     OK(pace_server_drain(beneath, PACE_FOREVER, &report));
@@ -41,27 +53,37 @@ static void end(void) {
     stats.struct_size = sizeof stats;
     OK(pace_http_stats(http, &stats));
     CHECK(stats.balances && stats.in_work == 0);
-    SAYS(PACE_ESHUTDOWN, pace_requests_pull(requests, &event, 1, PACE_FOREVER, &count));
+    CHECK(take(PACE_FOREVER).kind == PACE_CQ_ENDED);
     pace_http_free(http);
-    pace_requests_free(requests);
+    pace_server_free(server);
+    pace_cq_free(protocols);
+    pace_cq_free(cq);
     finish(pool);
 }
 
-static pace_request_event_t next(uint32_t route) {
-    pace_request_event_t event;
-    size_t count = 0;
-    OK(pace_requests_pull(requests, &event, 1, PACE_FOREVER, &count));
-    CHECK(count == 1 && event.kind == PACE_REQUEST_EVENT_REQUEST && event.route == route);
-    return event;
+static void end(void) { end_beside(NULL, NULL); }
+
+static pace_cq_entry_t next(uint64_t tag) {
+    pace_cq_entry_t entry = take(PACE_FOREVER);
+    CHECK(entry.kind == PACE_CQ_REQUEST && entry.tag == tag);
+    return entry;
 }
 
-static pace_answer_t answer_to(const pace_request_event_t *event, const char *text) {
-    pace_answer_t answer = {0};
-    answer.request = event->request;
+static pace_cq_completion_t answer_to(const pace_cq_entry_t *entry, const char *text) {
+    pace_cq_completion_t answer = {0};
+    answer.token = entry->token;
     answer.bytes = text;
     answer.size = strlen(text);
-    answer.status = 200;
+    answer.answer = 200;
     return answer;
+}
+
+/* Completes a request without an answer. */
+static pace_status_t complete(uint64_t token, uint32_t flags) {
+    pace_cq_completion_t completion = {0};
+    completion.token = token;
+    completion.flags = flags;
+    return pace_cq_complete(cq, &completion, 1);
 }
 
 /* Reads up to the end of the head, and says what its first line is. */
@@ -79,7 +101,7 @@ static void what_is_asked_and_answered(void) {
     start();
     int fd = dial(address);
     send_text(fd, "POST /b?q=1 HTTP/1.1\r\nHost: here\r\nContent-Length: 3\r\n\r\nabc");
-    pace_request_event_t event = next(8);
+    pace_cq_entry_t event = next(8);
     uint32_t front[8], lengths[4];
     const char *block = (const char *)event.bytes;
     memcpy(front, block, sizeof front);
@@ -90,14 +112,14 @@ static void what_is_asked_and_answered(void) {
     const char *text = "POST/b?q=1/bq=1Hosthere";
     CHECK(memcmp(block + sizeof front + sizeof lengths, text, strlen(text)) == 0);
     CHECK(event.size == front[7] + 3 && memcmp(block + front[7], "abc", 3) == 0);
-    pace_answer_t answer = answer_to(&event, "answer");
+    pace_cq_completion_t answer = answer_to(&event, "answer");
     answer.headers = "X-A: 1\r\n";
     answer.headers_size = 8;
-    OK(pace_requests_answer(requests, &answer, 1));
+    OK(pace_cq_complete(cq, &answer, 1));
     expect_head(fd, "HTTP/1.1 200 OK\r\n");
     expect_text(fd, "answer");
-    SAYS(PACE_ESTALE, pace_requests_answer(requests, &answer, 1));
-    CHECK(answer.outcome == PACE_ESTALE);
+    SAYS(PACE_ESTALE, pace_cq_complete(cq, &answer, 1));
+    CHECK(answer.result == PACE_ESTALE);
 
     /* What no route takes says which status it has, and can be answered as the server does. */
     send_text(fd, "GET /b HTTP/1.1\r\nHost: here\r\nAccept: application/json\r\n\r\n");
@@ -105,9 +127,9 @@ static void what_is_asked_and_answered(void) {
     memcpy(front, event.bytes, sizeof front);
     CHECK(front[4] == (405u << 16 | 1u));
     answer = answer_to(&event, "");
-    answer.status = 405;
-    answer.flags = PACE_ANSWER_ERROR;
-    OK(pace_requests_answer(requests, &answer, 1));
+    answer.answer = 405;
+    answer.flags = PACE_CQ_ERROR_PAGE;
+    OK(pace_cq_complete(cq, &answer, 1));
     expect_head(fd, "HTTP/1.1 405 Method Not Allowed\r\n");
     expect_text(fd, "{\"title\":\"Method Not Allowed\",\"status\":405}\n");
 
@@ -115,18 +137,18 @@ static void what_is_asked_and_answered(void) {
     send_text(fd, "GET /a/x HTTP/1.1\r\nHost: here\r\n\r\n");
     event = next(7);
     answer = answer_to(&event, "");
-    answer.flags = 8;
-    SAYS(PACE_EINVAL, pace_requests_answer(requests, &answer, 1));
+    answer.flags = 1u << 20;
+    SAYS(PACE_EINVAL, pace_cq_complete(cq, &answer, 1));
     answer.flags = 0;
     answer.headers = "no colon\r\n";
     answer.headers_size = 10;
-    SAYS(PACE_EINVAL, pace_requests_answer(requests, &answer, 1));
+    SAYS(PACE_EINVAL, pace_cq_complete(cq, &answer, 1));
     expect_head(fd, "HTTP/1.1 500 ");
     expect_text(fd, "500 Internal Server Error\n");
     send_text(fd, "GET /a/x HTTP/1.1\r\nHost: here\r\n\r\n");
     event = next(7);
-    OK(pace_requests_drop(requests, event.request));
-    SAYS(PACE_ESTALE, pace_requests_drop(requests, event.request));
+    OK(complete(event.token, 0));
+    SAYS(PACE_ESTALE, complete(event.token, 0));
     expect_head(fd, "HTTP/1.1 500 ");
     close(fd);
     end();
@@ -142,25 +164,25 @@ static void what_fails(void) {
     for (int kind = 0; kind < 3; kind++) {
         int fd = dial(address);
         send_text(fd, "GET /a/x HTTP/1.1\r\nHost: here\r\n\r\n");
-        pace_request_event_t event = next(7);
-        pace_answer_t answer = answer_to(&event, "all is well");
+        pace_cq_entry_t event = next(7);
+        pace_cq_completion_t answer = answer_to(&event, "all is well");
         if (kind == 1) {
-            answer.flags = PACE_ANSWER_MORE;
-            answer.length = PACE_LENGTH_UNKNOWN;
+            answer.flags = PACE_CQ_MORE;
+            answer.length = PACE_CQ_UNKNOWN;
         }
-        if (kind > 0) OK(pace_requests_answer(requests, &answer, 1));
+        if (kind > 0) OK(pace_cq_complete(cq, &answer, 1));
         if (kind == 2) {
             /* There is no request any more, but its connection. */
-            SAYS(PACE_ESTALE, pace_requests_fail(requests, event.request));
-            OK(pace_http_fail(http, event.conn));
+            SAYS(PACE_ESTALE, complete(event.token, PACE_CQ_FAIL));
+            OK(pace_http_fail(http, event.detail.request.conn));
             expect_head(fd, "HTTP/1.1 200 ");
             expect_text(fd, "all is well");
             expect_end(fd);
             UNTIL(stats_of(beneath).open == 0);
-            SAYS(PACE_ESTALE, pace_http_fail(http, event.conn));
+            SAYS(PACE_ESTALE, pace_http_fail(http, event.detail.request.conn));
         } else {
-            OK(pace_requests_fail(requests, event.request));
-            SAYS(PACE_ESTALE, pace_requests_fail(requests, event.request));
+            OK(complete(event.token, PACE_CQ_FAIL));
+            SAYS(PACE_ESTALE, complete(event.token, PACE_CQ_FAIL));
         }
         if (kind == 0) {
             expect_head(fd, "HTTP/1.1 500 ");
@@ -183,22 +205,22 @@ static void bodies_that_go_on(void) {
     static char much[1 << 20];
     start();
     int fd = dial(address), readable = -1;
-    OK(pace_requests_pollable(requests, &readable));
+    OK(pace_cq_fd(cq, &readable));
     send_text(fd, "GET /a/x HTTP/1.1\r\nHost: here\r\n\r\n");
     struct pollfd entry = {readable, POLLIN, 0};
     CHECK(poll(&entry, 1, 60000) == 1);
-    pace_request_event_t event = next(7);
-    pace_answer_t answer = answer_to(&event, "");
-    answer.flags = PACE_ANSWER_MORE | PACE_ANSWER_CLOSE;
-    answer.length = PACE_LENGTH_UNKNOWN;
-    OK(pace_requests_answer(requests, &answer, 1));
+    pace_cq_entry_t event = next(7);
+    pace_cq_completion_t answer = answer_to(&event, "");
+    answer.flags = PACE_CQ_MORE | PACE_CQ_CLOSE;
+    answer.length = PACE_CQ_UNKNOWN;
+    OK(pace_cq_complete(cq, &answer, 1));
     size_t sent = 0;
     answer.bytes = much;
     answer.size = sizeof much;
     do {
-        OK(pace_requests_answer(requests, &answer, 1));
+        OK(pace_cq_complete(cq, &answer, 1));
         sent += sizeof much;
-    } while (answer.wrote != PACE_WRITE_STATUS_ABOVE_HIGH_MARK);
+    } while (answer.status != PACE_WRITE_STATUS_ABOVE_HIGH_MARK);
     expect_head(fd, "HTTP/1.1 200 OK\r\n");
     for (size_t got = 0; got < sent; got += sizeof much) {
         expect_text(fd, "100000\r\n");
@@ -211,32 +233,28 @@ static void bodies_that_go_on(void) {
         }
         expect_text(fd, "\r\n");
     }
-    size_t count;
-    OK(pace_requests_pull(requests, &event, 1, PACE_FOREVER, &count));
-    CHECK(event.kind == PACE_REQUEST_EVENT_WRITABLE && event.request == answer.request);
+    event = take(PACE_FOREVER);
+    CHECK(event.kind == PACE_CQ_BODY_WRITABLE && event.detail.request.request == answer.token);
     answer.size = 0;
     answer.flags = 0;
-    OK(pace_requests_answer(requests, &answer, 1));
+    OK(pace_cq_complete(cq, &answer, 1));
     expect_text(fd, "0\r\n\r\n");
     expect_end(fd);
     /* Its watch has one more word to say. */
-    OK(pace_requests_pull(requests, &event, 1, PACE_FOREVER, &count));
-    CHECK(event.kind == PACE_REQUEST_EVENT_WRITABLE);
+    CHECK(take(PACE_FOREVER).kind == PACE_CQ_BODY_WRITABLE);
     end();
 }
 
-static pace_request_event_t next_of(uint64_t request) {
-    pace_request_event_t event;
-    size_t count = 0;
-    OK(pace_requests_pull(requests, &event, 1, 60 * SECOND, &count));
-    CHECK(count == 1 && event.request == request && event.conn.id == 0 && event.route == 0);
-    return event;
+static pace_cq_entry_t next_of(uint64_t request) {
+    pace_cq_entry_t entry = take(60 * SECOND);
+    CHECK(entry.detail.request.request == request && entry.tag == 9);
+    return entry;
 }
 
 static void nothing_comes(void) {
-    pace_request_event_t event;
+    pace_cq_entry_t entry;
     size_t count;
-    SAYS(PACE_ETIMEDOUT, pace_requests_pull(requests, &event, 1, 20 * MILLI, &count));
+    SAYS(PACE_ETIMEDOUT, pace_cq_wait(cq, &entry, 1, 20 * MILLI, &count));
 }
 
 /* Parts come when they were asked for, and no sooner; the end too; then there is nothing to ask for. */
@@ -244,55 +262,55 @@ static void bodies_that_are_streamed(void) {
     start();
     int fd = dial(address);
     send_text(fd, "PUT /c HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n");
-    pace_request_event_t event = next(9);
+    pace_cq_entry_t event = next(9);
     uint32_t front[8];
     memcpy(front, event.bytes, sizeof front);
-    CHECK(event.size == front[7]); /* no body */
+    CHECK(event.size == front[7]); /* without its body */
     nothing_comes();
-    OK(pace_requests_read(requests, event.request));
-    pace_request_event_t part = next_of(event.request);
-    CHECK(part.kind == PACE_REQUEST_EVENT_PART && part.size == 3 && memcmp(part.bytes, "abc", 3) == 0);
-    OK(pace_requests_read(requests, event.request));
-    OK(pace_requests_read(requests, event.request)); /* to ask twice is to ask once */
+    OK(pace_cq_read(cq, event.token));
+    pace_cq_entry_t body = next_of(event.token);
+    CHECK(body.kind == PACE_CQ_BODY && body.size == 3 && memcmp(body.bytes, "abc", 3) == 0);
+    OK(pace_cq_read(cq, event.token));
+    OK(pace_cq_read(cq, event.token)); /* to ask twice is to ask once */
     nothing_comes();
     send_text(fd, "2\r\nde\r\n0\r\n\r\n");
-    part = next_of(event.request);
-    CHECK(part.kind == PACE_REQUEST_EVENT_PART && part.size == 2 && memcmp(part.bytes, "de", 2) == 0);
+    body = next_of(event.token);
+    CHECK(body.kind == PACE_CQ_BODY && body.size == 2 && memcmp(body.bytes, "de", 2) == 0);
     nothing_comes();
-    OK(pace_requests_read(requests, event.request));
-    part = next_of(event.request);
-    CHECK(part.kind == PACE_REQUEST_EVENT_END && part.size == 0 && part.bytes == NULL);
-    SAYS(PACE_ESTALE, pace_requests_read(requests, event.request));
-    pace_answer_t answer = answer_to(&event, "got it");
-    OK(pace_requests_answer(requests, &answer, 1));
+    OK(pace_cq_read(cq, event.token));
+    body = next_of(event.token);
+    CHECK(body.kind == PACE_CQ_BODY_END && body.size == 0 && body.bytes == NULL);
+    SAYS(PACE_ESTALE, pace_cq_read(cq, event.token));
+    pace_cq_completion_t answer = answer_to(&event, "got it");
+    OK(pace_cq_complete(cq, &answer, 1));
     expect_head(fd, "HTTP/1.1 200 ");
     expect_text(fd, "got it");
-    SAYS(PACE_ESTALE, pace_requests_read(requests, event.request));
+    SAYS(PACE_ESTALE, pace_cq_read(cq, event.token));
 
     /* One without a body has an end at once. */
     send_text(fd, "PUT /c HTTP/1.1\r\nHost: here\r\nContent-Length: 0\r\n\r\n");
     event = next(9);
-    OK(pace_requests_read(requests, event.request));
-    part = next_of(event.request);
-    CHECK(part.kind == PACE_REQUEST_EVENT_END);
-    OK(pace_requests_drop(requests, event.request));
+    OK(pace_cq_read(cq, event.token));
+    body = next_of(event.token);
+    CHECK(body.kind == PACE_CQ_BODY_END);
+    OK(complete(event.token, 0));
     expect_head(fd, "HTTP/1.1 500 ");
     expect_text(fd, "500 Internal Server Error\n");
 
     /* Answered without having been read: the rest is dropped, and the connection goes on. */
     send_text(fd, "PUT /c HTTP/1.1\r\nHost: here\r\nContent-Length: 100\r\n\r\n");
     event = next(9);
-    OK(pace_requests_read(requests, event.request));
+    OK(pace_cq_read(cq, event.token));
     answer = answer_to(&event, "enough");
-    OK(pace_requests_answer(requests, &answer, 1));
-    SAYS(PACE_ESTALE, pace_requests_read(requests, event.request));
+    OK(pace_cq_complete(cq, &answer, 1));
+    SAYS(PACE_ESTALE, pace_cq_read(cq, event.token));
     expect_head(fd, "HTTP/1.1 200 ");
     expect_text(fd, "enough");
     for (int i = 0; i < 10; i++) send_text(fd, "0123456789");
     send_text(fd, "GET /a/x HTTP/1.1\r\nHost: here\r\n\r\n");
     event = next(7);
     answer = answer_to(&event, "on");
-    OK(pace_requests_answer(requests, &answer, 1));
+    OK(pace_cq_complete(cq, &answer, 1));
     expect_head(fd, "HTTP/1.1 200 ");
     expect_text(fd, "on");
 
@@ -300,33 +318,33 @@ static void bodies_that_are_streamed(void) {
     send_text(fd, "PUT /c HTTP/1.1\r\nHost: here\r\nContent-Length: 3\r\n\r\n");
     event = next(9);
     answer = answer_to(&event, "<");
-    answer.flags = PACE_ANSWER_MORE;
+    answer.flags = PACE_CQ_MORE;
     answer.length = 5;
-    OK(pace_requests_answer(requests, &answer, 1));
-    OK(pace_requests_read(requests, event.request));
+    OK(pace_cq_complete(cq, &answer, 1));
+    OK(pace_cq_read(cq, event.token));
     send_text(fd, "xyz");
-    part = next_of(event.request);
-    answer.bytes = part.bytes;
-    answer.size = part.size;
-    OK(pace_requests_answer(requests, &answer, 1));
-    OK(pace_requests_read(requests, event.request));
-    CHECK(next_of(event.request).kind == PACE_REQUEST_EVENT_END);
+    body = next_of(event.token);
+    answer.bytes = body.bytes;
+    answer.size = body.size;
+    OK(pace_cq_complete(cq, &answer, 1));
+    OK(pace_cq_read(cq, event.token));
+    CHECK(next_of(event.token).kind == PACE_CQ_BODY_END);
     answer.bytes = ">";
     answer.size = 1;
     answer.flags = 0;
-    OK(pace_requests_answer(requests, &answer, 1));
+    OK(pace_cq_complete(cq, &answer, 1));
     expect_head(fd, "HTTP/1.1 200 ");
     expect_text(fd, "<xyz>");
 
     /* A peer that goes in the middle. */
     send_text(fd, "PUT /c HTTP/1.1\r\nHost: here\r\nContent-Length: 3\r\n\r\n");
     event = next(9);
-    OK(pace_requests_read(requests, event.request));
+    OK(pace_cq_read(cq, event.token));
     close(fd);
-    CHECK(next_of(event.request).kind == PACE_REQUEST_EVENT_BROKEN);
-    SAYS(PACE_ESTALE, pace_requests_read(requests, event.request));
+    CHECK(next_of(event.token).kind == PACE_CQ_BODY_BROKEN);
+    SAYS(PACE_ESTALE, pace_cq_read(cq, event.token));
     answer = answer_to(&event, "anybody?");
-    SAYS(PACE_ESTALE, pace_requests_answer(requests, &answer, 1));
+    SAYS(PACE_ESTALE, pace_cq_complete(cq, &answer, 1));
     end();
 }
 
@@ -337,7 +355,7 @@ static void a_peer_is_never_faster_than_its_host(void) {
     int fd = dial(address), size = 1 << 14;
     CHECK(setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size) == 0);
     send_text(fd, "PUT /c HTTP/1.1\r\nHost: here\r\nContent-Length: 67108864\r\n\r\n");
-    pace_request_event_t event = next(9);
+    pace_cq_entry_t event = next(9);
     size_t sent = 0, got = 0;
     for (;;) {
         ssize_t some = send(fd, much, sizeof much, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -347,67 +365,125 @@ static void a_peer_is_never_faster_than_its_host(void) {
         CHECK(sent < 67108864);
     }
     while (got < sent) {
-        OK(pace_requests_read(requests, event.request));
-        pace_request_event_t part = next_of(event.request);
-        CHECK(part.kind == PACE_REQUEST_EVENT_PART && part.size > 0);
-        got += part.size;
+        OK(pace_cq_read(cq, event.token));
+        pace_cq_entry_t body = next_of(event.token);
+        CHECK(body.kind == PACE_CQ_BODY && body.size > 0);
+        got += body.size;
     }
     CHECK(got == sent);
     close(fd);
-    OK(pace_requests_drop(requests, event.request));
+    OK(complete(event.token, 0));
     end();
+}
+
+static const char UPGRADE[] = "GET /a/x HTTP/1.1\r\nHost: here\r\nConnection: upgrade\r\n"
+                              "Upgrade: echo\r\n\r\n";
+
+static pace_cq_entry_t next_event(pace_cq_t *protocols, uint32_t event) {
+    pace_cq_entry_t entry;
+    size_t count = 0;
+    OK(pace_cq_wait(protocols, &entry, 1, 60 * SECOND, &count));
+    CHECK(count == 1 && entry.kind == PACE_CQ_CONN && entry.detail.conn.event == event);
+    return entry;
+}
+
+static void another_protocol(void) {
+    pace_cq_t *protocols;
+    pace_server_t *server, *beneath;
+    pace_conn_id_t conn = {0};
+    start();
+    OK(pace_cq_new(pool, NULL, &protocols));
+    OK(pace_cq_server(protocols, NULL, PACE_WANTED_ALL, 1, &server));
+    OK(pace_http_server(http, &beneath));
+    int fd = dial(address);
+    send_text(fd, UPGRADE);
+    send_text(fd, "early");
+    pace_cq_entry_t event = next(7);
+    const uint64_t number = event.token;
+    /* What is refused leaves the request as it is. */
+    SAYS(PACE_EINVAL, pace_cq_upgrade(cq, number, NULL, NULL, 0, server, 0, &conn));
+    SAYS(PACE_EINVAL, pace_cq_upgrade(cq, number, "echo", NULL, 1, server, 0, &conn));
+    SAYS(PACE_EINVAL, pace_cq_upgrade(cq, number, "echo", NULL, 0, NULL, 0, &conn));
+    SAYS(PACE_EINVAL, pace_cq_upgrade(cq, number, "echo", NULL, 0, server, 1 << 9, &conn));
+    SAYS(PACE_EINVAL, pace_cq_upgrade(NULL, number, "echo", NULL, 0, server, 0, &conn));
+    SAYS(PACE_ESTALE, pace_cq_upgrade(cq, number + 9, "echo", NULL, 0, server, 0, &conn));
+    CHECK(conn.id == 0);
+    OK(pace_cq_upgrade(cq, number, "echo", "X-A: 1\r\n", 8, server, PACE_WANTED_ALL, &conn));
+    SAYS(PACE_ESTALE, pace_cq_upgrade(cq, number, "echo", NULL, 0, server, 0, &conn));
+    expect_head(fd, "HTTP/1.1 101 ");
+    pace_cq_entry_t is = next_event(protocols, PACE_CONN_EVENT_OPENED);
+    CHECK(is.detail.conn.conn.id == conn.id);
+    OK(pace_cq_done(protocols, &is, 1));
+    is = next_event(protocols, PACE_CONN_EVENT_DATA);
+    CHECK(is.size == 5 && memcmp(is.bytes, "early", 5) == 0);
+    OK(pace_server_conn_write(beneath, conn, "by name", 7, NULL));
+    expect_text(fd, "by name");
+    pace_cq_completion_t completion = {0};
+    completion.token = is.token;
+    completion.length = 2;
+    completion.bytes = "done";
+    completion.size = 4;
+    OK(pace_cq_complete(protocols, &completion, 1));
+    expect_text(fd, "done");
+    send_text(fd, "!");
+    is = next_event(protocols, PACE_CONN_EVENT_DATA);
+    if (is.size == 2) { /* what was left may be shown before more has come */
+        completion.token = is.token;
+        completion.size = 0;
+        OK(pace_cq_complete(protocols, &completion, 1));
+        is = next_event(protocols, PACE_CONN_EVENT_DATA);
+    }
+    CHECK(is.size == 3 && memcmp(is.bytes, "ly!", 3) == 0);
+    OK(pace_cq_done(protocols, &is, 1));
+    close(fd);
+    is = next_event(protocols, PACE_CONN_EVENT_FINISHED);
+    OK(pace_cq_done(protocols, &is, 1));
+    OK(pace_server_conn_close(beneath, conn));
+    is = next_event(protocols, PACE_CONN_EVENT_CLOSED);
+    CHECK(is.detail.conn.conn.id == conn.id);
+    OK(pace_cq_done(protocols, &is, 1));
+
+    /* One that asks for nothing gets a 500. */
+    fd = dial(address);
+    send_text(fd, "GET /a/x HTTP/1.1\r\nHost: here\r\n\r\n");
+    event = next(7);
+    SAYS(PACE_EINVAL, pace_cq_upgrade(cq, event.token, "echo", NULL, 0, server, 0, NULL));
+    expect_head(fd, "HTTP/1.1 500 ");
+    close(fd);
+    /* A drain ends one that nobody hears of. */
+    fd = dial(address);
+    send_text(fd, UPGRADE);
+    event = next(7);
+    OK(pace_cq_upgrade(cq, event.token, "echo", NULL, 0, server, 0, &conn));
+    expect_head(fd, "HTTP/1.1 101 ");
+    end_beside(server, protocols);
+    close(fd);
 }
 
 static void forks(void) {
     start();
     int fd = dial(address);
     send_text(fd, "PUT /c HTTP/1.1\r\nHost: here\r\nContent-Length: 3\r\n\r\nabc");
-    pace_request_event_t event = next(9);
+    pace_cq_entry_t event = next(9);
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
         alarm(60);
-        SAYS(PACE_EFORKED, pace_requests_read(requests, event.request));
-        SAYS(PACE_EFORKED, pace_http_route_pulled_streaming(http, "GET", "/", requests, 0));
-        pace_requests_free(requests);
+        SAYS(PACE_EFORKED, pace_cq_read(cq, event.token));
+        SAYS(PACE_EFORKED, pace_cq_upgrade(cq, event.token, "a", NULL, 0, NULL, 0, NULL));
+        SAYS(PACE_EFORKED, pace_cq_route(cq, http, "GET", "/", true, 0));
+        pace_cq_free(cq);
         _exit(42);
     }
     int status = 0;
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 42);
-    OK(pace_requests_read(requests, event.request));
-    pace_request_event_t part = next_of(event.request);
-    CHECK(part.kind == PACE_REQUEST_EVENT_PART && part.size == 3);
-    pace_answer_t answer = answer_to(&event, "parent");
-    OK(pace_requests_answer(requests, &answer, 1));
+    OK(pace_cq_read(cq, event.token));
+    pace_cq_entry_t body = next_of(event.token);
+    CHECK(body.kind == PACE_CQ_BODY && body.size == 3);
+    pace_cq_completion_t answer = answer_to(&event, "parent");
+    OK(pace_cq_complete(cq, &answer, 1));
     expect_head(fd, "HTTP/1.1 200 ");
     close(fd);
-    end();
-}
-
-static void bad_arguments(void) {
-    pace_request_event_t event;
-    pace_answer_t answer = {0};
-    size_t count;
-    start();
-    SAYS(PACE_EINVAL, pace_requests_new(pool, NULL));
-    SAYS(PACE_EINVAL, pace_requests_pull(requests, &event, 0, 0, &count));
-    SAYS(PACE_EINVAL, pace_requests_pull(requests, NULL, 1, 0, &count));
-    SAYS(PACE_ETIMEDOUT, pace_requests_pull(requests, &event, 1, 0, &count));
-    SAYS(PACE_EINVAL, pace_requests_answer(requests, NULL, 1));
-    OK(pace_requests_answer(requests, NULL, 0));
-    SAYS(PACE_ESTALE, pace_requests_answer(requests, &answer, 1));
-    SAYS(PACE_EINVAL, pace_requests_pollable(requests, NULL));
-    SAYS(PACE_EINVAL, pace_http_route_pulled(http, "GET", "/x", NULL, 0));
-    SAYS(PACE_EINVAL, pace_http_route_pulled_streaming(http, "GET", "/x", NULL, 0));
-    SAYS(PACE_EINVAL, pace_http_route_pulled_streaming(http, "GET", "/x", requests, 0)); /* started */
-    SAYS(PACE_EINVAL, pace_requests_read(NULL, 1));
-    SAYS(PACE_ESTALE, pace_requests_read(requests, 0));
-    SAYS(PACE_ESTALE, pace_requests_read(requests, UINT64_MAX));
-    pace_requests_free(NULL);
-    pace_server_t *beneath;
-    OK(pace_http_server(http, &beneath));
-    OK(pace_server_cut_off(beneath));
-    OK(pace_requests_close(requests));
     end();
 }
 
@@ -417,8 +493,8 @@ int main(int argc, char **argv) {
     bodies_that_go_on();
     bodies_that_are_streamed();
     a_peer_is_never_faster_than_its_host();
+    another_protocol();
     /* In the child its parent's threads are gone, and valgrind calls what they had lost. */
     if (argc < 2 || strcmp(argv[1], "valgrind") != 0) forks();
-    bad_arguments();
     return 0;
 }
