@@ -182,10 +182,8 @@ fn a_lease_and_a_late_completion_do_not_both_have_it() {
             let queue = Arc::clone(&queue);
             thread::spawn(move || {
                 // As an answer that is given outside of the lock.
-                let claimed = queue.table.lock().unwrap().claim(token);
-                claimed.is_some_and(|_| {
-                    matches!(queue.table.lock().unwrap().finish(token, true), Done::Part)
-                })
+                let claimed = queue.table.lock().unwrap().claim(token).is_some();
+                claimed && matches!(queue.table.lock().unwrap().finish(token, true), Done::Last(_))
             })
         };
         let mut lapsed = Vec::new();

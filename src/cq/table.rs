@@ -6,7 +6,7 @@
 //! |---|---|---|
 //! | FREE | none | `put`: OUT, with a generation that it has not had for long |
 //! | OUT | here, and lent to whoever waited | `claim`: BUSY; `finish` of its last part: FREE; `lapse`: FREE, and the value goes back to be brought again |
-//! | BUSY | with the thread that completes it | that thread: `give_back`: OUT, or `finish`: FREE |
+//! | BUSY | here, but for what the thread needs that completes it | that thread: `give_back`: OUT, or `finish`: FREE |
 //!
 //! ```text
 //!   FREE ──put──► OUT ──claim──► BUSY ──finish──► FREE
@@ -98,7 +98,9 @@ struct Place<T> {
     /// What is not done. None: the place is free.
     left: Parts,
     since: u64,
-    /// None while it is free or busy.
+    /// A thread completes it.
+    busy: bool,
+    /// None while it is free.
     value: Option<T>,
 }
 
@@ -141,6 +143,7 @@ impl<T> Table<T> {
                 generation: 0,
                 left: Parts::default(),
                 since: 0,
+                busy: false,
                 value: None,
             });
             (self.places.len() - 1) as u32
@@ -158,29 +161,31 @@ impl<T> Table<T> {
         (place.generation == token.generation && is_out).then_some(place)
     }
 
-    /// What a token names, unless a thread is about to complete it.
+    /// What a token names, or is left of it while a thread completes it.
     pub(crate) fn get(&mut self, token: u64) -> Option<&mut T> {
         self.place(Token::of(token))?.value.as_mut()
     }
 
-    /// Takes a value out of the table for the caller, who gives it back or finishes it. None: the token is stale, or
-    /// another thread has it.
-    pub(crate) fn claim(&mut self, token: u64) -> Option<T> {
-        self.place(Token::of(token))?.value.take()
+    /// What a token names, for the caller to complete: it takes what it needs of it, and gives that back or finishes it.
+    /// None: the token is stale, or another thread completes it.
+    pub(crate) fn claim(&mut self, token: u64) -> Option<&mut T> {
+        let place = self.place(Token::of(token)).filter(|place| !place.busy)?;
+        place.busy = true;
+        place.value.as_mut()
     }
 
-    /// What the caller has claimed is out again.
-    pub(crate) fn give_back(&mut self, token: u64, value: T, now: u64) {
+    /// What the caller has claimed is out again, once `put` has put back what was taken of it.
+    pub(crate) fn give_back(&mut self, token: u64, now: u64, put: impl FnOnce(&mut T)) {
         if let Some(place) = self.place(Token::of(token)) {
-            place.since = now;
-            place.value = Some(value);
+            (place.since, place.busy) = (now, false);
+            place.value.as_mut().map(put);
         }
     }
 
-    /// One thing is done: one that is out, or that the caller has claimed, whose value it has.
+    /// One thing is done: one that is out, or that the caller has claimed.
     pub(crate) fn finish(&mut self, token: u64, claimed: bool) -> Done<T> {
         let token = Token::of(token);
-        let Some(place) = self.place(token).filter(|place| claimed == place.value.is_none()) else {
+        let Some(place) = self.place(token).filter(|place| claimed == place.busy) else {
             return Done::Stale;
         };
         place.left.remove(&token.parts);
@@ -215,7 +220,7 @@ impl<T> Table<T> {
     }
 
     fn finish_some(&mut self, token: Token, over: &mut Vec<T>) -> bool {
-        let Some(place) = self.place(token).filter(|place| place.value.is_some()) else {
+        let Some(place) = self.place(token).filter(|place| !place.busy) else {
             return false;
         };
         let done = place.left.and(&token.parts);
@@ -231,6 +236,7 @@ impl<T> Table<T> {
     fn leave(&mut self, index: usize) {
         let place = &mut self.places[index];
         place.generation = place.generation % (GENERATIONS - 1) + 1;
+        place.busy = false;
         self.free.push(index as u32);
     }
 
@@ -246,6 +252,9 @@ impl<T> Table<T> {
         let mut oldest = None::<u64>;
         for index in 0..self.places.len() {
             let place = &mut self.places[index];
+            if place.busy {
+                continue;
+            }
             if place.since > before && place.value.is_some() {
                 oldest = Some(oldest.map_or(place.since, |oldest| oldest.min(place.since)));
                 continue;

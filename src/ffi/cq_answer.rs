@@ -146,6 +146,8 @@ pub unsafe extern "C" fn pace_cq_read(cq: *mut pace_cq_t, token: u64) -> pace_st
         let cq = unsafe { open(cq) }?;
         let upload = match cq.state.lock().table.get(token) {
             Some(Item { out: Out::Request(request), .. }) => request.upload.clone(),
+            // Another thread writes a piece of its answer.
+            Some(Item { out: Out::Busy(upload), .. }) => upload.clone(),
             _ => None,
         };
         if upload.is_some_and(|upload| upload.ask()) { Ok(()) } else { Err(NO_BODY) }
@@ -308,13 +310,13 @@ unsafe fn complete(cq: &pace_cq_t, completion: &mut pace_cq_completion_t) -> Res
         // SAFETY: as the caller promises.
         return unsafe { of_message(state, completion) };
     }
-    let Some(mut item) = leased.table.claim(token) else { return Err(NOT_OUT) };
+    let Some(mut item) = leased.table.claim(token).map(Item::take) else { return Err(NOT_OUT) };
     drop(leased);
     // SAFETY: as the caller promises.
     let (back, result) = unsafe { answer(cq, &mut item, completion) };
     let mut leased = state.lock();
     let result = if back {
-        leased.table.give_back(token, item, state.now());
+        leased.table.give_back(token, state.now(), |out| *out = item);
         watch_body(cq, &mut leased.table, completion);
         result
     } else {
@@ -338,8 +340,7 @@ unsafe fn answer(
     completion: &mut pace_cq_completion_t,
 ) -> (bool, Result) {
     let fails = completion.flags & PACE_CQ_FAIL != 0;
-    let out = core::mem::replace(&mut item.out, Out::Gone);
-    match out {
+    match item.take().out {
         Out::Event(held) => {
             let flow = match i32::try_from(completion.answer).unwrap_or(-1) {
                 PACE_FLOW_WAIT => Flow::Wait,
@@ -393,7 +394,7 @@ unsafe fn answer(
             (false, result.map_err(Failure::from))
         }
         Out::Bytes(..) | Out::Datagram(_) | Out::Record(_) => (false, Ok(())),
-        Out::Messages(_) | Out::Gone => {
+        Out::Messages(_) | Out::Busy(_) => {
             let _ = cq;
             (false, Err(NOT_OUT))
         }

@@ -210,8 +210,8 @@ pub(super) enum Out {
     Attempt(OpenAttempt),
     Messages(Box<Group>),
     Record(Laid),
-    /// A completion has it.
-    Gone,
+    /// A completion has it. Of a request: its body, if that is read in parts and has not ended.
+    Busy(Option<Arc<Upload>>),
 }
 
 /// A request whose answer is not complete.
@@ -234,6 +234,16 @@ impl Item {
         let mut single = Messages::default();
         single.push(message);
         Self { tag, again: true, out: Out::Messages(Group::new(single, 1, mail, attempt)) }
+    }
+
+    /// For a thread that completes it.
+    pub(super) fn take(&mut self) -> Self {
+        let upload = match &self.out {
+            Out::Request(request) => request.upload.clone(),
+            _ => None,
+        };
+        let out = core::mem::replace(&mut self.out, Out::Busy(upload));
+        Self { tag: self.tag, again: self.again, out }
     }
 
     /// Whether it may be brought to another thread when its lease is over. What may be lost on the way anyhow, and an
@@ -517,7 +527,7 @@ pub(super) fn rows(item: &Item, token: u64, slots: &mut Slots<'_>) {
             put(slots, pace_cq_entry_t { detail, ..row(PACE_CQ_ATTEMPT) });
         }
         // Errors of sockets are told, and never out.
-        Out::Datagram(_) | Out::Gone => {}
+        Out::Datagram(_) | Out::Busy(_) => {}
         Out::Messages(group) => {
             let kind = if group.mail.is_some() { PACE_CQ_MESSAGE } else { PACE_CQ_REPLY };
             group.show(&row(kind), slots);

@@ -348,6 +348,40 @@ static void bodies_that_are_streamed(void) {
     end();
 }
 
+static void *goes_on(void *data) {
+    for (int i = 0; i < 2000; i++) OK(pace_cq_complete(cq, (pace_cq_completion_t *)data, 1));
+    return NULL;
+}
+
+/* One thread reads the body while another one writes the answer. */
+static void both_at_once(void) {
+    pthread_t writer;
+    start();
+    int fd = dial(address);
+    send_text(fd, "PUT /c HTTP/1.1\r\nHost: here\r\nContent-Length: 500\r\n\r\n");
+    pace_cq_entry_t event = next(9);
+    pace_cq_completion_t answer = answer_to(&event, "<");
+    answer.flags = PACE_CQ_MORE;
+    answer.length = PACE_CQ_UNKNOWN;
+    OK(pace_cq_complete(cq, &answer, 1));
+    CHECK(pthread_create(&writer, NULL, goes_on, &answer) == 0);
+    for (size_t got = 0; got < 500;) {
+        send_text(fd, "x");
+        OK(pace_cq_read(cq, event.token));
+        pace_cq_entry_t body = next_of(event.token);
+        CHECK(body.kind == PACE_CQ_BODY);
+        got += body.size;
+    }
+    CHECK(pthread_join(writer, NULL) == 0);
+    OK(pace_cq_read(cq, event.token));
+    CHECK(next_of(event.token).kind == PACE_CQ_BODY_END);
+    answer.flags = 0;
+    OK(pace_cq_complete(cq, &answer, 1));
+    expect_head(fd, "HTTP/1.1 200 ");
+    close(fd);
+    end();
+}
+
 /* What the host does not ask for stays with the peer: memory is bounded by what was asked for. */
 static void a_peer_is_never_faster_than_its_host(void) {
     static char much[1 << 16];
@@ -492,6 +526,7 @@ int main(int argc, char **argv) {
     what_fails();
     bodies_that_go_on();
     bodies_that_are_streamed();
+    both_at_once();
     a_peer_is_never_faster_than_its_host();
     another_protocol();
     /* In the child its parent's threads are gone, and valgrind calls what they had lost. */
