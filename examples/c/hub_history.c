@@ -5,6 +5,7 @@
  *
  * feature: hub/history
  */
+#include <paceline/cq.h>
 #include <paceline/history.h>
 #include <paceline/pool.h>
 #include <stdio.h>

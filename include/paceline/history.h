@@ -309,7 +309,7 @@ pace_status_t pace_replay_end(pace_replay_t *replay,
 void pace_replay_free(pace_replay_t *replay);
 
 /**
- * As pace_hub_replay(), to whoever pulls.
+ * As pace_hub_replay(), to a completion queue (pace_cq_replay).
  *
  * As there.
  *
@@ -322,31 +322,7 @@ pace_status_t pace_hub_replay_mailbox(pace_hub_t *hub,
                                       pace_replay_mailbox_t **mailbox);
 
 /**
- * As pace_mailbox_pull(): takes up to `capacity` of the next messages, and waits for up to `timeout_ns` for the
- * first. Each goes to one of those who pull.
- *
- * PACE_ETIMEDOUT: nothing came; PACE_ESTALE: it has ended; PACE_EINVAL for a capacity of 0; PACE_ESHUTDOWN when
- * the pool ends; PACE_EDEADLOCK on a thread of the pool, unless the time is 0.
- *
- * Threads: any. In handlers: yes, with a time of 0. It waits otherwise.
- */
-pace_status_t pace_replay_mailbox_pull(pace_replay_mailbox_t *mailbox,
-                                       pace_message_t *messages,
-                                       size_t capacity,
-                                       uint64_t timeout_ns,
-                                       size_t *count);
-
-/**
- * As pace_mailbox_pollable().
- *
- * PACE_EOS if there are no descriptors left.
- *
- * Threads: any. In handlers: yes. It may wait for who pulls.
- */
-pace_status_t pace_replay_mailbox_pollable(pace_replay_mailbox_t *mailbox, int32_t *fd);
-
-/**
- * As pace_mailbox_bury(). As long as the replay lasts, pace_hub_redeliver() has the message pulled again, before
+ * As pace_mailbox_bury(). As long as the replay lasts, pace_hub_redeliver() has the message brought again, before
  * what is read next.
  *
  * PACE_EINVAL for what cannot be a message of this replay.
@@ -359,8 +335,8 @@ pace_status_t pace_replay_mailbox_bury(pace_replay_mailbox_t *mailbox,
                                        uint32_t attempts);
 
 /**
- * The counts of a replay. What was pulled counts as delivered until it is buried; what is in the history and was
- * not pulled is not counted. `failed`, `running` and `restarts` are 0: there is no handler.
+ * The counts of a replay. What was brought counts as delivered until it is buried; what is in the history and was
+ * not brought is not counted. `failed`, `running` and `restarts` are 0: there is no handler.
  *
  * PACE_EVERSION.
  *
@@ -370,7 +346,7 @@ pace_status_t pace_replay_mailbox_stats(pace_replay_mailbox_t *mailbox,
                                         pace_replay_stats_t *stats);
 
 /**
- * Ends a replay: who pulls, or waits for it, gets PACE_ESTALE, and its descriptor is readable.
+ * Ends a replay: its completion queue tells that it has ended.
  *
  * Threads: any. In handlers: yes, it never waits.
  */

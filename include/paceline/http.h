@@ -391,204 +391,6 @@ pace_status_t pace_body_pump(pace_body_t *body,
                              void *user_data,
                              pace_drop_fn drop);
 
-/* ---------------------------- HTTP: requests that are pulled as data */
-
-/** A request of a route. */
-#define PACE_REQUEST_EVENT_REQUEST 0
-
-/**
- * The output of a body that goes on pressed (PACE_WRITE_STATUS_ABOVE_HIGH_MARK), and has fallen to the low
- * mark: its next piece may be written.
- */
-#define PACE_REQUEST_EVENT_WRITABLE 1
-
-/** A part of the body of a streamed request, after pace_requests_read(). */
-#define PACE_REQUEST_EVENT_PART 2
-
-/** The end of such a body, which is whole. So is that of a request without a body. */
-#define PACE_REQUEST_EVENT_END 3
-
-/** The end of such a body, which will never be whole: the peer is gone, or broke the protocol. */
-#define PACE_REQUEST_EVENT_BROKEN 4
-
-/** A request of a server has ended: see pace_http_on_end_pulled(). */
-#define PACE_REQUEST_EVENT_ENDED 5
-
-/**
- * The body goes on: other answers to the same request write its next pieces, and the last one is
- * without this.
- */
-#define PACE_ANSWER_MORE 1
-
-/** No more requests follow on this connection. */
-#define PACE_ANSWER_CLOSE 2
-
-/**
- * In an answer's flags: its body is a short page about its status in the form that the request wants most, as
- * pace_response_error() has it. `bytes` do not matter.
- */
-#define PACE_ANSWER_ERROR 4
-
-/** The length of a body that is not known: it is sent in chunks. */
-#define PACE_LENGTH_UNKNOWN UINT64_MAX
-
-/** Where the requests of routes wait for host threads; see pace_http_route_pulled(). */
-typedef struct pace_requests_t pace_requests_t;
-
-/** One event. A request's bytes stay where they are until it is answered. */
-typedef struct pace_request_event_t {
-    /** Names the request until it is answered. Not 0. */
-    uint64_t request;
-    /** The connection that it came from; 0 for others than PACE_REQUEST_EVENT_REQUEST. */
-    pace_conn_id_t conn;
-    /** PACE_REQUEST_EVENT_. */
-    uint32_t kind;
-    /** The number of its route; 0 for others than PACE_REQUEST_EVENT_REQUEST. */
-    uint32_t route;
-    /**
-     * PACE_REQUEST_EVENT_PART: the part, which stays where it is until the thread that has pulled it
-     * pulls requests again, or ends. Otherwise the request as one block, in which `head` numbers of 32 bits come first: the lengths of method,
-     * target, path and query (UINT32_MAX: there is none), the minor version of HTTP/1 in its lower 16 bits,
-     * with the status of a request that no route has taken in its upper ones, how many parameters and headers there are, and where the body begins, which is the rest. Then the
-     * lengths of name and value of each parameter and of each header; then all these texts, in the
-     * same order, and the body.
-     */
-    const void *bytes;
-    /** The block's size. */
-    size_t size;
-} pace_request_event_t;
-
-/** What a request is answered with, or the next piece of an answer's body. */
-typedef struct pace_answer_t {
-    /** Which. */
-    uint64_t request;
-    /**
-     * With PACE_ANSWER_MORE, the whole body's length, or PACE_LENGTH_UNKNOWN. Otherwise, and for later
-     * pieces, it does not matter.
-     */
-    uint64_t length;
-    /**
-     * Lines of headers, each ended by CR LF: "Name: value". May be NULL if `headers_size` is 0. Later
-     * pieces have none.
-     */
-    const void *headers;
-    /** Their size. */
-    size_t headers_size;
-    /** The body, or its next piece. May be NULL if `size` is 0. */
-    const void *bytes;
-    /** Its size. */
-    size_t size;
-    /** 200 to 599. Later pieces have none. */
-    uint32_t status;
-    /** PACE_ANSWER_ bits. */
-    uint32_t flags;
-    /**
-     * Out: a PACE_WRITE_STATUS_ number, for pieces with PACE_ANSWER_MORE. PACE_WRITE_STATUS_UNWANTED: the peer gets no
-     * body; end it with an answer without PACE_ANSWER_MORE.
-     */
-    uint32_t wrote;
-    /**
-     * Out: what has become of it. PACE_ESTALE: no such request is out, or its connection has ended.
-     * PACE_EINVAL: the status or a header cannot be; then the peer gets a 500. Or there are flags that
-     * stand for nothing; then the request is still out. PACE_EFULL: there was no room for it. The peer
-     * gets a 500; of a body that has begun nothing was taken, and it may be tried again.
-     */
-    int32_t outcome;
-} pace_answer_t;
-
-/**
- * Makes a place for requests to wait in. Give it to routes by pace_http_route_pulled().
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_requests_new(pace_pool_t *pool, pace_requests_t **requests);
-
-/**
- * Waits for up to `timeout_ns` for events, and takes up to `capacity` of them. PACE_OK: *count is 1 or
- * more. A request is out until it was answered, by any thread: nothing else ends it but
- * pace_requests_free(). What a client sends meanwhile waits.
- *
- * PACE_ETIMEDOUT: nothing came; PACE_ESHUTDOWN: the server has ended, and nothing is left; PACE_EINVAL
- * for a capacity of 0; PACE_EDEADLOCK on a thread of the pool, unless the time is 0.
- *
- * Threads: any but the pool's own. In handlers: no.
- */
-pace_status_t pace_requests_pull(pace_requests_t *requests,
-                                 pace_request_event_t *events,
-                                 size_t capacity,
-                                 uint64_t timeout_ns,
-                                 size_t *count);
-
-/**
- * Gives `count` answers, in order. Each says in `outcome` what has become of it; the status is the
- * first of them that is not PACE_OK.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_requests_answer(pace_requests_t *requests,
-                                   pace_answer_t *answers,
-                                   size_t count);
-
-/**
- * A request is not answered: the peer gets a 500, or, if its answer has begun, sees it break off.
- *
- * PACE_ESTALE: no such request is out.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_requests_drop(pace_requests_t *requests, uint64_t request);
-
-/**
- * What was to answer a request has failed: the peer gets a 500, or, if its answer has begun, sees it
- * break off; the connection closes, and the failure is counted in pace_http_stats_t.panics. For one that
- * was answered to the end there is pace_http_fail().
- *
- * PACE_ESTALE: no such request is out.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_requests_fail(pace_requests_t *requests,
-                                 uint64_t request);
-
-/**
- * Asks for the next part of a streamed request's body (pace_http_route_pulled_streaming()): a
- * PACE_REQUEST_EVENT_PART, or its end, is pulled when it is there. Nothing is read from the
- * connection beyond what was asked for, so a peer is never faster than its host; one that waits for
- * "100 Continue" is told so by the first call. When
- * the request was answered to the end, or dropped, no part comes any more.
- *
- * PACE_ESTALE: no streamed request of this name is out, its answer is complete, or the end was told.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_requests_read(pace_requests_t *requests,
-                                 uint64_t request);
-
-/**
- * *fd is readable while a pull would not wait. It belongs to this: never read or close it.
- *
- * PACE_EOS if there are no descriptors left.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_requests_pollable(pace_requests_t *requests, int32_t *fd);
-
-/**
- * Ends it at once: pulls say PACE_ESHUTDOWN, and requests that nobody has pulled, and those that come
- * later, are dropped as by pace_requests_drop(). It waits for nothing.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_requests_close(pace_requests_t *requests);
-
-/**
- * Frees it. Requests that are out, and those that come later, are dropped as by
- * pace_requests_drop(). No thread may be in a call that uses it. NULL: nothing.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-void pace_requests_free(pace_requests_t *requests);
-
 /* ----------------------------------------- HTTP: settings of servers */
 
 /** Settings of an HTTP server. Call pace_http_options_init() first. */
@@ -882,35 +684,6 @@ pace_status_t pace_http_route_streaming(const pace_http_t *http,
                                         pace_drop_fn drop);
 
 /**
- * The same for requests that are pulled: they wait in `requests`, as events with the number `route`.
- * Several routes may have the same number, and several servers the same place. When the server has
- * ended, pulls of all its places say so.
- *
- * PACE_EINVAL as for pace_http_route().
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_http_route_pulled(const pace_http_t *http,
-                                     const char *method,
-                                     const char *pattern,
-                                     pace_requests_t *requests,
-                                     uint32_t route);
-
-/**
- * The same for requests whose body is taken as it comes: the event has none, and each part comes after
- * pace_requests_read().
- *
- * PACE_EINVAL as for pace_http_route().
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_http_route_pulled_streaming(const pace_http_t *http,
-                                               const char *method,
-                                               const char *pattern,
-                                               pace_requests_t *requests,
-                                               uint32_t route);
-
-/**
  * Calls this function around the handler of every request that has a whole head: of all routes, of requests that no
  * route takes (404, 405), and of what the library answers to OPTIONS. Several are called in the order in which they
  * were told, each around all that follow. See pace_around_fn.
@@ -960,18 +733,6 @@ pace_status_t pace_http_fallback(const pace_http_t *http,
                                  pace_drop_fn drop);
 
 /**
- * The same for requests that are pulled: they wait in `requests`, as events with the number `route`. Their block says
- * which status they would get (pace_request_event_t); PACE_ANSWER_ERROR answers as the server does.
- *
- * PACE_EINVAL as there.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_http_fallback_pulled(const pace_http_t *http,
-                                        pace_requests_t *requests,
-                                        uint32_t route);
-
-/**
  * Calls this function at the end of each request, once: answered by a handler or refused by the server (400, 404, 408,
  * 413, 431 and others), or lost with its connection. It is what an access log needs. Connections that are turned
  * away without having sent a request are none. With it, all requests are counted as in work from their beginning.
@@ -985,19 +746,6 @@ pace_status_t pace_http_on_end(const pace_http_t *http,
                                pace_http_end_fn hook,
                                void *user_data,
                                pace_drop_fn drop);
-
-/**
- * The same for ends that are pulled: they wait in `requests`, as events of the kind PACE_REQUEST_EVENT_ENDED. Such an
- * event has a block, which is good until the thread pulls again: two numbers of 64 bits, the time in nanoseconds and
- * how many ends were lost before this one, as 65536 waited already; four numbers of 32 bits, the status (0: no whole
- * answer has left) and the lengths of method, target and peer; then these texts.
- *
- * PACE_EINVAL as there.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_http_on_end_pulled(const pace_http_t *http,
-                                      pace_requests_t *requests);
 
 /**
  * Starts. `options` and all that they point to are copied. If it fails, it may be tried again.
@@ -1035,7 +783,7 @@ pace_status_t pace_http_stats(const pace_http_t *http, pace_http_stats_t *stats)
 /**
  * What has answered a request of this connection has failed after that: the connection closes when all that
  * is queued was sent, and the failure is counted in pace_http_stats_t.panics. Before that it is for
- * pace_response_fail(), pace_body_fail() or pace_requests_fail(); in a handler, for pace_request_fail().
+ * pace_response_fail() or pace_body_fail(), and for a completion that fails (pace_cq_complete); in a handler, for pace_request_fail().
  *
  * PACE_EINVAL before the start. PACE_ESTALE if the connection has ended: then nothing is counted.
  *

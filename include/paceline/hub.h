@@ -47,8 +47,8 @@ typedef struct pace_subscription_t {
 } pace_subscription_t;
 
 /**
- * A message. What it points to is lent: to a handler until it returns, to the thread that
- * pulled it until that pulls again.
+ * A message. What it points to is lent: to a handler until it returns, of a completion queue's entry until that is
+ * completed.
  */
 typedef struct pace_message_t {
     /** The number of this message in its hub: 1 for the first. Those of one publisher's messages grow. */
@@ -71,7 +71,7 @@ typedef struct pace_message_t {
     int32_t priority;
     /** Which attempt at this message it is: 1 unless the handler has failed at it before. */
     uint32_t attempt;
-    /** Whose it is; of no name if it was pulled. */
+    /** Whose it is; of no name if a completion queue has brought it. */
     pace_subscription_t subscription;
 } pace_message_t;
 
@@ -890,8 +890,8 @@ void pace_supervisor_free(pace_supervisor_t *supervisor);
 #define PACE_OVERFLOW_BLOCK 4
 
 /**
- * A handler's mailbox is as with PACE_OVERFLOW_BLOCK without a limit, and one that is pulled as with
- * PACE_OVERFLOW_REJECT, because the thread that pulls may be the one that publishes.
+ * A handler's mailbox is as with PACE_OVERFLOW_BLOCK without a limit, and one without a handler as with
+ * PACE_OVERFLOW_REJECT, because the thread that empties it may be the one that publishes.
  */
 #define PACE_OVERFLOW_DEFAULT 5
 
@@ -940,7 +940,7 @@ typedef struct pace_subscription_options_t {
     /** For PACE_OVERFLOW_BLOCK: how long a publisher waits at most. Otherwise not looked at. Default: PACE_FOREVER. */
     uint64_t block_ns;
     /**
-     * For mailboxes that are pulled: the subscription ends when nobody has pulled for so long, 1 ms to
+     * For a mailbox: the subscription ends when no thread has waited at its completion queue for so long, 1 ms to
      * 100 years. Default 0: never.
      */
     uint64_t lease_ns;
@@ -995,7 +995,7 @@ typedef struct pace_subscription_options_t {
     /** Room for later versions; zero. */
     uint32_t reserved2;
     /**
-     * Measures how long messages take from publishing to the handler, or to who pulls them: latencies of
+     * Measures how long messages take from publishing to the handler, or until they are brought: latencies of
      * pace_subscription_stats_t, and of pace_hub_metrics(). Each thread that serves it takes 43 KB for that.
      * The clock is that of the system; should it be set back, messages that wait then count as 0.
      * PACE_EUNSUPPORTED without the feature `metrics`. Default: not measured, which costs nothing.
@@ -1045,7 +1045,7 @@ typedef struct pace_subscription_stats_t {
     uint32_t reserved;
     /** Publications that matched since it began. */
     uint64_t matched;
-    /** Messages that the handler has dealt with, or a puller has taken. */
+    /** Messages that the handler has dealt with, or a completion queue has brought. */
     uint64_t delivered;
     /** Messages that the handler failed at for good. */
     uint64_t failed;
@@ -1076,8 +1076,8 @@ typedef struct pace_subscription_stats_t {
     /** Of `filtered`, those at which a test has failed. */
     uint64_t filter_failures;
     /**
-     * If it is measured: how many messages have come to the handler, each attempt by itself, or to who
-     * pulls; otherwise 0, as what follows.
+     * If it is measured: how many messages have come to the handler, each attempt by itself, or were
+     * brought by a completion queue; otherwise 0, as what follows.
      */
     uint64_t latencies;
     /** The mean latency: nanoseconds from publishing to the handler. */
@@ -1178,17 +1178,11 @@ pace_status_t pace_subscription_stats(const pace_hub_t *hub,
 
 /* -------------------------- The hub: mailboxes that the host empties */
 
-/**
- * Bytes: if no message of a pull has a longer payload, the payloads lie one after the other, in order and
- * without gaps, so that the host may copy all of them at once.
- */
-#define PACE_PULLED_TOGETHER 256
-
 /** A subscription of a hub that the host empties itself. */
 typedef struct pace_mailbox_t pace_mailbox_t;
 
 /**
- * Subscribes with a mailbox that the caller empties. Of the options the execution is not looked at, and
+ * Subscribes with a mailbox that a completion queue empties (pace_cq_mailbox). Of the options the execution is not looked at, and
  * those of supervision are refused, because there is no handler; NULL: 1024 messages, of which more are
  * refused.
  *
@@ -1202,36 +1196,7 @@ pace_status_t pace_hub_mailbox(pace_hub_t *hub,
                                pace_mailbox_t **mailbox);
 
 /**
- * Waits for up to `timeout_ns` for messages, and takes up to `capacity` of them, in order. PACE_OK:
- * *count is 1 or more. They count as delivered, and stay where they are until the thread that has pulled
- * them pulls again, from whatever mailbox, or ends. Payloads of up to PACE_PULLED_TOGETHER bytes lie one
- * after the other.
- *
- * PACE_ETIMEDOUT: nothing came; PACE_ESTALE: the subscription has ended, and all that waited was pulled;
- * PACE_EINVAL for a capacity of 0; PACE_ESHUTDOWN when the pool ends; PACE_EDEADLOCK on a thread of the
- * pool, if no other is left.
- *
- * Threads: any. In handlers: yes. It waits, unless the time is 0.
- */
-pace_status_t pace_mailbox_pull(pace_mailbox_t *mailbox,
-                                pace_message_t *messages,
-                                size_t capacity,
-                                uint64_t timeout_ns,
-                                size_t *count);
-
-/**
- * *fd is readable while a message may wait, or the subscription has ended. It belongs to the mailbox:
- * never read or close it. A pull that finds nothing makes it unreadable.
- *
- * PACE_EOS if there are no descriptors left.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_mailbox_pollable(pace_mailbox_t *mailbox,
-                                    int32_t *fd);
-
-/**
- * The counts of its subscription, as they are now. What was pulled counts as delivered.
+ * The counts of its subscription, as they are now. What was brought counts as delivered.
  *
  * PACE_EVERSION.
  *
@@ -1288,7 +1253,7 @@ pace_status_t pace_mailbox_resume(pace_mailbox_t *mailbox,
                                   bool *resumed);
 
 /**
- * Ends the subscription. With PACE_UNSUBSCRIBE_DRAIN what waits can be pulled still. *ended, which may be
+ * Ends the subscription. With PACE_UNSUBSCRIBE_DRAIN what waits is brought still. *ended, which may be
  * NULL, says whether nothing is left.
  *
  * PACE_EINVAL.
@@ -1454,9 +1419,9 @@ pace_status_t pace_hub_dead_letter_stats(const pace_hub_t *hub,
                                          pace_dead_letter_stats_t *stats);
 
 /**
- * Makes a message that was pulled from this mailbox a dead letter, after so many attempts: it counts as
+ * Makes a message that was brought from this mailbox a dead letter, after so many attempts: it counts as
  * dead-lettered then, and no longer as delivered. With 0 attempts the reason is PACE_DEAD_SUSPENDED, and else
- * PACE_DEAD_FAILED. The message may be a copy of what was pulled; all that it points to is copied. `failure`
+ * PACE_DEAD_FAILED. The message may be a copy of what was brought; all that it points to is copied. `failure`
  * may be NULL.
  *
  * PACE_EINVAL for what cannot be a message of this mailbox.
@@ -1485,7 +1450,7 @@ typedef struct pace_asked_t {
 /**
  * Publishes a request, and waits for up to `timeout_ns` for the reply of whoever is first. The header
  * Reply-To is added to those of `publication`, which may be NULL. *reply stays where it is until this thread
- * asks or pulls again, or ends.
+ * asks again, or ends.
  *
  * PACE_ENORESPONDERS: nobody subscribes to the key; PACE_EFULL: none of those who do has taken it, because
  * they are full or suspended, or as pace_key_publish(); PACE_ETIMEDOUT: a reply that comes later is lost.
@@ -1545,84 +1510,6 @@ pace_status_t pace_hub_reply(const pace_hub_t *hub,
                              const void *bytes,
                              size_t size,
                              pace_receipt_t *receipt);
-
-/* ------------------------------ The hub: replies that the host pulls */
-
-/** Where replies wait to be pulled, for any number of requests. */
-typedef struct pace_replies_t pace_replies_t;
-
-/** What became of a request. */
-typedef struct pace_reply_t {
-    /** As it was given with the request. */
-    uint64_t token;
-    /** PACE_OK; PACE_ETIMEDOUT; PACE_ECANCELLED: it was given up, or its hub was freed. */
-    pace_status_t status;
-    /** Zero. */
-    uint32_t reserved;
-    /** With PACE_OK the reply, which is lent until this thread pulls or asks again; else all zero. */
-    pace_message_t message;
-} pace_reply_t;
-
-/**
- * Makes a place for replies to requests of this hub.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_replies_new(pace_hub_t *hub, pace_replies_t **replies);
-
-/**
- * As pace_key_request_async(), and no function is called: what becomes of the request is pulled, once, with this
- * token. Whoever replies puts it there, so it does not wait for a thread of the pool. `timeout_ns` counts from
- * now, and its end is told by the pool; PACE_FOREVER: without an end. `asked` may be NULL; it is for
- * pace_hub_give_up().
- *
- * If this is refused nothing will be pulled: PACE_ENORESPONDERS, PACE_EFULL (also when all max_handles of the
- * pool are in use), PACE_EINVAL, PACE_EVERSION, PACE_ESHUTDOWN; PACE_EDEADLOCK if it may block and this is a
- * handler.
- *
- * Threads: any. In handlers: yes, unless it may block. It waits outside if it may.
- */
-pace_status_t pace_key_request_pulled(const pace_key_t *key,
-                                      const pace_publication_t *publication,
-                                      const void *bytes,
-                                      size_t size,
-                                      uint64_t timeout_ns,
-                                      const pace_replies_t *replies,
-                                      uint64_t token,
-                                      pace_asked_t *asked);
-
-/**
- * Takes up to `capacity` of what has become of requests, and waits for up to `timeout_ns` for the first. Each
- * goes to one of those who pull. What the rows point to stays where it is until this thread pulls or asks again,
- * or ends.
- *
- * PACE_ETIMEDOUT: nothing came; PACE_EINVAL for a capacity of 0; PACE_EDEADLOCK on a thread of the pool, unless
- * the time is 0.
- *
- * Threads: any. In handlers: yes, with a time of 0. It waits otherwise.
- */
-pace_status_t pace_replies_pull(const pace_replies_t *replies,
-                                pace_reply_t *rows,
-                                size_t capacity,
-                                uint64_t timeout_ns,
-                                size_t *count);
-
-/**
- * *fd is readable while a pull would not wait. It belongs to `replies`: never read or close it.
- *
- * PACE_EOS if there are no descriptors left.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_replies_pollable(const pace_replies_t *replies, int32_t *fd);
-
-/**
- * Frees it. Requests that are still open go on; nobody is told of them. NULL is a no-op, and in a forked child
- * nothing is freed.
- *
- * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
- */
-void pace_replies_free(pace_replies_t *replies);
 
 /* ---------------------------------- The hub: what it tells of itself */
 

@@ -143,8 +143,8 @@ typedef struct pace_log_config_t {
     /** How many files are kept, the one that is written included: 1 to 1000. Default 4. */
     uint32_t files;
     /**
-     * How many records may wait for pace_log_pull(), up to 2^20; 0 (default): nobody pulls. What comes while so
-     * many wait is not pulled, and counted as dropped.
+     * How many records may wait for a completion queue (pace_cq_log), up to 2^20; 0 (default): none can be attached.
+     * What comes while so many wait is lost to it, and counted as dropped.
      */
     uint32_t pull_capacity;
     /** Told of each record. NULL (default): nobody is. */
@@ -163,13 +163,13 @@ typedef struct pace_log_stats_t {
     uint32_t reserved;
     /** Records that its thread has taken. */
     uint64_t told;
-    /** Records that found no room, to be told or to be pulled. */
+    /** Records that found no room, to be told or among those for a completion queue. */
     uint64_t dropped;
     /** Lines that could not be written. */
     uint64_t errors;
     /** The last of these errors, or NULL. Good until this thread asks again, or ends. */
     const char *last_error;
-    /** Records that were put where pace_log_pull() takes them from, whether or not it has. */
+    /** Records that were put where a completion queue takes them from (pace_cq_log), whether or not it has. */
     uint64_t pullable;
 } pace_log_stats_t;
 
@@ -234,22 +234,6 @@ pace_status_t pace_log_set_levels(pace_log_t *log, const char *levels);
  * Threads: any. In handlers: yes, it never waits.
  */
 pace_status_t pace_log_level(pace_log_t *log, uint32_t component, uint32_t *level);
-
-/**
- * Takes up to `capacity` records that wait, waiting for the first for up to `timeout_ns`, and says how many.
- * What they point to is good until the next pull, or until the log is freed.
- *
- * PACE_EEMPTY: there is none, and `timeout_ns` is 0; PACE_ETIMEDOUT; PACE_ESHUTDOWN: the log was closed, and
- * nothing is left; PACE_EDEADLOCK inside its own callback, unless `timeout_ns` is 0; PACE_EINVAL for a `capacity`
- * of 0, or if pull_capacity is 0.
- *
- * Threads: one at a time. In handlers: with a `timeout_ns` of 0.
- */
-pace_status_t pace_log_pull(pace_log_t *log,
-                            pace_log_record_t *records,
-                            size_t capacity,
-                            uint64_t timeout_ns,
-                            size_t *count);
 
 /**
  * Waits for up to `timeout_ns` until everything that happened before was told and written.

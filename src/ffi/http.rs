@@ -484,7 +484,7 @@ pub extern "C" fn pace_http_stats(
 
 /// What has answered a request of this connection has failed after that: the connection closes when all that
 /// is queued was sent, and the failure is counted in pace_http_stats_t.panics. Before that it is for
-/// pace_response_fail() or pace_body_fail(), and for a completion with PACE_CQ_FAIL; in a handler, for pace_request_fail().
+/// pace_response_fail() or pace_body_fail(), and for a completion that fails (pace_cq_complete); in a handler, for pace_request_fail().
 ///
 /// PACE_EINVAL before the start. PACE_ESTALE if the connection has ended: then nothing is counted.
 ///

@@ -17,9 +17,9 @@ use core::ffi::{c_char, c_void};
 use core::ptr;
 use std::collections::VecDeque;
 use std::ffi::CString;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
 
 /// As a level: nothing is told.

@@ -1,22 +1,19 @@
 //! Subscriptions whose messages a completion queue brings to threads of the host.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, FORKED, Out, Result, TIMED_OUT, call, call_void, nanos};
+use super::boundary::{self, FORKED, Out, Result, call, call_void, nanos};
 use super::dead::failure_of;
 use super::hub::{open as open_hub, pace_hub_t};
-use super::message::{list, pace_message_t, pace_subscription_t, show};
 use super::sized::Room;
 use super::status::*;
 use super::subscription::{
     configure, counts, pace_subscription_options_t, pace_subscription_stats_t, pattern_of, read,
     way,
 };
-use super::values::{PACE_FOREVER, pace_field_t};
-use crate::hub::{Acknowledged, Mailbox, Messages, Received, Unsubscribed};
+use super::values::PACE_FOREVER;
+use crate::hub::{Acknowledged, Mailbox, Unsubscribed};
 use crate::pool::Shared;
-use core::cell::RefCell;
 use core::ffi::c_char;
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 /// A subscription of a hub that the host empties itself.

@@ -1,9 +1,7 @@
 //! What histories have kept: queries, and replays that go on with what is published.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{
-    self, FORKED, Failure, Out, Result, TIMED_OUT, call, call_void, callback, nanos,
-};
+use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, callback};
 use super::callback::pace_drop_fn;
 use super::dead::{failure_of, stored_of};
 use super::hub::{open as open_hub, pace_hub_t};
@@ -19,12 +17,11 @@ use super::supervisor::{
 };
 use super::values::pace_text_t;
 use crate::hub::history::{Query, Replay, ReplayBuilder, ReplayFrom, ReplayMailbox, ReplayStats};
-use crate::hub::{Intensity, Message, Messages, OnFailure, Stored, Unsubscribed};
+use crate::hub::{Intensity, Message, OnFailure, Stored, Unsubscribed};
 use crate::pool::Shared;
 use core::ffi::{c_char, c_void};
 use core::ptr;
 use core::time::Duration;
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -583,7 +580,7 @@ pub unsafe extern "C" fn pace_replay_mailbox_stats(
     })
 }
 
-/// Ends a replay: its completion queue brings PACE_CQ_ENDED.
+/// Ends a replay: its completion queue tells that it has ended.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]

@@ -37,14 +37,11 @@ use super::exchange::Exchange;
 use super::exchange::request::{Request, RequestBody};
 use super::exchange::response::Response;
 use super::telemetry::RequestEnd;
-use crate::error::Result;
 use crate::net::ConnRef;
 use crate::queue::Outbox;
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::atomic::{AtomicU64, AtomicUsize};
-use core::time::Duration;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 /// In the place of a length.
@@ -76,8 +73,6 @@ const MOST_ENDS: usize = 1 << 16;
 
 /// A request, and what it is answered with.
 pub(crate) struct PulledRequest {
-    /// No other request has had it. Not 0.
-    pub(crate) number: u64,
     /// What its route was given.
     pub(crate) tag: u64,
     pub(crate) conn: ConnRef,
@@ -90,8 +85,6 @@ pub(crate) struct PulledRequest {
 /// Where the requests of pulled routes wait.
 pub(crate) struct Requests {
     pub(crate) outbox: Outbox<Pulled>,
-    /// The last number that a request was given.
-    last: AtomicU64,
     /// The tag of ends.
     pub(crate) tag_of_ends: AtomicU64,
     /// Ends that wait.
@@ -102,19 +95,19 @@ pub(crate) struct Requests {
 
 impl Requests {
     pub(crate) fn new() -> Arc<Self> {
-        let [last, lost, tag_of_ends] = [0; 3].map(AtomicU64::new);
+        let [lost, tag_of_ends] = [0; 2].map(AtomicU64::new);
         let (outbox, ends) = (Outbox::new(), AtomicUsize::new(0));
-        Arc::new(Self { outbox, last, tag_of_ends, ends, lost })
+        Arc::new(Self { outbox, tag_of_ends, ends, lost })
     }
 
-    /// A handler for a route, whose requests will have this number.
+    /// A handler for a route, whose requests will have this tag.
     pub(crate) fn handler(
         self: &Arc<Self>,
         tag: u64,
     ) -> impl Fn(&Request<'_>, Response) + Send + Sync + 'static {
         let requests = Arc::clone(self);
         move |request, response| {
-            requests.put(requests.number(), tag, request, response, None);
+            requests.put(tag, request, response, None);
         }
     }
 
@@ -125,41 +118,30 @@ impl Requests {
     ) -> impl Fn(&Request<'_>, Response) -> Feeding + Send + Sync + 'static {
         let requests = Arc::clone(self);
         move |request, response| {
-            let number = requests.number();
             let upload = Arc::new(Upload {
-                name: AtomicU64::new(number),
+                name: AtomicU64::new(0),
                 tag,
                 requests: Arc::clone(&requests),
                 conn: request.conn(),
                 exchange: Arc::clone(response.exchange()),
                 state: Mutex::new(UploadState::default()),
             });
-            requests.put(number, tag, request, response, Some(Arc::clone(&upload)));
+            requests.put(tag, request, response, Some(Arc::clone(&upload)));
             Feeding { upload, is_whole: false }
         }
     }
 
-    fn number(&self) -> u64 {
-        self.last.fetch_add(1, Relaxed) + 1
-    }
-
     fn put(
         &self,
-        number: u64,
         tag: u64,
         request: &Request<'_>,
         response: Response,
         upload: Option<Arc<Upload>>,
     ) {
         let (conn, block) = (request.conn(), block_of(request, response.refusal()));
-        let pulled = PulledRequest { number, tag, conn, block, response, upload };
+        let pulled = PulledRequest { tag, conn, block, response, upload };
         // Nobody pulls any more: its drop answers.
         drop(self.outbox.put(Pulled::Request(pulled)));
-    }
-
-    /// A body's output has fallen.
-    pub(crate) fn put_writable(&self, whose: Whose) {
-        drop(self.outbox.put(Pulled::Writable(whose)));
     }
 
     /// What has become of a request.
@@ -177,15 +159,6 @@ impl Requests {
     /// One of them was pulled.
     pub(crate) fn pulled_end(&self) {
         self.ends.fetch_sub(1, Relaxed);
-    }
-
-    /// Appends up to `most` to `out`, and waits up to `time` for the first; says how many. None: it has ended.
-    pub(crate) fn pull(&self, out: &mut Vec<Pulled>, most: usize, time: Duration) -> Option<usize> {
-        self.outbox.take(out, most, time)
-    }
-
-    pub(crate) fn pollable(&self) -> Result<BorrowedFd<'_>> {
-        self.outbox.pollable()
     }
 
     /// No more requests come; those that are there are pulled still.
@@ -316,7 +289,7 @@ impl Drop for Feeding {
     }
 }
 
-/// As `pace_request_event_t` has it.
+/// As `pace_cq_request_t` has it.
 fn block_of_end(end: &RequestEnd<'_>, lost: u64) -> Vec<u8> {
     let peer = end.peer.to_string();
     let duration = u64::try_from(end.duration.as_nanos()).unwrap_or(u64::MAX);

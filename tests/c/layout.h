@@ -176,17 +176,6 @@ AT(pace_server_stats_t, in_work, 176);
 SIZE(pace_frame_t, 24);
 AT(pace_frame_t, body, 0); AT(pace_frame_t, size, 8); AT(pace_frame_t, length, 16);
 
-SIZE(pace_request_event_t, 40);
-AT(pace_request_event_t, request, 0); AT(pace_request_event_t, conn, 8);
-AT(pace_request_event_t, kind, 16); AT(pace_request_event_t, route, 20);
-AT(pace_request_event_t, bytes, 24); AT(pace_request_event_t, size, 32);
-
-SIZE(pace_answer_t, 64);
-AT(pace_answer_t, request, 0); AT(pace_answer_t, length, 8); AT(pace_answer_t, headers, 16);
-AT(pace_answer_t, headers_size, 24); AT(pace_answer_t, bytes, 32); AT(pace_answer_t, size, 40);
-AT(pace_answer_t, status, 48); AT(pace_answer_t, flags, 52); AT(pace_answer_t, wrote, 56);
-AT(pace_answer_t, outcome, 60);
-
 SIZE(pace_http_options_t, 112);
 AT(pace_http_options_t, struct_size, 0); AT(pace_http_options_t, max_headers, 4);
 AT(pace_http_options_t, listeners, 8); AT(pace_http_options_t, listener_count, 16);
@@ -475,10 +464,6 @@ AT(pace_dead_letter_stats_t, forgotten, 24); AT(pace_dead_letter_stats_t, remove
 
 SIZE(pace_asked_t, 8);
 AT(pace_asked_t, id, 0);
-
-SIZE(pace_reply_t, 104);
-AT(pace_reply_t, token, 0); AT(pace_reply_t, status, 8); AT(pace_reply_t, reserved, 12);
-AT(pace_reply_t, message, 16);
 
 SIZE(pace_error_filter_t, 48);
 AT(pace_error_filter_t, struct_size, 0); AT(pace_error_filter_t, severity, 4);

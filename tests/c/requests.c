@@ -471,8 +471,8 @@ static void another_protocol(void) {
     OK(pace_cq_done(protocols, &is, 1));
     close(fd);
     is = next_event(protocols, PACE_CONN_EVENT_FINISHED);
-    OK(pace_cq_done(protocols, &is, 1));
     OK(pace_server_conn_close(beneath, conn));
+    OK(pace_cq_done(protocols, &is, 1));
     is = next_event(protocols, PACE_CONN_EVENT_CLOSED);
     CHECK(is.detail.conn.conn.id == conn.id);
     OK(pace_cq_done(protocols, &is, 1));

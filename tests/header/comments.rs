@@ -12,7 +12,6 @@ const FEWEST: usize = 5;
 #[rustfmt::skip]
 const REPLACED: &[&str] = &[
     "PACE_LOG_", "pace_log_", "PACE_EVENT_", "pace_event_t",
-    "pace_request_event_t", "pace_answer_t",
     "pace_query_t", "pace_history_stats_t", "pace_replay_",
 ];
 

@@ -310,8 +310,8 @@ enum class Overflow : std::uint32_t {
     /// refused. It is refused at once where publishers do not wait: on threads of any pool, in
     /// handlers, and with PACE_PUBLISH_NO_WAIT.
     Block = 4,
-    /// A handler's mailbox is as with Overflow::Block without a limit, and one that is pulled as
-    /// with Overflow::Reject, because the thread that pulls may be the one that publishes.
+    /// A handler's mailbox is as with Overflow::Block without a limit, and one without a handler as
+    /// with Overflow::Reject, because the thread that empties it may be the one that publishes.
     Default = 5,
 };
 

@@ -123,15 +123,6 @@ FILTER_READ_OPEN = 0
 FILTER_READ_ENDED = 1
 INHERITED_NAME_SIZE = 256
 LENGTH_UNKNOWN = 0xFFFF_FFFF_FFFF_FFFF
-REQUEST_EVENT_REQUEST = 0
-REQUEST_EVENT_WRITABLE = 1
-REQUEST_EVENT_PART = 2
-REQUEST_EVENT_END = 3
-REQUEST_EVENT_BROKEN = 4
-REQUEST_EVENT_ENDED = 5
-ANSWER_MORE = 1
-ANSWER_CLOSE = 2
-ANSWER_ERROR = 4
 TASK_PENDING = 0
 TASK_RUNNING = 1
 TASK_RETRYING = 2
@@ -194,7 +185,6 @@ BALANCE_LEAST_LOADED = 1
 BALANCE_RANDOM = 2
 BALANCE_BY_KEY = 3
 BALANCE_BY_HEADER = 4
-PULLED_TOGETHER = 256
 DEAD_FAILED = 1
 DEAD_PANICKED = 2
 DEAD_SUSPENDED = 3
@@ -650,36 +640,6 @@ class Frame(c.Structure):
         ("body", c.c_void_p),
         ("size", c.c_size_t),
         ("length", c.c_size_t),
-    ]
-
-
-class RequestEvent(c.Structure):
-    """``pace_request_event_t``"""
-
-    _fields_ = [
-        ("request", c.c_uint64),
-        ("conn", c.c_uint64),
-        ("kind", c.c_uint32),
-        ("route", c.c_uint32),
-        ("bytes", c.c_void_p),
-        ("size", c.c_size_t),
-    ]
-
-
-class Answer(c.Structure):
-    """``pace_answer_t``"""
-
-    _fields_ = [
-        ("request", c.c_uint64),
-        ("length", c.c_uint64),
-        ("headers", c.c_void_p),
-        ("headers_size", c.c_size_t),
-        ("bytes", c.c_void_p),
-        ("size", c.c_size_t),
-        ("status", c.c_uint32),
-        ("flags", c.c_uint32),
-        ("wrote", c.c_uint32),
-        ("outcome", c.c_int32),
     ]
 
 
@@ -1337,17 +1297,6 @@ class DeadLetterStats(c.Structure):
     ]
 
 
-class Reply(c.Structure):
-    """``pace_reply_t``"""
-
-    _fields_ = [
-        ("token", c.c_uint64),
-        ("status", c.c_int32),
-        ("reserved", c.c_uint32),
-        ("message", Message),
-    ]
-
-
 class ErrorFilter(c.Structure):
     """``pace_error_filter_t``"""
 
@@ -1697,8 +1646,6 @@ STRUCTURES: dict[str, type[c.Structure | c.Union]] = {
     "pace_drain_report_t": DrainReport,
     "pace_server_stats_t": ServerStats,
     "pace_frame_t": Frame,
-    "pace_request_event_t": RequestEvent,
-    "pace_answer_t": Answer,
     "pace_http_options_t": HttpOptions,
     "pace_request_body_hooks_t": RequestBodyHooks,
     "pace_http_end_t": HttpEnd,
@@ -1735,7 +1682,6 @@ STRUCTURES: dict[str, type[c.Structure | c.Union]] = {
     "pace_dead_letter_t": DeadLetter,
     "pace_redelivered_t": Redelivered,
     "pace_dead_letter_stats_t": DeadLetterStats,
-    "pace_reply_t": Reply,
     "pace_error_filter_t": ErrorFilter,
     "pace_hub_error_t": HubError,
     "pace_query_t": Query,
