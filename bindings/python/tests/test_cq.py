@@ -129,6 +129,13 @@ class Queues(Case):
         self.queue.mailbox(mailbox, 11)
         with self.assertRaises(InvalidError):
             self.queue.mailbox(mailbox, 12)
+        # Nor is it pulled beside that, and one that was pulled is not given away.
+        with self.assertRaises(InvalidError):
+            mailbox.pull(1, 0)
+        pulled = hub.mailbox("b")
+        self.assertEqual(pulled.pull(1, 0), [])
+        with self.assertRaises(InvalidError):
+            self.queue.mailbox(pulled, 13)
         for number in range(100):
             hub.publish("a.b", b"%d" % number, headers={"n": str(number)})
         seen: list[paceline.CompletionEntry] = []
