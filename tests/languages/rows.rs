@@ -81,7 +81,7 @@ pub const AREAS: &[Area] = &[
         rows: &[
             ("hub/subscribe", "publish and subscribe, patterns, counts, a quiet end"),
             ("hub/execution", "where a handler runs: serial, inline, concurrent, one strand"),
-            ("hub/topics", "typed topics with a codec"),
+            ("hub/topics", "typed topics: a codec, or in C a pair of functions"),
             ("hub/filters", "filters before the mailbox"),
             ("hub/priority", "messages by priority"),
             ("hub/overflow", "bounded mailboxes, and what a full one does"),
@@ -134,7 +134,6 @@ pub const HOLES: &[(&str, &str, &str)] = &[
     ("pool/executor", "C++", "the interface is Python's"),
     ("pool/slow", "Python", "no hook: see `utilisation` in Pool.stats"),
     ("hub/execution", "Python", "handlers run on the threads of the hub, or in an event loop"),
-    ("hub/topics", "C", "messages are bytes"),
     ("cq/requests", "Python", "the package is built on it"),
     ("cq/datagrams", "Python", "the package is built on it"),
     ("cq/attempts", "Python", "the package is built on it"),

@@ -18,6 +18,7 @@ int main(void) {
     pace_http_stats_t stats = {.struct_size = sizeof stats};
     pace_pool_t *pool;
     pace_http_t *http, *strict;
+    pace_server_t *server;
     must(pace_pool_new(NULL, &pool));
     must(pace_http_new(pool, &http));
     must(pace_http_route(http, "POST", "/", echo, NULL, NULL));
@@ -44,6 +45,8 @@ int main(void) {
     peer_send(peer, "POST / HTTP/1.1\r\nHost:"); /* and no more: such clients are not waited for */
     CHECK(strncmp(peer_read_all(peer), "HTTP/1.1 408 ", 13) == 0);
     close(peer);
+    must(pace_http_server(http, &server));
+    must(pace_server_drain(server, PACE_FOREVER, NULL)); /* the counters are exact at rest */
     must(pace_http_stats(http, &stats));
     CHECK(stats.refused_body_too_large == 1 && stats.answered_successful == 2);
     pace_http_free(http);

@@ -42,6 +42,7 @@ int main() {
     peer_send(peer, "POST / HTTP/1.1\r\nHost:"); // and no more: such clients are not waited for
     CHECK(std::string_view(peer_read_all(peer)).substr(9, 3) == "408");
     close(peer);
+    http.drain(paceline::forever).value(); // the counters are exact at rest
     const auto stats = http.stats().value();
     CHECK(stats.refused_body_too_large == 1 && stats.answered() == 2);
     return 0;

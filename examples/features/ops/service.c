@@ -15,11 +15,13 @@ static int32_t is_well(void *data) {
     return 1; /* for example by pace_workers_health() */
 }
 
-/* Whether this is in what has been told next. */
-static bool told(int systemd, const char *what) {
+/* Waits until this is told. */
+static void hear(int systemd, const char *what) {
     char text[256] = "";
-    CHECK(recv(systemd, text, sizeof text - 1, 0) > 0);
-    return strstr(text, what) != NULL;
+    while (strstr(text, what) == NULL) {
+        memset(text, 0, sizeof text);
+        CHECK(recv(systemd, text, sizeof text - 1, 0) > 0);
+    }
 }
 
 int main(void) {
@@ -38,14 +40,12 @@ int main(void) {
 
     must(pace_pool_new(NULL, &pool));
     must(pace_service_start(pool, is_well, NULL, NULL, &service));
-    CHECK(told(systemd, "READY=1"));
-    CHECK(told(systemd, "WATCHDOG=1"));
+    hear(systemd, "READY=1");
+    hear(systemd, "WATCHDOG=1");
     must(pace_service_status(service, "serving"));
-    while (!told(systemd, "STATUS=serving")) {
-    }
+    hear(systemd, "STATUS=serving");
     pace_service_free(service);
-    while (!told(systemd, "STOPPING=1")) {
-    }
+    hear(systemd, "STOPPING=1");
     pace_pool_free(pool);
     close(systemd);
     unlink(name);

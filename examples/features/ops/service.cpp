@@ -10,11 +10,13 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-// Whether this is in what has been told next.
-static bool told(int systemd, const char *what) {
-    char text[256] = "";
-    CHECK(recv(systemd, text, sizeof text - 1, 0) > 0);
-    return std::strstr(text, what) != nullptr;
+// Waits until this is told.
+static void hear(int systemd, const char *what) {
+    std::string text;
+    while (text.find(what) == std::string::npos) {
+        text.assign(256, ' ');
+        CHECK(recv(systemd, text.data(), text.size(), 0) > 0);
+    }
 }
 
 int main() {
@@ -32,14 +34,12 @@ int main() {
     {
         // Whether the program is well, for example by WorkerPool::health().
         const auto service = paceline::Service::start(pool, [] { return true; }).value();
-        CHECK(told(systemd, "READY=1"));
-        CHECK(told(systemd, "WATCHDOG=1"));
+        hear(systemd, "READY=1");
+        hear(systemd, "WATCHDOG=1");
         service.status("serving").value();
-        while (!told(systemd, "STATUS=serving")) {
-        }
+        hear(systemd, "STATUS=serving");
     }
-    while (!told(systemd, "STOPPING=1")) {
-    }
+    hear(systemd, "STOPPING=1");
     close(systemd);
     unlink(name.c_str());
     return 0;

@@ -16,16 +16,21 @@ os.environ["NOTIFY_SOCKET"] = name
 os.environ["WATCHDOG_USEC"] = "20000"
 os.environ["WATCHDOG_PID"] = str(os.getpid())
 
+
+def hear(what: bytes) -> None:
+    """Waits until this is told."""
+    while what not in systemd.recv(256):
+        pass
+
+
 with paceline.Pool() as pool:
     # Whether the program is well, for example by WorkerPool.health().
     service = paceline.Service(pool, lambda: True)
-    assert b"READY=1" in systemd.recv(256)
-    assert b"WATCHDOG=1" in systemd.recv(256)
+    hear(b"READY=1")
+    hear(b"WATCHDOG=1")
     service.status("serving")
-    while b"STATUS=serving" not in systemd.recv(256):
-        pass
+    hear(b"STATUS=serving")
     service.close()
-    while b"STOPPING=1" not in systemd.recv(256):
-        pass
+    hear(b"STOPPING=1")
 systemd.close()
 os.unlink(name)

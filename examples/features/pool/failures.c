@@ -26,6 +26,7 @@ int main(void) {
     CHECK(outcome == 7);
     must(pace_pool_submit(pool, PACE_LANE_NORMAL, works, NULL, NULL, &task));
     must(pace_task_wait(pool, task, PACE_FOREVER, NULL));
+    must(pace_pool_shutdown(pool, PACE_FOREVER, NULL)); /* the counters are exact at rest */
     must(pace_pool_audit(pool, &audit));
     CHECK(audit.failed == 1 && audit.completed == 1);
     pace_pool_free(pool);

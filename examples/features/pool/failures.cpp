@@ -26,6 +26,7 @@ int main() {
     WAIT_FOR(unhandled == 1);
     paceline::on_unhandled(nullptr);
     CHECK(pool.submit([] { return 42; }).value().wait().value() == 42);
+    CHECK(pool.shutdown(paceline::forever).value().drained); // the counters are exact at rest
     CHECK(pool.audit().value().failed == 2);
     return 0;
 }

@@ -31,6 +31,7 @@ int main(void) {
     int second = peer_connect(small_address);
     CHECK(strcmp(peer_read_all(second), "too many\n") == 0); /* and the end */
     close(first), close(second);
+    must(pace_server_drain(small, PACE_FOREVER, NULL)); /* the counters are exact at rest */
     must(pace_server_stats(small, &stats));
     CHECK(stats.turned_away == 1);
 

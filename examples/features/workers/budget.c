@@ -30,6 +30,7 @@ int main(void) {
     for (int n = 0; n < 50; n++)
         must(pace_workers_submit(workers, type, fails, NULL, NULL, NULL, &tasks[n]));
     for (int n = 0; n < 50; n++) must(pace_workers_wait(workers, tasks[n], PACE_FOREVER, NULL));
+    must(pace_workers_shutdown(workers, PACE_FOREVER, 0, 0, NULL, NULL, NULL));
     must(pace_task_type_stats(type, &stats));
     CHECK(stats.failed == 50 && stats.retries_refused > 0 && stats.retried < 150);
     pace_task_type_free(type);

@@ -22,6 +22,7 @@ int main() {
     for (auto &task : tasks) {
         CHECK(!task.wait().value().completed());
     }
+    CHECK(workers.shutdown().value().drained);
     const auto stats = type.stats().value();
     CHECK(stats.failed == 50 && stats.retries_refused > 0 && stats.retried < 150);
     return 0;

@@ -16,6 +16,6 @@ with paceline.Pool() as pool:
 
     for task in fetch.submit_batch(range(50)):
         assert isinstance(task.exception(), OSError)
+    workers.shutdown(drain=60)
     stats = fetch.stats()
     assert stats.failed == 50 and stats.retries_refused > 0 and stats.retried < 150
-    workers.shutdown()

@@ -55,6 +55,7 @@ int main(void) {
     options.retry = (pace_retry_t){.shape = PACE_RETRY_FIXED, .retries = 1, .first_ns = 1000000};
     must(pace_workers_submit(workers, type, fail_once, NULL, NULL, &options, &task));
     must(pace_workers_wait(workers, task, PACE_FOREVER, NULL));
+    must(pace_workers_shutdown(workers, PACE_FOREVER, 0, 0, NULL, NULL, NULL));
     CHECK(strcmp(log, "fetch begins; fails: busy; ends; fetch begins; ends; ") == 0);
     pace_task_type_free(type);
     pace_workers_free(workers);

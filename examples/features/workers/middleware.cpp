@@ -39,6 +39,7 @@ int main() {
         }
     };
     CHECK(type.submit(fail_once, options).value().wait().value().completed());
+    CHECK(workers.shutdown().value().drained);
     CHECK(tell->log == "fetch begins; fails: busy; ends; fetch begins; ends; ");
     return 0;
 }
