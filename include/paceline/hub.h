@@ -106,6 +106,26 @@ pace_status_t pace_publication_init(pace_publication_t *publication, size_t size
  */
 pace_status_t pace_message_fail(const char *reason);
 
+/**
+ * No other attempt helps with the message that the handler of this thread fails at: there is none. Does nothing for a
+ * message that is dealt with.
+ *
+ * PACE_ESTALE outside a handler of a hub.
+ *
+ * Threads: the handler's. In handlers: in one of a hub; it never waits.
+ */
+pace_status_t pace_message_permanent(void);
+
+/**
+ * The message that the handler of this thread fails at is not tried again before `delay_ns` from now, whatever `retry` of
+ * the subscription says. Does nothing for a message that is dealt with.
+ *
+ * PACE_ESTALE outside a handler of a hub.
+ *
+ * Threads: the handler's. In handlers: in one of a hub; it never waits.
+ */
+pace_status_t pace_message_retry_after(uint64_t delay_ns);
+
 /* -------------------------------------------- The hub: what it keeps */
 
 /**

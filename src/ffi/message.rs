@@ -7,7 +7,9 @@
 use super::boundary::{self, Failure, Result};
 use super::sized::{self, InOut};
 use super::values::{pace_field_t, pace_piece_t, pace_text_t};
-use crate::hub::{Headers, MAX_HEADERS, MAX_PAYLOAD, Message, Payload, Priority, Stored};
+use crate::hub::{
+    self, Advice, Headers, MAX_HEADERS, MAX_PAYLOAD, Message, Payload, Priority, Stored,
+};
 use core::ffi::{c_char, c_void};
 use core::ptr;
 
@@ -127,19 +129,49 @@ pub unsafe extern "C" fn pace_message_fail(reason: *const c_char) -> super::stat
     })
 }
 
-/// Where a handler's reason lies until it returns.
+/// No other attempt helps with the message that the handler of this thread fails at: there is none. Does nothing for a
+/// message that is dealt with.
+///
+/// PACE_ESTALE outside a handler of a hub.
+///
+/// Threads: the handler's. In handlers: in one of a hub; it never waits.
+#[unsafe(no_mangle)]
+pub extern "C" fn pace_message_permanent() -> super::status::pace_status_t {
+    boundary::call(|| reason::advise(Advice::Permanent))
+}
+
+/// The message that the handler of this thread fails at is not tried again before `delay_ns` from now, whatever `retry` of
+/// the subscription says. Does nothing for a message that is dealt with.
+///
+/// PACE_ESTALE outside a handler of a hub.
+///
+/// Threads: the handler's. In handlers: in one of a hub; it never waits.
+#[unsafe(no_mangle)]
+pub extern "C" fn pace_message_retry_after(delay_ns: u64) -> super::status::pace_status_t {
+    boundary::call(|| reason::advise(Advice::After(boundary::nanos(delay_ns))))
+}
+
+/// Where a handler's reason and advice lie until it returns.
 mod reason {
     use super::super::boundary::{Failure, Result};
     use super::super::status::PACE_ESTALE;
+    use crate::hub::Advice;
     use core::cell::RefCell;
 
     const LONGEST: usize = 1024;
     const NO_HANDLER: Failure =
         Failure::plain(PACE_ESTALE, c"no handler of a hub runs on this thread");
 
+    /// What a handler has said of its failure.
+    #[derive(Default)]
+    pub(super) struct Said {
+        pub(super) reason: Option<Box<str>>,
+        pub(super) advice: Option<Advice>,
+    }
+
     thread_local! {
         /// One for each handler that runs on this thread; inline ones may be within others.
-        static REASONS: RefCell<Vec<Option<Box<str>>>> = const { RefCell::new(Vec::new()) };
+        static SAID: RefCell<Vec<Said>> = const { RefCell::new(Vec::new()) };
     }
 
     pub(super) fn set(reason: &str) -> Result {
@@ -147,20 +179,24 @@ mod reason {
         while !reason.is_char_boundary(end) {
             end -= 1;
         }
-        let set = |reasons: &RefCell<Vec<Option<Box<str>>>>| {
-            let mut reasons = reasons.borrow_mut();
-            let last = reasons.last_mut().ok_or(NO_HANDLER)?;
-            *last = Some(reason[..end].into());
-            Ok(())
-        };
-        REASONS.try_with(set).unwrap_or(Err(NO_HANDLER))
+        change(|said| said.reason = Some(reason[..end].into()))
     }
 
-    /// Runs a handler, and gives back the reason that it left.
-    pub(super) fn collect(run: impl FnOnce()) -> Option<Box<str>> {
-        let _ = REASONS.try_with(|reasons| reasons.borrow_mut().push(None));
+    pub(super) fn advise(advice: Advice) -> Result {
+        change(|said| said.advice = Some(advice))
+    }
+
+    fn change(change: impl FnOnce(&mut Said)) -> Result {
+        let last =
+            |all: &RefCell<Vec<Said>>| all.borrow_mut().last_mut().map(change).ok_or(NO_HANDLER);
+        SAID.try_with(last).unwrap_or(Err(NO_HANDLER))
+    }
+
+    /// Runs a handler, and gives back what it said.
+    pub(super) fn collect(run: impl FnOnce()) -> Said {
+        let _ = SAID.try_with(|all| all.borrow_mut().push(Said::default()));
         run();
-        REASONS.try_with(|reasons| reasons.borrow_mut().pop()).ok().flatten().flatten()
+        SAID.try_with(|all| all.borrow_mut().pop()).ok().flatten().unwrap_or_default()
     }
 }
 
@@ -175,12 +211,12 @@ pub(super) fn handle(
     data: *mut c_void,
     message: &Message<'_>,
     subscription: pace_subscription_t,
-) -> core::result::Result<(), crate::hub::Failure> {
+) -> core::result::Result<(), hub::Failure> {
     let headers = fields(message.headers());
     let mut shown = show(message.stored(), message.lost_before(), subscription, &headers);
     shown.attempt = message.attempt();
     let mut outcome = super::status::PACE_EFAILED;
-    let reason = reason::collect(|| {
+    let said = reason::collect(|| {
         // SAFETY: as the header demands, the handler takes what came with it; the message lives until
         // it returns.
         unsafe { handler(data, &shown, &mut outcome) }
@@ -188,9 +224,13 @@ pub(super) fn handle(
     if outcome == 0 {
         return Ok(());
     }
-    let reason = reason.map_or_else(|| format!("the handler answered {outcome}"), String::from);
-    let is_crash = outcome == super::status::PACE_EPANIC;
-    Err(if is_crash { crate::hub::Failure::crashed(reason) } else { reason.into() })
+    let reason =
+        said.reason.map_or_else(|| format!("the handler answered {outcome}"), String::from);
+    Err(match (outcome, said.advice) {
+        (super::status::PACE_EPANIC, _) => hub::Failure::crashed(reason),
+        (_, Some(advice)) => hub::Failure::with(reason, advice),
+        (_, None) => hub::Failure::new(reason),
+    })
 }
 
 /// Shows a message of no subscription to a function.

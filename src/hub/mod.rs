@@ -157,6 +157,6 @@ pub use topic::{Codec, Json, Text, Topic};
 pub(crate) use self::mailbox::pull::Messages;
 #[cfg(feature = "capi")]
 pub(crate) use self::{
-    core::MAX_PAYLOAD, message::MAX_HEADERS, publish::all::MOST as MOST_TOGETHER,
-    publish::settings::Mode,
+    core::MAX_PAYLOAD, mailbox::failure::Advice, message::MAX_HEADERS,
+    publish::all::MOST as MOST_TOGETHER, publish::settings::Mode,
 };

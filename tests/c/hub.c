@@ -1279,6 +1279,43 @@ static void buried(pace_pool_t *pool) {
     pace_hub_free(hub);
 }
 
+static void advise(void *data, const pace_message_t *message, int32_t *outcome) {
+    patient_t *patient = (patient_t *)data;
+    if (message->size == 0) {
+        OK(pace_message_permanent());
+    } else if (message->size == 5) {
+        OK(pace_message_retry_after(3600 * SECOND));
+    } else {
+        *outcome = 0;
+    }
+    atomic_fetch_add(&patient->seen.counts.runs, 1);
+}
+
+/* A handler says whether another attempt helps, and when. */
+static void advised(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_subscription_t subscription;
+    pace_subscription_options_t how = options(PACE_EXECUTION_CONCURRENT, PACE_OVERFLOW_REJECT, 8);
+    pace_subscription_stats_t stats = {0};
+    patient_t patient = {0};
+    SAYS(PACE_ESTALE, pace_message_permanent());
+    SAYS(PACE_ESTALE, pace_message_retry_after(1));
+    OK(pace_hub_new(pool, NULL, &hub));
+    how.retry.shape = PACE_RETRY_FIXED;
+    how.retry.retries = 3;
+    OK(pace_hub_subscribe(hub, "a", &how, advise, &patient, NULL, &subscription));
+    OK(pace_hub_publish(hub, "a", NULL, 0, PACE_PUBLISH_NO_RECEIPT, NULL));
+    OK(pace_hub_publish(hub, "a", "later", 5, PACE_PUBLISH_NO_RECEIPT, NULL));
+    OK(pace_hub_publish(hub, "a", "now", 3, PACE_PUBLISH_NO_RECEIPT, NULL));
+    stats.struct_size = sizeof stats;
+    do {
+        OK(pace_subscription_stats(hub, subscription, &stats));
+    } while (stats.delivered + stats.dead_lettered < 2 || stats.running > 0);
+    CHECK(stats.delivered == 1 && stats.dead_lettered == 1 && stats.waiting == 1);
+    CHECK(atomic_load(&patient.seen.counts.runs) == 3);
+    pace_hub_free(hub);
+}
+
 typedef struct errors {
     size_t overflows, others;
     pace_hub_error_t last;
@@ -2337,6 +2374,7 @@ int main(int argc, char **argv) {
     tests_that_fail(pool);
     buried(pool);
     reported(pool);
+    advised(pool);
     kept_and_replayed(pool);
     pulled_replays(pool);
     replays_are_supervised(pool);

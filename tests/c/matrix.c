@@ -822,6 +822,14 @@ static pace_status_t do_message_fail(things_t *t) {
     (void)t;
     return pace_message_fail("not in a handler of a hub");
 }
+static pace_status_t do_message_permanent(things_t *t) {
+    (void)t;
+    return pace_message_permanent();
+}
+static pace_status_t do_message_retry_after(things_t *t) {
+    (void)t;
+    return pace_message_retry_after(1);
+}
 static pace_status_t do_publication_init(things_t *t) {
     pace_publication_t with;
     (void)t;
@@ -1453,6 +1461,8 @@ static const row_t table[] = {
     {"filter_or", do_filter_or, IS_OK, IS_OK, IS_OK, 'n'},
     {"filter_not", do_filter_not, IS_OK, IS_OK, IS_OK, 'n'},
     {"message_fail", do_message_fail, GONE, GONE, GONE, '-'},
+    {"message_permanent", do_message_permanent, GONE, GONE, GONE, '-'},
+    {"message_retry_after", do_message_retry_after, GONE, GONE, GONE, '-'},
     {"publication_init", do_publication_init, IS_OK, IS_OK, IS_OK, '-'},
     {"http_server", do_http_server, INV, INV, INV, 'h'},
     {"http_fail", do_http_fail, INV, INV, INV, 'h'},

@@ -44,6 +44,13 @@ struct Message : pace_message_t {
         return std::nullopt;
     }
 
+    /// In a handler that fails at it: no other attempt helps, so there is none.
+    void permanent() const noexcept { (void)pace_message_permanent(); }
+    /// In a handler that fails at it: another attempt, if there is one, does not come before `delay` from now.
+    void retry_after(Duration delay) const noexcept {
+        (void)pace_message_retry_after(detail::nanos(delay));
+    }
+
     static std::string_view view(pace_text_t text) noexcept {
         return text.size == 0 ? std::string_view() : std::string_view(text.text, text.size);
     }

@@ -1162,10 +1162,46 @@ TEST_CASE("a factory makes a handler anew after each restart") {
     CHECK(made == 3);
 }
 
+TEST_CASE("a handler says whether another attempt helps, and when") {
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    std::atomic<int> runs{0};
+    const auto config =
+        SubscriptionConfig()
+            .set_on_failure(paceline::OnExhausted::DeadLetter, paceline::Retry::fixed(3, 0ms))
+            .set_execution(paceline::Execution::Concurrent, 2);
+    const auto subscription = hub.subscribe(
+                                     "a",
+                                     [&](const paceline::Message &message) -> paceline::Result<void> {
+                                         ++runs;
+                                         if (message.size == 0) {
+                                             message.permanent();
+                                         } else if (message.text() == "later") {
+                                             message.retry_after(1h);
+                                         } else {
+                                             return {};
+                                         }
+                                         return paceline::Error(Code::Failed);
+                                     },
+                                     config)
+                                  .value();
+    CHECK(hub.publish("a", "").value().enqueued == 1);
+    CHECK(hub.publish("a", "later").value().enqueued == 1);
+    CHECK(hub.publish("a", "now").value().enqueued == 1);
+    auto stats = subscription.stats().value();
+    while (stats.delivered + stats.dead_lettered < 2 || stats.running > 0) {
+        stats = subscription.stats().value();
+    }
+    CHECK(stats.delivered == 1);
+    CHECK(stats.waiting == 1);
+    CHECK(runs == 3);
+}
+
 TEST_CASE("a host acknowledges messages, and reports restarts and suspensions of its handler") {
     const Pool pool = make_pool();
     const Hub hub =
-        Hub::create(pool, paceline::HubConfig().set_stats_interval(std::chrono::milliseconds(10))).value();
+        Hub::create(pool, paceline::HubConfig().set_stats_interval(std::chrono::milliseconds(10)))
+            .value();
     const auto notices = hub.mailbox("$SYS.hub.statistics").value();
     Inbox told(pool, notices);
     CHECK(told.take(1h).value().at(0).text().find("\"delivered\":") != std::string::npos);

@@ -299,6 +299,7 @@ class Table(Case):
         yield row("Hub.subscribe", hub.subscribe, handled, **hooks, retries="none number")
         yield row("Hub.subscribe", hub.subscribe, handled, on_failure="text", restarts="none number")
         yield row("Hub.subscribe", hub.subscribe, handled, within=TIME, batch="none number")
+        yield row("Hub.subscribe", hub.subscribe, handled, execution="text", threads="number")
         suspended = {"suspension": MAYBE_TIME, "longest_suspension": TIME}
         yield row("Hub.subscribe", hub.subscribe, handled, **suspended)
         counts = {"restarts": "none number", "within": TIME}

@@ -11,7 +11,7 @@ pub struct Failure {
 
 /// What a failure means for the next attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(in crate::hub) enum Advice {
+pub(crate) enum Advice {
     /// It may succeed.
     Transient,
     /// There is no use in one.
@@ -44,7 +44,7 @@ impl Failure {
         Self::with(message, Advice::Panicked)
     }
 
-    pub(in crate::hub) fn with(message: impl fmt::Display, advice: Advice) -> Self {
+    pub(crate) fn with(message: impl fmt::Display, advice: Advice) -> Self {
         Self { message: message.to_string().into(), advice }
     }
 

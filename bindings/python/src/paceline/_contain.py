@@ -118,12 +118,19 @@ class CalledBack:
 
     def __init__(self) -> None:
         self.raised: Optional[BaseException] = None
+        #: As ``raised``, but other functions are called still.
+        self.left: Optional[BaseException] = None
         self._outer: Callable[[], Optional[CalledBack]] = _nothing
 
     def keep(self, raised: BaseException) -> None:
         """Raises it at the end. The first counts."""
         if self.raised is None:
             self.raised = raised
+
+    def leave(self, raised: BaseException) -> None:
+        """The same for what has been dealt with otherwise: other functions are called still."""
+        if self.left is None:
+            self.left = raised
 
     def guarded(self, function: Callable[..., Any], instead: Any = None) -> Callable[..., Any]:
         """The same function for native code; ``instead`` is what it returns when it has raised, and after that."""
@@ -144,8 +151,9 @@ class CalledBack:
         is_main = threading.current_thread() is threading.main_thread()
         if is_main and self._outer() is None and sys.unraisablehook is _unraisable:
             sys.unraisablehook = _main.hook
-        if self.raised is not None:
-            raise self.raised
+        raised = self.raised or self.left
+        if raised is not None:
+            raise raised
 
 
 def _nothing() -> Optional[CalledBack]:
@@ -161,6 +169,11 @@ class _Here(threading.local):
 
 
 _here = _Here()
+
+
+def here() -> Optional[CalledBack]:
+    """The innermost native call of this thread that calls Python back, and has a context."""
+    return _here.calls()
 
 
 class _Main:

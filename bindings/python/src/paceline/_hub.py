@@ -1,13 +1,14 @@
 """``Hub``: publish/subscribe by keys, whose mailboxes Python empties.
 
-Publishing puts a message into the native mailbox of every subscription whose pattern matches its key. No
-handler is called by native code: whoever has a ``Mailbox`` pulls batches of it, and the mailboxes behind
-handlers are emptied by host threads, in turn.
+Publishing puts a message into the native mailbox of every subscription whose pattern matches its key. Whoever has
+a ``Mailbox`` pulls batches of it, and the mailboxes behind handlers are emptied by host threads, in turn. Native code calls
+only handlers that ask for it, by their execution.
 
 | file | idea |
 |---|---|
 | `_mailbox.py` | mailboxes, to be emptied by whoever has them |
 | `_subscriptions.py`, `_supervision.py` | handlers and their threads; what becomes of those that fail |
+| `_called.py` | handlers that native code calls: inline, concurrent, on the strand |
 | `_message.py`, `_message_filter.py`, `_topic.py` | messages, which of them come in, and values in their place |
 | `_publisher.py` | publishers with names and quotas |
 | `_requests.py` | requests that event loops await |
@@ -23,7 +24,7 @@ import json
 import threading
 import weakref
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Optional, Union, overload
 
 from . import _layout as layout
@@ -34,14 +35,16 @@ from ._arguments import (
     instance,
     is_coroutine_function,
     items,
+    one_of,
     patience,
     plain,
     some_function,
     some_plain,
     text,
-    within,
     wrong,
 )
+from ._arguments import within as within_range
+from ._called import EXECUTIONS, Called
 from ._dead import EACH, DeadLetter, DeadLetterStats, Redelivered, filter_of, letter_of
 from ._errors import DeadlockError, GivenUpError, InvalidError
 from ._archive import asked, exported
@@ -172,7 +175,7 @@ def _loop_of(handler: MessageHandler) -> Optional[asyncio.AbstractEventLoop]:
 
 def _turn_of(batch: Optional[int], usual: int) -> int:
     """How many messages are taken at once."""
-    return usual if batch is None else within("batch", batch, 1, 1 << 16)
+    return usual if batch is None else within_range("batch", batch, 1, 1 << 16)
 
 
 class Hub:
@@ -254,7 +257,7 @@ class Hub:
         it otherwise: InvalidError: a bad key, too large a payload; Full: a history on disk had no room;
         ShutDownError, ForkedError."""
         core = self._core
-        if core.tests:
+        if core.calls_back:
             with core.publishing():
                 return self._publish(key, payload, headers, priority, no_wait)
         return self._publish(key, payload, headers, priority, no_wait)
@@ -498,6 +501,8 @@ class Hub:
         longest_suspension: float = 60.0,
         supervisor: Optional[Supervisor] = None,
         batch: Optional[int] = None,
+        execution: str = "serial",
+        threads: int = 1,
     ) -> Subscription: ...
 
     @overload
@@ -527,6 +532,8 @@ class Hub:
         longest_suspension: float = 60.0,
         supervisor: Optional[Supervisor] = None,
         batch: Optional[int] = None,
+        execution: str = "serial",
+        threads: int = 1,
     ) -> Callable[[MessageHandler], Subscription]: ...
 
     def subscribe(
@@ -555,6 +562,8 @@ class Hub:
         longest_suspension: float = 60.0,
         supervisor: Optional[Supervisor] = None,
         batch: Optional[int] = None,
+        execution: str = "serial",
+        threads: int = 1,
     ) -> Any:
         """Calls ``handler(message)``, one message at a time, in order. Without a handler it is a decorator.
 
@@ -583,8 +592,24 @@ class Hub:
         instead; None: the same goes on. If that fails, whatever it raises, the message has failed, which counts as
         another restart, and the next message has it called again. All are coroutine functions, or none.
 
+        ``execution`` is where the handler runs. "serial": as above. "inline": in the publisher's thread, before
+        publishing returns, with no mailbox; several publishers may be in it at once. "concurrent": on up to ``threads``
+        threads of the pool at once, 1 to 1024; messages begin in the order of the mailbox. "strand": on the pool, one at
+        a time with all others of the hub that have this, whatever their keys, in the one order in which the messages
+        were published. Only a serial handler has batches, is an ``async def``, or has a ``supervisor`` or a ``factory``;
+        retries need a "serial" or "concurrent" one. KeyboardInterrupt and SystemExit of an inline one are raised out of publishing, too.
+
         Raises as ``mailbox``, OsError, and RuntimeError: no loop runs here.
         """
+        one_of("execution", execution, EXECUTIONS)
+        threads = within_range("threads", threads, 1, 1024)
+        if execution != "serial":
+            refused = {"batch": batch, "supervisor": supervisor, "factory": factory}
+            for name, given in refused.items():
+                if given is not None:
+                    raise InvalidError(
+                        f"{name} is {given!r}; allowed: None with execution={execution!r}"
+                    )
         some_plain("on_error", on_error)
         some_function("handler", handler)
         times = (restarts, within, suspension, longest_suspension)
@@ -604,7 +629,11 @@ class Hub:
         )
 
         def decorate(function: MessageHandler) -> Subscription:
-            return self._subscribe(pattern, function, settings, on_error, terms, batch)
+            if execution == "serial":
+                return self._subscribe(pattern, function, settings, on_error, terms, batch)
+            plain("handler", function)
+            own = (function, replace(settings, acknowledged=False), execution, threads)
+            return Subscription(self, Called(self._core, pattern, *own, on_error, terms))
 
         handler = first_of(handler, factory)
         return decorate if handler is None else decorate(handler)

@@ -420,9 +420,7 @@ class Mailbox(Pulled):
         options = settings.native()
         pointer, encoded = ctypes.c_void_p(), text("pattern", pattern)
         inside = core.pointer()
-        if settings.filter is not None:
-            # Whoever publishes may still ask when the subscription has ended.
-            core.tests.update((id(test), test) for test in settings.filter._tests)
+        core.keep_filter(settings.filter)
         check(quick.pace_hub_mailbox(inside, encoded, ctypes.byref(options), ctypes.byref(pointer)))
         super().__init__(core, pattern, pointer, lib.pace_mailbox_free, lib.pace_cq_mailbox)
         # While there is a mailbox its hub is not lost; those behind handlers belong to it.

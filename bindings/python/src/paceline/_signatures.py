@@ -520,6 +520,8 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "pace_metric_free": (None, c.c_void_p),
     "pace_publication_init": (c.c_int32, c.c_void_p, c.c_size_t),
     "pace_message_fail": (c.c_int32, c.c_char_p),
+    "pace_message_permanent": (c.c_int32,),
+    "pace_message_retry_after": (c.c_int32, c.c_uint64),
     "pace_history_options_init": (c.c_int32, c.c_void_p, c.c_size_t),
     "pace_history_options_load": (c.c_int32, c.c_void_p, c.c_char_p, c.c_bool),
     "pace_hub_options_init": (c.c_int32, c.c_void_p, c.c_size_t),

@@ -24,6 +24,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union
 
@@ -41,6 +42,7 @@ from ._arguments import (
     within,
     wrong,
 )
+from ._called import Called, is_inside
 from ._contain import LEAVING, failure_of, report
 from ._errors import DeadlockError, Error, ShutDownError, StaleError
 from ._history import History, ReplayMailbox, ReplayStats
@@ -50,6 +52,7 @@ from ._lifetime import called_back
 from ._mailbox import WAYS, Mailbox, Pulled, SubscriptionStats
 from ._members import current
 from ._message import LARGE, Batch, Message, Receipt, answered
+from ._message_filter import MessageFilter
 from ._pool import Pool, belongs_to, loop_here
 from ._requests import Asker, Requests
 from ._supervision import Care
@@ -137,6 +140,8 @@ class Served:
         self.paces = turn == TURN and not batches
         #: The handler is called with batches.
         self.batches = batches
+        #: What comes to it.
+        self.pattern = mailbox.pattern
         #: A replay: what comes while it is suspended stays in the history.
         self.keeps = isinstance(mailbox, ReplayMailbox)
         #: What it is polled by.
@@ -213,6 +218,39 @@ class Served:
             discarded=native.discarded + skipped,
             running=native.running - handled - failed - skipped,
         )
+
+    def is_suspended(self) -> bool:
+        return self.care.suspended
+
+    def resume(self) -> bool:
+        return self.care.terms.supervisor._resume()
+
+    def unsubscribe(self, how: str) -> bool:
+        """Ends it; says whether its handler does not run and will not, which "sync" waits for."""
+        if isinstance(self.mailbox, Mailbox):
+            self.mailbox.unsubscribe(how)
+        else:
+            self.mailbox.close()
+        if how != "drain" or self.keeps:
+            self.cancel()
+            self.hurry()
+        if how == "sync" and not self.core.is_inside() and self not in self.core.looped:
+            with self.busy:
+                return True
+        return self.over.is_set()
+
+    def drain(self, within: Optional[float]) -> int:
+        """As ``Subscription.drain``."""
+        task = self.task
+        if self.core.is_inside() or (task is not None and _runs_here(task.get_loop())):
+            raise DeadlockError("a subscription is drained by others than its handler's thread or loop")
+        before = self.stats().discarded
+        self.unsubscribe("drain")
+        if self.over.wait(within):
+            return 0
+        self.unsubscribe("async")
+        now = self.stats()
+        return now.discarded - before + now.running - self.under_way()
 
     def taken(self) -> int:
         """How many messages were taken from the mailbox, and have not been dealt with."""
@@ -572,6 +610,10 @@ class Core(Hosts):
         self.mailboxes: weakref.WeakSet[Pulled] = weakref.WeakSet()
         #: What filters of its subscriptions call, by identity. They stay until the hub goes.
         self.tests: dict[int, Any] = {}
+        #: Publishing calls Python back: for these, or for handlers in the publisher's thread.
+        self.calls_back = False
+        #: Those whose handlers native code calls.
+        self.called: set[Called] = set()
         #: By descriptor, what threads serve; and what loops serve.
         self.served: dict[int, Served] = {}
         self.looped: set[Served] = set()
@@ -618,7 +660,7 @@ class Core(Hosts):
 
     def publishing(self) -> Any:
         """Around a publication."""
-        return called_back() if self.tests else _NOTHING
+        return called_back() if self.calls_back else _NOTHING
 
     def may_wait(self) -> bool:
         """Whether this thread may wait for room: it must not be one who makes it, also by what others wait for, and an
@@ -661,6 +703,39 @@ class Core(Hosts):
         if self._asker is None:
             self._asker = Asker()
         return self._asker
+
+    def keep_filter(self, filter: Optional[MessageFilter]) -> None:
+        """Whoever publishes may still ask when the subscription has ended."""
+        if filter is not None and filter._tests:
+            self.calls_back = True
+            self.tests.update((id(test), test) for test in filter._tests)
+
+    def add_called(self, called: Called) -> None:
+        with self.lock:
+            if not called.over.is_set():
+                self.called.add(called)
+            closed = self.closed
+        if closed:
+            called.unsubscribe("async")
+            raise ShutDownError("the hub is closed")
+
+    def forget_called(self, called: Called) -> None:
+        with self.lock:
+            self.called.discard(called)
+
+    def is_inside(self) -> bool:
+        return super().is_inside() or is_inside(self)
+
+    def join(self, timeout: float | None = None) -> bool:
+        end = None if timeout is None else time.monotonic() + timeout
+        joined = super().join(timeout)
+        with self.lock:
+            called = list(self.called)
+        for each in called:
+            while not each.over.wait(SLICE):
+                if end is not None and time.monotonic() >= end:
+                    return False
+        return joined
 
     def add_mailbox(self, mailbox: Pulled) -> None:
         with self.lock:
@@ -767,7 +842,9 @@ class Core(Hosts):
             mailboxes = list(self.mailboxes)
             served = [*self.served.values(), *self.looped]
             asking = list(self.requests.values())
+            called = list(self.called)
         ends: list[Callable[[], object]] = [each.close for each in asking]
+        ends += [partial(each.unsubscribe, "async") for each in called]
         ends += [each.close for each in mailboxes]
         _call_all([*ends, *_ends_of(served)])
         # Threads end when nothing is left to be handled.
@@ -778,6 +855,7 @@ class Core(Hosts):
         super().forked()
         self.lock = threading.RLock()
         self.requests = weakref.WeakValueDictionary()
+        self.called = set()
 
     def __del__(self) -> None:
         for fd in (*getattr(self, "wake", ()), *getattr(self, "nudged", ())):
@@ -876,9 +954,10 @@ def _runs_here(loop: asyncio.AbstractEventLoop) -> bool:
 class Handled:
     """What a subscription and a replay with a handler have in common."""
 
-    def __init__(self, hub: Hub, served: Served) -> None:
+    _served: Union[Served, Called]
+
+    def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._served = served
 
     def __call__(self, message: Union[Message, Batch]) -> Any:
         return self._served.handler(message)
@@ -886,7 +965,7 @@ class Handled:
     @property
     def pattern(self) -> str:
         """What comes to it."""
-        return self._served.mailbox.pattern
+        return self._served.pattern
 
     @property
     def errors(self) -> int:
@@ -896,12 +975,12 @@ class Handled:
     @property
     def suspended(self) -> bool:
         """Whether it is suspended, because its handler has crashed too often."""
-        return self._served.care.suspended
+        return self._served.is_suspended()
 
     def resume(self) -> bool:
         """Ends its suspension now, and that of all others of its supervisor: messages are handled again, and those
         that became dead letters stay so. False: none was suspended."""
-        return self._served.care.terms.supervisor._resume()
+        return self._served.resume()
 
     @property
     def last_error(self) -> Optional[BaseException]:
@@ -915,19 +994,6 @@ class Handled:
 
     def unsubscribe(self, how: str = "async") -> bool:
         raise NotImplementedError
-
-    def _end(self) -> None:
-        served = self._served
-        served.cancel()
-        served.hurry()
-
-    def _has_ended(self, how: str) -> bool:
-        """Whether its handler does not run and will not; waited for, if that is asked."""
-        served = self._served
-        if how == "sync" and not served.core.is_inside() and served not in served.core.looped:
-            with served.busy:
-                return True
-        return served.over.is_set()
 
     def __enter__(self: _H) -> _H:
         return self
@@ -947,6 +1013,10 @@ class Subscription(Handled):
     """A handler that has subscribed. It lasts until ``unsubscribe``, or as long as its hub, also if nothing
     refers to this. Called, it is its handler. Any thread."""
 
+    def __init__(self, hub: Hub, served: Union[Served, Called]) -> None:
+        super().__init__(hub)
+        self._served = served
+
     def stats(self) -> SubscriptionStats:
         """The counters of the subscription, until now."""
         # A suspension whose time is over ends by a look.
@@ -959,12 +1029,7 @@ class Subscription(Handled):
         handler, and for one that is served by an event loop, it does not wait. Says whether none runs or
         will run.
         """
-        served, mailbox = self._served, self._served.mailbox
-        assert isinstance(mailbox, Mailbox)
-        mailbox.unsubscribe(how)
-        if how != "drain":
-            self._end()
-        return self._has_ended(how)
+        return self._served.unsubscribe(one_of("how", how, {each: each for each in WAYS}))
 
     def drain(self, within: float | None = None) -> int:
         """Ends it as ``unsubscribe("drain")`` does, and waits up to ``within`` seconds (None: for ever) until all
@@ -973,22 +1038,18 @@ class Subscription(Handled):
 
         Raises DeadlockError in a handler of the hub, and in the event loop that serves it: it goes on then;
         InvalidError, ForkedError."""
-        served, within = self._served, patience("within", within)
-        task = served.task
-        if served.core.is_inside() or (task is not None and _runs_here(task.get_loop())):
-            raise DeadlockError("a subscription is drained by others than its handler's thread or loop")
-        before = self.stats().discarded
-        self.unsubscribe("drain")
-        if served.over.wait(within):
-            return 0
-        self.unsubscribe()
-        now = self.stats()
-        return now.discarded - before + now.running - served.under_way()
+        return self._served.drain(patience("within", within))
 
 
 class Replay(Handled):
     """A handler that what a history has kept, and then what is published, is replayed to. It lasts until
     ``unsubscribe``, or as long as its hub, also if nothing refers to this. Called, it is its handler. Any thread."""
+
+    _served: Served
+
+    def __init__(self, hub: Hub, served: Served) -> None:
+        super().__init__(hub)
+        self._served = served
 
     def stats(self) -> ReplayStats:
         """Its counts. What is in the history and was not read for it is not counted."""
@@ -1015,7 +1076,4 @@ class Replay(Handled):
         """Ends it: what was read and not handled is discarded. There is no mailbox to drain: "drain" is as
         "async". "sync": waits until its handler does not run; inside a handler, and for one that is served by an
         event loop, it does not wait. Says whether it does not run and will not."""
-        one_of("how", how, WAYS)
-        self._served.mailbox.close()
-        self._end()
-        return self._has_ended(how)
+        return self._served.unsubscribe(one_of("how", how, {each: each for each in WAYS}))
