@@ -202,7 +202,7 @@ mod reason {
 
 /// Runs what makes a handler, and gives back the reason that it left.
 pub(super) fn collect(run: impl FnOnce()) -> Option<Box<str>> {
-    reason::collect(run)
+    reason::collect(run).reason
 }
 
 /// Runs a handler of C's.
