@@ -88,6 +88,7 @@ INSIDE = (
 #: Anything goes: it is handed on, it is the standard library's to look at, or the documentation says so.
 ANYTHING = {
     ("Topic.publish", "value"),
+    ("Topic.publish_async", "value"),
     ("Json.encode", "value"),
     ("Response.json", "value"),
     ("Calls.options", "key"),
@@ -237,6 +238,7 @@ class Table(Case):
         terms = {"key": "text", "payload": "bytes", "headers": "none", "priority": "text"}
         yield row("Hub.publish", hub.publish, {"key": "a"}, **terms)
         batch = {"key": "a", "payloads": [b""]}
+        yield row("Hub.publish_async", awaited(hub.publish_async), {"key": "a"}, **terms)
         yield row("Hub.publish_batch", hub.publish_batch, batch, key="text", payloads="")
         yield row("Hub.publish_all", hub.publish_all, {}, messages="")
         good = {"key": "a", "timeout": 0.0}
@@ -251,12 +253,14 @@ class Table(Case):
             call = lambda **rate: hub.publisher("p", quota=Rate(**{"starts": 1, **rate}))
             yield row("Rate", call, {}, **{name: kinds})
         yield row("Publisher.publish", publisher.publish, {"key": "a"}, **terms)
+        yield row("Publisher.publish_async", awaited(publisher.publish_async), {"key": "a"}, **terms)
         yield row("Publisher.publish_batch", publisher.publish_batch, batch, key="text", payloads="")
         topic = hub.topic("a", paceline.Json())
         yield row("Hub.topic", hub.topic, {"pattern": "a", "codec": paceline.Json()}, pattern="text")
         yield row("Hub.topic", hub.topic, {"pattern": "a", "codec": paceline.Json()}, codec="")
         published = {"key": "none text", "headers": "none", "priority": "text"}
         yield row("Topic.publish", topic.publish, {"value": 1}, **published)
+        yield row("Topic.publish_async", awaited(topic.publish_async), {"value": 1}, **published)
         hooks = {"factory": "none function", "on_restart": "none function"}
         yield row("Topic.subscribe", topic.subscribe, {}, handler="function", **hooks)
         yield row("Topic.decode", topic.decode, {}, message="")

@@ -1,4 +1,4 @@
-"""``Hub.request_async``: replies through one descriptor of each loop."""
+"""``Hub.request_async``: replies through one descriptor of each loop; ``Hub.publish_async``."""
 
 from __future__ import annotations
 
@@ -18,6 +18,104 @@ from support import Case, run
 
 def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
+
+
+class Publishing(Case):
+    """``publish_async`` waits for room, and its event loop goes on."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.pool = Pool(1)
+        self.addCleanup(self.pool.shutdown)
+        self.hub = Hub(self.pool)
+        self.addCleanup(self.hub.close)
+
+    def test_a_slow_reader_holds_up_its_publishers_and_not_the_loop(self) -> None:
+        topic = self.hub.topic("a", paceline.Json())
+        publisher = self.hub.publisher("p")
+
+        async def main() -> None:
+            box = self.hub.mailbox("a", capacity=2, overflow="block")
+            receipt = await self.hub.publish_async("a", b"0", {"h": "v"}, "high")
+            self.assertEqual((receipt.matched, receipt.enqueued), (1, 1))
+            self.assertEqual((await topic.publish_async(1)).enqueued, 1)
+            # All others find it full, and come in order.
+            waiting = [asyncio.ensure_future(self.hub.publish_async("a", b"2"))]
+            waiting += [asyncio.ensure_future(topic.publish_async(n)) for n in range(3, 10)]
+            waiting.append(asyncio.ensure_future(publisher.publish_async("a", b"10")))
+            while not self.hub._core.lines:
+                await asyncio.sleep(0)
+            self.assertFalse(any(each.done() for each in waiting))
+            self.assertEqual((await self.hub.publish_async("b")).matched, 0)
+            came: list[Message] = []
+            while len(came) < 11:
+                came += await box.pull_async()
+            self.assertEqual([int(each.payload) for each in came], list(range(11)))
+            self.assertEqual((came[0].header("h"), came[0].priority), ("v", "high"))
+            for each in waiting:
+                self.assertEqual((await each).enqueued, 1)
+
+        asyncio.run(main())
+        self.assertEqual(publisher.stats().published, 1)
+        self.assertEqual(len(self.hub._core.lines), 0)
+
+    def test_cancelled_it_publishes_nothing(self) -> None:
+        async def main() -> None:
+            box = self.hub.mailbox("a", capacity=1, overflow="block")
+            await self.hub.publish_async("a", b"0")
+            gone = asyncio.ensure_future(self.hub.publish_async("a", b"1"))
+            kept = asyncio.ensure_future(self.hub.publish_async("a", b"2"))
+            while not self.hub._core.lines:
+                await asyncio.sleep(0)
+            gone.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await gone
+            came: list[Message] = []
+            while len(came) < 2:
+                came += await box.pull_async()
+            self.assertEqual([each.payload for each in came], [b"0", b"2"])
+            self.assertEqual((await kept).enqueued, 1)
+
+        asyncio.run(main())
+
+    def test_where_it_does_not_wait(self) -> None:
+        refused: list[paceline.MailboxFull] = []
+
+        async def main() -> None:
+            over = asyncio.Event()
+
+            async def handle(message: Message) -> None:
+                if over.is_set():
+                    return
+                try:
+                    for _ in range(40):
+                        await self.hub.publish_async("own")
+                except paceline.MailboxFull as full:
+                    refused.append(full)
+                    over.set()
+
+            # Who has it would wait for itself.
+            own = self.hub.subscribe("own", handle, capacity=16, on_failure="discard")
+            await self.hub.publish_async("own")
+            await over.wait()
+            own.unsubscribe()
+            self.hub.mailbox("short", capacity=1, overflow="block", block=0.01)
+            box = self.hub.mailbox("full", capacity=1, overflow="block")
+            short = self.hub.mailbox("short", capacity=1, overflow="block", block=0.01)
+            for key, settings in (("short", {}), ("full", {"no_wait": True})):
+                await self.hub.publish_async(key)
+                with self.assertRaises(paceline.MailboxFull):
+                    await self.hub.publish_async(key, **settings)
+            waits = asyncio.ensure_future(self.hub.publish_async("full"))
+            while not self.hub._core.lines:
+                await asyncio.sleep(0)
+            self.hub.close()
+            with self.assertRaises(paceline.ShutDownError):
+                await waits
+            del box, short
+
+        asyncio.run(main())
+        self.assertEqual(refused[0].receipt.rejected, 1)
 
 
 class Requests(Case):

@@ -297,6 +297,35 @@ class Hub:
         del kept
         return published
 
+    async def publish_async(
+        self,
+        key: Union[Key, str],
+        payload: BytesLike = b"",
+        headers: Optional[HeadersLike] = None,
+        priority: str = "normal",
+        no_wait: bool = False,
+    ) -> Receipt:
+        """As ``publish``, and while a full mailbox has publishers wait, this waits without holding up the running event
+        loop; what waits with the same key is published in order. In an ``async def`` handler of the hub it does not wait.
+        Cancelled while it waits, it publishes nothing. Raises as ``publish``, and ShutDownError when the hub is closed
+        meanwhile."""
+        core, sent, receipt = self._core, data("payload", payload), new_receipt()
+        core.check_draining()
+        core.pointer()
+        own, (publication, kept) = self._own(key), publication_of(headers, priority)
+        where, terms, at, size = (
+            own._native.pointer,
+            ctypes.byref(publication),
+            ctypes.byref(receipt),
+            len(sent),
+        )
+        publish = core.view(size).pace_key_publish_with
+        published = await core.publish_async(
+            own, lambda flags: publish(where, terms, sent, size, flags, at), receipt, no_wait
+        )
+        del kept
+        return published
+
     def publish_batch(
         self, key: Union[Key, str], payloads: Iterable[BytesLike], no_wait: bool = False
     ) -> Receipt:

@@ -88,6 +88,28 @@ class Publisher:
         del kept
         return published
 
+    async def publish_async(
+        self,
+        key: Union[Key, str],
+        payload: BytesLike = b"",
+        headers: Optional[HeadersLike] = None,
+        priority: str = "normal",
+    ) -> Receipt:
+        """As ``Hub.publish_async``. Raises as ``publish``."""
+        own, sent, receipt = self._key(key), data("payload", payload), new_receipt()
+        publication, kept = publication_of(headers, priority)
+        core, size, pointer = self._hub._core, len(sent), self._native.pointer
+        publish, where = core.view(size).pace_publisher_publish, own._native.pointer
+        terms, at = ctypes.byref(publication), ctypes.byref(receipt)
+        published = await core.publish_async(
+            own,
+            lambda flags: publish(pointer, where, terms, sent, size, flags, at),
+            receipt,
+            self._no_wait,
+        )
+        del kept
+        return published
+
     def publish_batch(self, key: Union[Key, str], payloads: Iterable[BytesLike]) -> Receipt:
         """As ``Hub.publish_batch``. Each message takes of the quota; those before the first that is beyond it
         are published."""

@@ -58,7 +58,7 @@ from ._requests import Asker, Requests
 from ._supervision import Care
 
 if TYPE_CHECKING:
-    from ._hub import Hub
+    from ._hub import Hub, Key
 
 #: How many a handler's thread takes before it looks after the others: few at first, and more the quicker they are
 #: handled. What it has taken cannot be dropped for newer ones.
@@ -629,6 +629,9 @@ class Core(Hosts):
         self.requests: weakref.WeakValueDictionary[int, Requests] = weakref.WeakValueDictionary()
         #: Of the main thread.
         self._asker: Optional[Asker] = None
+        #: Where publications of an event loop, by identity, with the same key wait for room.
+        self.lines: weakref.WeakValueDictionary[tuple[int, str], asyncio.Lock]
+        self.lines = weakref.WeakValueDictionary()
         #: Readable when somebody should look at that.
         self.nudged: tuple[int, int] = (-1, -1)
         if not _lifetime.enlist(self):
@@ -688,6 +691,43 @@ class Core(Hosts):
                 flags = layout.PUBLISH_NO_WAIT
             status = call(flags)
         return answered(status, receipt)
+
+    async def publish_async(
+        self, key: Key, call: Callable[[int], int], receipt: layout.Receipt, no_wait: bool
+    ) -> Receipt:
+        """The same in an event loop, which goes on meanwhile: a thread of the loop's executor waits for room. Those that
+        wait with the same key come in order."""
+        loop, begun = asyncio.get_running_loop(), time.monotonic()
+        here = (id(loop), key.text)
+        line = self.lines.get(here)
+        if line is None:
+            with self.publishing():
+                status = call(layout.PUBLISH_NO_WAIT if no_wait else layout.PUBLISH_TRY)
+            if status != layout.ETIMEDOUT:
+                return answered(status, receipt)
+            line = self.lines[here] = asyncio.Lock()
+
+        def wait() -> int:
+            # It has the key, which is needed also when the task was cancelled.
+            waited = nanoseconds(time.monotonic() - begun)
+            return int(lib.pace_key_await_room(key._native.pointer, nanoseconds(SLICE), waited))
+
+        async with line:
+            flags = layout.PUBLISH_NO_WAIT if no_wait or self.is_handled_here() else layout.PUBLISH_TRY
+            while True:
+                self.pointer()
+                with self.publishing():
+                    status = call(flags)
+                if status != layout.ETIMEDOUT:
+                    return answered(status, receipt)
+                if await loop.run_in_executor(None, wait) == layout.EFULL:
+                    flags = layout.PUBLISH_NO_WAIT
+
+    def is_handled_here(self) -> bool:
+        """Whether the task that runs is a handler's: it would wait for itself."""
+        task = asyncio.current_task()
+        with self.lock:
+            return any(each.task is task for each in self.looped)
 
     def requests_of(self, loop: asyncio.AbstractEventLoop) -> Requests:
         """Those of the loop that runs here."""

@@ -64,6 +64,17 @@ class Topic(Generic[T]):
         payload = self._codec.encode(value)
         return self._hub.publish(self.pattern if key is None else key, payload, headers, priority)
 
+    async def publish_async(
+        self,
+        value: T,
+        key: Union[Key, str, None] = None,
+        headers: Optional[HeadersLike] = None,
+        priority: str = "normal",
+    ) -> Receipt:
+        """As ``publish``, and as ``Hub.publish_async``."""
+        payload, own = self._codec.encode(value), self.pattern if key is None else key
+        return await self._hub.publish_async(own, payload, headers, priority)
+
     def subscribe(
         self,
         handler: Optional[Callable[[T, Message], object]] = None,
