@@ -133,7 +133,6 @@ pub const HOLES: &[(&str, &str, &str)] = &[
     ("pool/executor", "C", "the interface is Python's"),
     ("pool/executor", "C++", "the interface is Python's"),
     ("pool/slow", "Python", "no hook: see `utilisation` in Pool.stats"),
-    ("hub/execution", "Python", "handlers run on the threads of the hub, or in an event loop"),
     ("cq/requests", "Python", "the package is built on it"),
     ("cq/datagrams", "Python", "the package is built on it"),
     ("cq/attempts", "Python", "the package is built on it"),
