@@ -17,7 +17,7 @@ use core::fmt;
 pub struct Internal(pub(crate) Told);
 
 pub(crate) enum Told {
-    Http(http::Pulled),
+    Http(http::HttpEvent),
     /// What became of a request of the hub: its reply, or none: whether it came too late.
     Reply(Result<Received, bool>),
     Record(Record),

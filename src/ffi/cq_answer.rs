@@ -603,7 +603,7 @@ struct Telling {
 impl Telling {
     fn tell(&self) {
         if let Some(core) = self.core.upgrade() {
-            let told = Told::Http(crate::http::Pulled::Writable(self.whose));
+            let told = Told::Http(crate::http::HttpEvent::Writable(self.whose));
             let kind = EntryKind::Internal(Internal(told));
             core.note(Entry::new(self.whose.tag, kind));
         }

@@ -15,7 +15,7 @@ use super::udp::{as_data as address, pace_ip_t};
 use super::values::pace_field_t;
 use crate::EventKind;
 use crate::cq::internal::{EntryKind, Held, Internal, Mail, OpenAttempt, Parts, Told};
-use crate::http::{self, Body, PulledRequest, Upload};
+use crate::http::{self, AttachedRequest, Body, Upload};
 use crate::hub::{Messages, Received};
 use crate::net::{ConnEvent, ConnEventKind, UdpEvent};
 use crate::task::Status;
@@ -223,7 +223,7 @@ pub(super) struct Answered {
 
 pub(super) enum Answer {
     /// None has begun.
-    Request(PulledRequest),
+    Request(AttachedRequest),
     /// A body that goes on; whether the host is told when its output has fallen.
     Body(Body, bool),
 }
@@ -432,7 +432,7 @@ pub(super) fn see(entry: crate::cq::internal::Entry, ended: &mut Option<u64>) ->
         }
         EntryKind::Ended => return Seen::Told(nothing(PACE_CQ_ENDED, tag)),
         EntryKind::Internal(Internal(told)) => match told {
-            Told::Http(pulled) => return see_http(tag, pulled, ended),
+            Told::Http(event) => return see_http(tag, event, ended),
             Told::Reply(Ok(reply)) => {
                 return Seen::Out(Item { again: false, ..Item::message(tag, reply, None, 1) }, 1);
             }
@@ -451,18 +451,18 @@ pub(super) fn see(entry: crate::cq::internal::Entry, ended: &mut Option<u64>) ->
     Seen::Out(Item { tag, again: false, out }, 1)
 }
 
-fn see_http(tag: u64, pulled: http::Pulled, ended: &mut Option<u64>) -> Seen {
-    let out = match pulled {
-        http::Pulled::Request(mut request) => {
+fn see_http(tag: u64, event: http::HttpEvent, ended: &mut Option<u64>) -> Seen {
+    let out = match event {
+        http::HttpEvent::Request(mut request) => {
             let upload = request.upload.take();
             Out::Request(Box::new(Answered { answer: Answer::Request(request), upload }))
         }
-        http::Pulled::Part(whose, part) => Out::Bytes(PACE_CQ_BODY, part, whose.number),
-        http::Pulled::Ended(_, block) => Out::Bytes(PACE_CQ_REQUEST_ENDED, block, 0),
-        http::Pulled::Writable(whose) => {
+        http::HttpEvent::Part(whose, part) => Out::Bytes(PACE_CQ_BODY, part, whose.number),
+        http::HttpEvent::Ended(_, block) => Out::Bytes(PACE_CQ_REQUEST_ENDED, block, 0),
+        http::HttpEvent::Writable(whose) => {
             return Seen::Told(of_body(PACE_CQ_BODY_WRITABLE, tag, whose.number));
         }
-        http::Pulled::End(whose, is_whole) => {
+        http::HttpEvent::End(whose, is_whole) => {
             *ended = Some(whose.number);
             let kind = if is_whole { PACE_CQ_BODY_END } else { PACE_CQ_BODY_BROKEN };
             return Seen::Told(of_body(kind, tag, whose.number));

@@ -440,18 +440,18 @@ pub(super) struct Requested(pub(super) Arc<Requests>);
 
 impl Source for Requested {
     fn bring(&self, _: u64, out: &mut Vec<Entry>, most: usize) -> Brought {
-        bring_of(&self.0.outbox, most, |pulled| {
-            let tag = match &pulled {
-                http::Pulled::Request(request) => request.tag,
-                http::Pulled::Writable(whose)
-                | http::Pulled::Part(whose, _)
-                | http::Pulled::End(whose, _) => whose.tag,
-                http::Pulled::Ended(tag, _) => {
-                    self.0.pulled_end();
+        bring_of(&self.0.outbox, most, |event| {
+            let tag = match &event {
+                http::HttpEvent::Request(request) => request.tag,
+                http::HttpEvent::Writable(whose)
+                | http::HttpEvent::Part(whose, _)
+                | http::HttpEvent::End(whose, _) => whose.tag,
+                http::HttpEvent::Ended(tag, _) => {
+                    self.0.has_taken_end();
                     *tag
                 }
             };
-            out.push(Entry::new(tag, internal(Told::Http(pulled))));
+            out.push(Entry::new(tag, internal(Told::Http(event))));
         })
     }
 
@@ -491,14 +491,14 @@ unsafe fn add_attached(
     match route {
         Some((method, pattern, in_parts)) => {
             let target = match in_parts {
-                true => Target::PulledStreaming { requests, tag },
-                false => Target::Pulled { requests, tag },
+                true => Target::AttachedStreaming { requests, tag },
+                false => Target::Attached { requests, tag },
             };
             // SAFETY: as the caller promises.
             unsafe { add(http, method, pattern, target, ptr::null_mut(), None) }
         }
         None => {
-            let target = Target::FallbackPulled { requests, tag };
+            let target = Target::FallbackAttached { requests, tag };
             // SAFETY: as the caller promises.
             unsafe { add_nowhere(http, target, ptr::null_mut(), None) }
         }
@@ -512,5 +512,5 @@ unsafe fn add_ends(cq: &pace_cq_t, http: Option<&pace_http_t>, tag: u64) -> Resu
     let requests = attached(cq, usable(http)?, tag)?;
     requests.tag_of_ends.store(tag, Relaxed);
     // SAFETY: as the caller promises.
-    unsafe { add_nowhere(http, Target::OnEndPulled(requests), ptr::null_mut(), None) }
+    unsafe { add_nowhere(http, Target::OnEndAttached(requests), ptr::null_mut(), None) }
 }

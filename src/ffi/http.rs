@@ -436,8 +436,8 @@ pub extern "C" fn pace_http_start(
             pool: http.pool.clone(),
             _hooks: None,
         };
-        let pulled: Vec<_> = routes.iter().filter_map(Route::requests).collect();
-        server.server().when_over(move || pulled.iter().for_each(|requests| requests.end()));
+        let attached: Vec<_> = routes.iter().filter_map(Route::requests).collect();
+        server.server().when_over(move || attached.iter().for_each(|requests| requests.end()));
         http.running.get_or_init(|| Running { server, beneath });
         drop(routes);
         filters.keep();
@@ -571,14 +571,14 @@ pub(super) type OnEndFn = unsafe extern "C" fn(*mut c_void, *const pace_http_end
 pub(super) enum Target {
     Whole(RequestFn),
     Streaming { begin: BeginFn, data: DataFn, end: EndFn },
-    Pulled { requests: Arc<Requests>, tag: u64 },
-    PulledStreaming { requests: Arc<Requests>, tag: u64 },
+    Attached { requests: Arc<Requests>, tag: u64 },
+    AttachedStreaming { requests: Arc<Requests>, tag: u64 },
     // Those below have no method and no pattern.
     Around(AroundFn),
     Fallback(RequestFn),
-    FallbackPulled { requests: Arc<Requests>, tag: u64 },
+    FallbackAttached { requests: Arc<Requests>, tag: u64 },
     OnEnd(OnEndFn),
-    OnEndPulled(Arc<Requests>),
+    OnEndAttached(Arc<Requests>),
 }
 
 struct Route {
@@ -656,10 +656,10 @@ unsafe fn keep(
 impl Route {
     fn requests(&self) -> Option<Arc<Requests>> {
         match &self.target {
-            Target::Pulled { requests, .. }
-            | Target::PulledStreaming { requests, .. }
-            | Target::FallbackPulled { requests, .. }
-            | Target::OnEndPulled(requests) => Some(Arc::clone(requests)),
+            Target::Attached { requests, .. }
+            | Target::AttachedStreaming { requests, .. }
+            | Target::FallbackAttached { requests, .. }
+            | Target::OnEndAttached(requests) => Some(Arc::clone(requests)),
             _ => None,
         }
     }
@@ -676,7 +676,7 @@ impl Route {
             &Target::Fallback(handler) => builder.fallback(move |request, response| {
                 context.handle(handler, request, response);
             }),
-            Target::FallbackPulled { requests, tag } => builder.fallback(requests.handler(*tag)),
+            Target::FallbackAttached { requests, tag } => builder.fallback(requests.handler(*tag)),
             &Target::Around(around) => builder.around(move |request, response, next| {
                 let (request, response) = context.arguments(request, response);
                 let mut next = Some(next);
@@ -684,7 +684,7 @@ impl Route {
                 // SAFETY: as the header demands, the middleware takes what came with it.
                 response::run(|| unsafe { around(context.owner.data(), request, response, next) });
             }),
-            Target::OnEndPulled(requests) => {
+            Target::OnEndAttached(requests) => {
                 let requests = Arc::clone(requests);
                 builder.on_end(move |end| requests.put_end(end))
             }
@@ -706,10 +706,10 @@ impl Route {
                 };
                 builder.route_streaming(&self.method, &self.pattern, make)
             }
-            Target::Pulled { requests, tag } => {
+            Target::Attached { requests, tag } => {
                 builder.route(&self.method, &self.pattern, requests.handler(*tag))
             }
-            Target::PulledStreaming { requests, tag } => {
+            Target::AttachedStreaming { requests, tag } => {
                 builder.route_streaming(&self.method, &self.pattern, requests.streaming(*tag))
             }
         }

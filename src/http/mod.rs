@@ -14,7 +14,7 @@
 //! | `service` | routes, middleware, limits |
 //! | `connection` | the stages of a connection, as a handler of the stream server |
 //! | `server.rs` | settings, start, drain |
-//! | `pulled.rs` | requests as data, for hosts that cannot be called back |
+//! | `attached.rs` | requests as data, which a completion queue brings |
 //!
 //! TLS is not here: a [`Filter`](crate::net::Filter) between socket and protocol is where it goes, as the
 //! example `tls` shows.
@@ -40,20 +40,20 @@
 //! `max`: with the defaults up to 1 MiB, of which 250 KB have been seen. A head that never ends takes twice what
 //! has come of it.
 
+#[cfg(feature = "capi")]
+mod attached;
 mod connection;
 mod exchange;
 mod message;
-#[cfg(feature = "capi")]
-mod pulled;
 mod server;
 mod service;
 mod telemetry;
 
 #[cfg(feature = "capi")]
 pub(crate) use self::{
+    attached::{AttachedRequest, HttpEvent, Requests, Upload, Whose},
     exchange::is_inside_any,
     message::form::{decode, split},
-    pulled::{Pulled, PulledRequest, Requests, Upload, Whose},
 };
 pub use exchange::body::Body;
 pub use exchange::request::{Request, RequestBody};

@@ -1,6 +1,6 @@
 //! Requests as data, for hosts that cannot be called back.
 //!
-//! The handler of a pulled route copies the request into one block and puts it, with its response,
+//! The handler of an attached route copies the request into one block and puts it, with its response,
 //! into an outbox. One request of a connection is in work at a time, so there are no more of them than
 //! connections. A request that nobody answers answers itself with 500 when it is dropped, as any
 //! response does.
@@ -48,8 +48,8 @@ use std::sync::Arc;
 const NONE: u32 = u32::MAX;
 
 /// What waits for a host.
-pub(crate) enum Pulled {
-    Request(PulledRequest),
+pub(crate) enum HttpEvent {
+    Request(AttachedRequest),
     /// The output of this answer's body pressed, and has fallen to the low mark.
     Writable(Whose),
     /// A part of this request's body, which was asked for.
@@ -60,7 +60,7 @@ pub(crate) enum Pulled {
     Ended(u64, Vec<u8>),
 }
 
-/// A request that was pulled: its host's name for it, and the tag of its route.
+/// A request that a completion queue has brought: its host's name for it, and the tag of its route.
 #[derive(Clone, Copy)]
 pub(crate) struct Whose {
     pub(crate) number: u64,
@@ -72,7 +72,7 @@ pub(crate) struct Whose {
 const MOST_ENDS: usize = 1 << 16;
 
 /// A request, and what it is answered with.
-pub(crate) struct PulledRequest {
+pub(crate) struct AttachedRequest {
     /// What its route was given.
     pub(crate) tag: u64,
     pub(crate) conn: ConnRef,
@@ -82,9 +82,9 @@ pub(crate) struct PulledRequest {
     pub(crate) upload: Option<Arc<Upload>>,
 }
 
-/// Where the requests of pulled routes wait.
+/// Where the requests of attached routes wait for a completion queue.
 pub(crate) struct Requests {
-    pub(crate) outbox: Outbox<Pulled>,
+    pub(crate) outbox: Outbox<HttpEvent>,
     /// The tag of ends.
     pub(crate) tag_of_ends: AtomicU64,
     /// Ends that wait.
@@ -139,9 +139,9 @@ impl Requests {
         upload: Option<Arc<Upload>>,
     ) {
         let (conn, block) = (request.conn(), block_of(request, response.refusal()));
-        let pulled = PulledRequest { tag, conn, block, response, upload };
-        // Nobody pulls any more: its drop answers.
-        drop(self.outbox.put(Pulled::Request(pulled)));
+        let attached = AttachedRequest { tag, conn, block, response, upload };
+        // The completion queue is closed: its drop answers.
+        drop(self.outbox.put(HttpEvent::Request(attached)));
     }
 
     /// What has become of a request.
@@ -153,20 +153,20 @@ impl Requests {
         }
         let lost = self.lost.swap(0, Relaxed);
         let tag = self.tag_of_ends.load(Relaxed);
-        drop(self.outbox.put(Pulled::Ended(tag, block_of_end(end, lost))));
+        drop(self.outbox.put(HttpEvent::Ended(tag, block_of_end(end, lost))));
     }
 
-    /// One of them was pulled.
-    pub(crate) fn pulled_end(&self) {
+    /// A completion queue has taken one of them.
+    pub(crate) fn has_taken_end(&self) {
         self.ends.fetch_sub(1, Relaxed);
     }
 
-    /// No more requests come; those that are there are pulled still.
+    /// No more requests come; those that are there are brought first.
     pub(crate) fn end(&self) {
         self.outbox.end();
     }
 
-    /// Nobody pulls any more.
+    /// The completion queue is closed.
     pub(crate) fn close(&self) {
         drop(self.outbox.close());
     }
@@ -219,7 +219,9 @@ impl Upload {
             (goes_on, reported)
         });
         match reported {
-            Some(is_whole) => drop(self.requests.outbox.put(Pulled::End(self.whose(), is_whole))),
+            Some(is_whole) => {
+                drop(self.requests.outbox.put(HttpEvent::End(self.whose(), is_whole)))
+            }
             // What was not taken is shown again. A connection that has ended has reported that.
             None if goes_on => {
                 self.exchange.ask_for_body();
@@ -257,8 +259,8 @@ impl RequestBody for Feeding {
             (_, true) => bytes.len(),
             (false, false) => 0,
             (true, false) => {
-                let part = Pulled::Part(upload.whose(), bytes.to_vec());
-                // Nobody pulls any more: then nobody asks either.
+                let part = HttpEvent::Part(upload.whose(), bytes.to_vec());
+                // The completion queue is closed: then nobody asks either.
                 drop(upload.requests.outbox.put(part));
                 bytes.len()
             }
@@ -284,7 +286,7 @@ impl Drop for Feeding {
             reported
         });
         if reported {
-            drop(upload.requests.outbox.put(Pulled::End(upload.whose(), is_whole)));
+            drop(upload.requests.outbox.put(HttpEvent::End(upload.whose(), is_whole)));
         }
     }
 }
