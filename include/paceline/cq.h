@@ -850,10 +850,10 @@ pace_status_t pace_cq_request(pace_cq_t *cq,
                               pace_asked_t *asked);
 
 /**
- * Records of a log come as PACE_CQ_RECORD with `tag`. Its pull_capacity says how many may wait. When the log is closed
+ * Records of a log come as PACE_CQ_RECORD with `tag`. Its cq_capacity says how many may wait. When the log is closed
  * and all was taken, PACE_CQ_ENDED comes.
  *
- * PACE_EINVAL if pull_capacity is 0, or it is attached already.
+ * PACE_EINVAL if cq_capacity is 0, or it is attached already.
  *
  * Threads: any. In handlers: yes, it never waits.
  */

@@ -146,7 +146,7 @@ typedef struct pace_log_config_t {
      * How many records may wait for a completion queue (pace_cq_log), up to 2^20; 0 (default): none can be attached.
      * What comes while so many wait is lost to it, and counted as dropped.
      */
-    uint32_t pull_capacity;
+    uint32_t cq_capacity;
     /** Told of each record. NULL (default): nobody is. */
     pace_log_fn on_record;
     /** What it is given. */
@@ -170,7 +170,7 @@ typedef struct pace_log_stats_t {
     /** The last of these errors, or NULL. Good until this thread asks again, or ends. */
     const char *last_error;
     /** Records that were put where a completion queue takes them from (pace_cq_log), whether or not it has. */
-    uint64_t pullable;
+    uint64_t queued;
 } pace_log_stats_t;
 
 /**

@@ -16,22 +16,22 @@ pub(crate) enum Mail {
 impl Mail {
     /// Messages, how many, and whether there may be more, or the end.
     pub(super) fn take(&self, most: usize) -> Option<(Messages, usize, bool)> {
-        let mut pulled = Messages::default();
+        let mut messages = Messages::default();
         let (count, more) = match self {
             Self::Mailbox(mailbox) => {
                 let mailbox = mailbox.upgrade()?;
-                let count = mailbox.pull_batch(&mut pulled, most, Duration::ZERO).ok()?;
+                let count = mailbox.pull_batch(&mut messages, most, Duration::ZERO).ok()?;
                 // It does not call again for its end if it was draining before the last message was taken.
                 (count, count > 0 && mailbox.is_worth_a_look())
             }
             Self::Replay(replay) => {
                 let mut received = Vec::new();
                 let count = replay.upgrade()?.recv_batch(&mut received, most).ok()?;
-                received.into_iter().for_each(|message| pulled.push(message));
+                received.into_iter().for_each(|message| messages.push(message));
                 (count, false)
             }
         };
-        Some((pulled, count, more || count == most))
+        Some((messages, count, more || count == most))
     }
 
     /// A message that was taken becomes a dead letter. Where they came from is gone: nothing.

@@ -148,7 +148,7 @@ impl Core {
         loop {
             match self.look(&mut attachments, out, most, wait) {
                 Found::Entries(count) => {
-                    self.shared.note_pulled();
+                    self.shared.note_host();
                     if self.list.listed.load(Relaxed) > 0 {
                         self.shared.hosts.call(&self.shared.ready, false);
                     }

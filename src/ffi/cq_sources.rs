@@ -341,10 +341,10 @@ pub unsafe extern "C" fn pace_cq_request(
     })
 }
 
-/// Records of a log come as PACE_CQ_RECORD with `tag`. Its pull_capacity says how many may wait. When the log is closed
+/// Records of a log come as PACE_CQ_RECORD with `tag`. Its cq_capacity says how many may wait. When the log is closed
 /// and all was taken, PACE_CQ_ENDED comes.
 ///
-/// PACE_EINVAL if pull_capacity is 0, or it is attached already.
+/// PACE_EINVAL if cq_capacity is 0, or it is attached already.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]

@@ -48,11 +48,11 @@ layout! {
         time_ns 0 level 8 component 12 event 16 pool 24 message 32 fields 40 field_count 48
     }
     log::pace_log_config_t 64 {
-        struct_size 0 capacity 4 levels 8 file 16 max_size 24 files 32 pull_capacity 36 on_record 40
+        struct_size 0 capacity 4 levels 8 file 16 max_size 24 files 32 cq_capacity 36 on_record 40
         user_data 48 drop 56
     }
     log::pace_log_stats_t 48 {
-        struct_size 0 reserved 4 told 8 dropped 16 errors 24 last_error 32 pullable 40
+        struct_size 0 reserved 4 told 8 dropped 16 errors 24 last_error 32 queued 40
     }
     pool::pace_pool_config_t 160 {
         struct_size 0 threads 4 max_joined 8 leaders 12 source 16 promotion 20 watch_period_ns 24

@@ -1,4 +1,4 @@
-//! The structured log: what all components tell, to a callback, a file that is rotated, or whoever pulls it.
+//! The structured log: what all components tell, to a callback, a file that is rotated, or the host of a completion queue.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, nanos};
@@ -132,7 +132,7 @@ pub struct pace_log_config_t {
     pub files: u32,
     /// How many records may wait for a completion queue (pace_cq_log), up to 2^20; 0 (default): none can be attached.
     /// What comes while so many wait is lost to it, and counted as dropped.
-    pub pull_capacity: u32,
+    pub cq_capacity: u32,
     /// Told of each record. NULL (default): nobody is.
     pub on_record: pace_log_fn,
     /// What it is given.
@@ -158,18 +158,18 @@ pub struct pace_log_stats_t {
     /// The last of these errors, or NULL. Good until this thread asks again, or ends.
     pub last_error: *const c_char,
     /// Records that were put where a completion queue takes them from (pace_cq_log), whether or not it has.
-    pub pullable: u64,
+    pub queued: u64,
 }
 
 /// A structured log: a thread of its own, which is created with it.
 pub struct pace_log_t {
     log: Log,
     fork: ForkGuard,
-    pulled: Option<Arc<Pulled>>,
+    hosted: Option<Arc<Hosted>>,
 }
 
 /// Records that wait for a completion queue.
-struct Pulled {
+struct Hosted {
     records: Arc<Outbox<Record>>,
     capacity: usize,
     pushed: AtomicU64,
@@ -254,24 +254,24 @@ pub unsafe extern "C" fn pace_log_new(
             // SAFETY: not NULL, and as the header demands.
             builder = builder.file(unsafe { boundary::text(config.file, "file") }?);
         }
-        let pulled = match config.pull_capacity {
+        let hosted = match config.cq_capacity {
             0 => None,
-            count if count <= 1 << 20 => Some(Arc::new(Pulled {
+            count if count <= 1 << 20 => Some(Arc::new(Hosted {
                 records: Arc::new(Outbox::new()),
                 capacity: count as usize,
                 pushed: AtomicU64::new(0),
                 dropped: AtomicU64::new(0),
             })),
-            count => return Err(Failure::invalid("pull_capacity", count, "0 to 1048576")),
+            count => return Err(Failure::invalid("cq_capacity", count, "0 to 1048576")),
         };
         let (registration, owner) = pair(config.user_data, config.drop);
-        let (on_record, puller) = (config.on_record, pulled.clone().map(Closes));
+        let (on_record, closes) = (config.on_record, hosted.clone().map(Closes));
         builder = builder.callback(move |record| {
-            if let Some(Closes(pulled)) = &puller {
-                let may = |waiting: &VecDeque<Record>| waiting.len() < pulled.capacity;
-                match pulled.records.put_if(may, record.clone(), |record| record) {
-                    Ok(()) => pulled.pushed.fetch_add(1, Relaxed),
-                    Err(_) => pulled.dropped.fetch_add(1, Relaxed),
+            if let Some(Closes(hosted)) = &closes {
+                let may = |waiting: &VecDeque<Record>| waiting.len() < hosted.capacity;
+                match hosted.records.put_if(may, record.clone(), |record| record) {
+                    Ok(()) => hosted.pushed.fetch_add(1, Relaxed),
+                    Err(_) => hosted.dropped.fetch_add(1, Relaxed),
                 };
             }
             if let Some(on_record) = on_record {
@@ -283,7 +283,7 @@ pub unsafe extern "C" fn pace_log_new(
         match builder.build() {
             Ok(log) => {
                 registration.keep();
-                to.set(Box::into_raw(Box::new(pace_log_t { log, fork, pulled })));
+                to.set(Box::into_raw(Box::new(pace_log_t { log, fork, hosted })));
                 Ok(())
             }
             Err(error) => {
@@ -303,12 +303,12 @@ pub unsafe extern "C" fn pace_log_new(
 pub(super) unsafe fn outbox_of(log: *const pace_log_t) -> Result<Arc<Outbox<Record>>> {
     // SAFETY: as the caller promises.
     let log = unsafe { open(log) }?;
-    let none = || Failure::invalid("pull_capacity", 0, "1 to 1048576, for records as data");
-    Ok(Arc::clone(&log.pulled.as_ref().ok_or_else(none)?.records))
+    let none = || Failure::invalid("cq_capacity", 0, "1 to 1048576, for records as data");
+    Ok(Arc::clone(&log.hosted.as_ref().ok_or_else(none)?.records))
 }
 
-/// Closes the queue of records to be pulled when the log's thread lets go of it.
-struct Closes(Arc<Pulled>);
+/// Closes the queue of records for a host when the log's thread lets go of it.
+struct Closes(Arc<Hosted>);
 
 impl Drop for Closes {
     fn drop(&mut self) {
@@ -416,17 +416,17 @@ pub unsafe extern "C" fn pace_log_stats(
         // SAFETY: as the header demands.
         let room = unsafe { Room::new(stats, "stats") }?;
         let stats = log.log.stats();
-        let pulled = log.pulled.as_deref();
-        let (pullable, unpulled) = pulled
-            .map_or((0, 0), |pulled| (pulled.pushed.load(Relaxed), pulled.dropped.load(Relaxed)));
+        let hosted = log.hosted.as_deref();
+        let (queued, lost) = hosted
+            .map_or((0, 0), |hosted| (hosted.pushed.load(Relaxed), hosted.dropped.load(Relaxed)));
         room.fill(pace_log_stats_t {
             struct_size: 0,
             reserved: 0,
             told: stats.told,
-            dropped: stats.dropped + unpulled,
+            dropped: stats.dropped + lost,
             errors: stats.errors,
             last_error: stats.last_error.map_or(ptr::null(), |text| keep(&ERROR, &text)),
-            pullable,
+            queued,
         });
         Ok(())
     })
@@ -598,7 +598,7 @@ const DEFAULTS: pace_log_config_t = pace_log_config_t {
     file: ptr::null(),
     max_size: 64 << 20,
     files: 4,
-    pull_capacity: 0,
+    cq_capacity: 0,
     on_record: None,
     user_data: ptr::null_mut(),
     drop: None,

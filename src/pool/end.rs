@@ -34,7 +34,7 @@ pub struct PoolReport {
     /// `drained`.) This and what follows is what has come about since the first shutdown of the pool began.
     pub cancelled: u64,
     /// Of worker pools: tasks that were cancelled, those that waited for another attempt among them, and those that a
-    /// host has pulled and not completed.
+    /// host has taken and not completed.
     pub worker_tasks: u64,
     /// Of servers: connections that were cut off, as they were not through.
     pub connections: u64,
@@ -69,7 +69,7 @@ pub(crate) trait Served: Send + Sync {
     fn cancelled(&self) -> u64 {
         0
     }
-    /// How many tasks of a worker pool a host has pulled and not completed.
+    /// How many tasks of a worker pool a host has taken and not completed.
     fn out(&self) -> u64 {
         0
     }

@@ -109,9 +109,9 @@ impl Shared {
         this_thread::member_of(self.address())
     }
 
-    /// Something of this pool, or of what stands on it, was pulled by this thread, which handles it from here on.
-    pub(crate) fn note_pulled(&self) {
-        this_thread::note_pulled(self.address());
+    /// Something of this pool, or of what stands on it, was taken by this thread, which handles it from here on.
+    pub(crate) fn note_host(&self) {
+        this_thread::note_host(self.address());
     }
 
     #[inline]
@@ -149,7 +149,7 @@ impl Shared {
     }
 
     /// An error unless this process built the pool and it is open to this thread: while it drains, to handlers, and to
-    /// hosts that have pulled what they handle.
+    /// hosts that have taken what they handle.
     #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.is_forked() {
@@ -163,7 +163,7 @@ impl Shared {
 
     #[cold]
     fn is_open_to_handlers(&self) -> bool {
-        self.end.is_open_to(self.is_inside() || this_thread::has_pulled(self.address()))
+        self.end.is_open_to(self.is_inside() || this_thread::is_host(self.address()))
     }
 
     /// Drops what was to be kept until the pool has been swept up.

@@ -15,8 +15,8 @@ pub(crate) enum Outcome {
 
 thread_local! {
     static MEMBER: Cell<usize> = const { Cell::new(0) };
-    /// The address of the pool of whose things this thread has pulled some last, or 0.
-    static PULLED: Cell<usize> = const { Cell::new(0) };
+    /// The address of the pool whose host this thread was last, or 0.
+    static HOST: Cell<usize> = const { Cell::new(0) };
     /// The address of the pool that this thread sweeps up, or 0.
     static SWEEPS: Cell<usize> = const { Cell::new(0) };
     static OUTCOME: Cell<Outcome> = const { Cell::new(Outcome::Completed) };
@@ -70,17 +70,17 @@ pub(super) fn sweeps(pool: usize) -> bool {
 /// A number that no other thread has as long as this one lives, and is neither 0 nor the greatest.
 pub(super) fn mark() -> usize {
     // While the thread ends it passes for another one.
-    PULLED.try_with(|place| core::ptr::from_ref(place).addr()).unwrap_or(1)
+    HOST.try_with(|place| core::ptr::from_ref(place).addr()).unwrap_or(1)
 }
 
-/// Something of `pool`, or of what stands on it, was pulled here: this thread is a host that handles it.
-pub(super) fn note_pulled(pool: usize) {
-    let _ = PULLED.try_with(|pulled| pulled.set(pool));
+/// Something of `pool`, or of what stands on it, was taken here: this thread is a host that handles it.
+pub(super) fn note_host(pool: usize) {
+    let _ = HOST.try_with(|host| host.set(pool));
 }
 
 /// Whether this thread is a host that handles things of `pool`.
-pub(super) fn has_pulled(pool: usize) -> bool {
-    PULLED.try_with(Cell::get).unwrap_or(0) == pool
+pub(super) fn is_host(pool: usize) -> bool {
+    HOST.try_with(Cell::get).unwrap_or(0) == pool
 }
 
 /// Tells the worker how the task that runs now ended.

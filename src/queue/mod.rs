@@ -24,8 +24,7 @@
 //!
 //! Files: `mpmc` the ring, `lanes` and `erased` for tasks, `activations`, `standalone` the public
 //! queue, `pollable` a descriptor beside it, `event_ring` what `Ring` is made of, `outbox` where what is
-//! pulled and host threads wait for each other,
-//! `page` slots that one writes and many read.
+//! for a host and the host's threads wait for each other, `page` slots that one writes and many read.
 
 mod activations;
 mod erased;

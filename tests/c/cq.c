@@ -772,7 +772,7 @@ static void records_and_signals(void) {
     const int numbers[1] = {SIGUSR1};
     OK(pace_log_config_init(&config, sizeof config));
     OK(pace_log_new(&config, &deaf));
-    config.pull_capacity = 100;
+    config.cq_capacity = 100;
     OK(pace_log_new(&config, &log));
     OK(pace_pool_config_init(&options, sizeof options));
     options.threads = 1;
@@ -812,7 +812,7 @@ static void records_without_a_pool(void) {
     pace_cq_t *cq;
     pace_cq_entry_t entry;
     OK(pace_log_config_init(&config, sizeof config));
-    config.pull_capacity = 100;
+    config.cq_capacity = 100;
     OK(pace_log_new(&config, &log));
     OK(pace_cq_new(NULL, NULL, &cq));
     OK(pace_cq_log(cq, log, 3));

@@ -36,7 +36,7 @@ static void null_is_refused(void) {
     SAYS(PACE_EINVAL, pace_log_stats(NULL, &stats));
     pace_log_free(NULL);
     config = log_config();
-    config.pull_capacity = 1;
+    config.cq_capacity = 1;
     OK(pace_log_new(&config, &log));
     SAYS(PACE_EINVAL, pace_log_set_levels(log, NULL));
     SAYS(PACE_EINVAL, pace_log_level(log, 0, NULL));
@@ -72,7 +72,7 @@ static void numbers_without_end(void) {
         SAYS(PACE_EINVAL, pace_log_new(&config, &log));
         TELLS("files");
         config.files = 1;
-        config.pull_capacity = numbers[i];
+        config.cq_capacity = numbers[i];
         if (numbers[i] > 0) SAYS(PACE_EINVAL, pace_log_new(&config, &log));
     }
     const uint32_t wrong[] = {0, 1, 7, UINT32_MAX};
@@ -183,7 +183,7 @@ static void inside_their_own_callbacks(void) {
         pace_log_config_t config = log_config();
         told.frees = way & 1;
         told.forks = way & 2;
-        config.pull_capacity = 64;
+        config.cq_capacity = 64;
         config.levels = "info,task=debug";
         config.on_record = asks_its_log;
         config.user_data = &told;
@@ -215,7 +215,7 @@ static void a_closed_log_answers(void) {
     counts_t counts = {0};
     uint32_t level = 7;
     size_t count = 0;
-    config.pull_capacity = 8;
+    config.cq_capacity = 8;
     config.user_data = &counts;
     config.drop = count_drop;
     OK(pace_log_new(&config, &log));
@@ -250,7 +250,7 @@ static void after_a_fork(void) {
     pace_log_config_t config = log_config();
     counts_t counts = {0};
     int status = 0;
-    config.pull_capacity = 8;
+    config.cq_capacity = 8;
     config.user_data = &counts;
     config.drop = count_drop;
     OK(pace_log_new(&config, &log));
@@ -352,7 +352,7 @@ static void by_ten_threads(void) {
     pace_log_config_t config = log_config();
     pace_log_stats_t stats = {0};
     counts_t counts = {0};
-    config.pull_capacity = 1 << 16;
+    config.cq_capacity = 1 << 16;
     config.user_data = &counts;
     config.drop = count_drop;
     OK(pace_log_new(&config, &shared.log));
@@ -367,7 +367,7 @@ static void by_ten_threads(void) {
     for (int i = 0; i < THREADS; i++) CHECK(pthread_join(others[i], NULL) == 0);
     CHECK(pthread_join(taker, NULL) == 0);
     OK(pace_log_stats(shared.log, &stats));
-    CHECK(stats.pullable == atomic_load(&shared.brought) && stats.dropped == 0);
+    CHECK(stats.queued == atomic_load(&shared.brought) && stats.dropped == 0);
     CHECK(atomic_load(&counts.drops) == 1);
     finish(shared.pool);
     pace_cq_free(shared.cq);

@@ -48,13 +48,13 @@ SIZE(pace_log_config_t, 64);
 AT(pace_log_config_t, struct_size, 0); AT(pace_log_config_t, capacity, 4);
 AT(pace_log_config_t, levels, 8); AT(pace_log_config_t, file, 16);
 AT(pace_log_config_t, max_size, 24); AT(pace_log_config_t, files, 32);
-AT(pace_log_config_t, pull_capacity, 36); AT(pace_log_config_t, on_record, 40);
+AT(pace_log_config_t, cq_capacity, 36); AT(pace_log_config_t, on_record, 40);
 AT(pace_log_config_t, user_data, 48); AT(pace_log_config_t, drop, 56);
 
 SIZE(pace_log_stats_t, 48);
 AT(pace_log_stats_t, struct_size, 0); AT(pace_log_stats_t, reserved, 4);
 AT(pace_log_stats_t, told, 8); AT(pace_log_stats_t, dropped, 16); AT(pace_log_stats_t, errors, 24);
-AT(pace_log_stats_t, last_error, 32); AT(pace_log_stats_t, pullable, 40);
+AT(pace_log_stats_t, last_error, 32); AT(pace_log_stats_t, queued, 40);
 
 SIZE(pace_pool_config_t, 160);
 AT(pace_pool_config_t, struct_size, 0); AT(pace_pool_config_t, threads, 4);

@@ -1,4 +1,4 @@
-/* The structured log: levels, records to a callback, to a file, and pulled; its end. */
+/* The structured log: levels, records to a callback, to a file, and to a completion queue; its end. */
 #include "check.h"
 
 #include <stdatomic.h>
@@ -58,7 +58,7 @@ static void records_reach_a_callback(void) {
     pace_log_stats_t stats = {0};
     uint32_t level = 77;
     OK(pace_log_config_init(&config, sizeof config));
-    CHECK(config.capacity == 8192 && config.files == 4 && config.pull_capacity == 0);
+    CHECK(config.capacity == 8192 && config.files == 4 && config.cq_capacity == 0);
     CHECK(config.levels == NULL && config.max_size == 64 << 20);
     config.levels = "warn,pool=debug";
     config.on_record = note;
@@ -124,7 +124,7 @@ static void records_are_brought(void) {
     size_t count = 0;
     OK(pace_log_config_init(&config, sizeof config));
     config.levels = "off,pool=debug";
-    config.pull_capacity = 4;
+    config.cq_capacity = 4;
     OK(pace_log_new(&config, &log));
     OK(pace_cq_new(NULL, NULL, &cq));
     OK(pace_cq_log(cq, log, 1));
@@ -148,7 +148,7 @@ static void records_are_brought(void) {
     CHECK(count == 4);
     stats.struct_size = sizeof stats;
     OK(pace_log_stats(log, &stats));
-    CHECK(stats.told == 10 && stats.dropped == 3 && stats.pullable == 7);
+    CHECK(stats.told == 10 && stats.dropped == 3 && stats.queued == 7);
     OK(pace_log_set_levels(log, "off"));
     OK(pace_pool_shutdown(pool, PACE_FOREVER, NULL));
     pace_pool_free(pool);
@@ -178,7 +178,7 @@ static void all_is_brought_before_the_end_is_told(void) {
         pthread_t other;
         OK(pace_log_config_init(&config, sizeof config));
         config.levels = "off,pool=debug";
-        config.pull_capacity = 64;
+        config.cq_capacity = 64;
         OK(pace_log_new(&config, &log));
         OK(pace_cq_new(NULL, NULL, &cq));
         OK(pace_cq_log(cq, log, 1));
@@ -198,7 +198,7 @@ static void all_is_brought_before_the_end_is_told(void) {
         CHECK(pthread_join(other, NULL) == 0);
         stats.struct_size = sizeof stats;
         OK(pace_log_stats(log, &stats));
-        CHECK(brought == stats.pullable && brought == stats.told);
+        CHECK(brought == stats.queued && brought == stats.told);
         pace_pool_free(pool);
         pace_cq_free(cq);
         pace_log_free(log);
@@ -244,10 +244,10 @@ static void wrong_settings_are_named(void) {
     SAYS(PACE_EINVAL, pace_log_new(&config, &log));
     TELLS("levels is \"loud\"");
     config.levels = NULL;
-    config.pull_capacity = (1 << 20) + 1;
+    config.cq_capacity = (1 << 20) + 1;
     SAYS(PACE_EINVAL, pace_log_new(&config, &log));
-    TELLS("pull_capacity is 1048577, but must be 0 to 1048576");
-    config.pull_capacity = 0;
+    TELLS("cq_capacity is 1048577, but must be 0 to 1048576");
+    config.cq_capacity = 0;
     config.files = 1001;
     SAYS(PACE_EINVAL, pace_log_new(&config, &log));
     TELLS("files is 1001, but must be 1 to 1000");

@@ -1244,7 +1244,7 @@ static pace_status_t do_cq_log(things_t *t) {
     pace_log_config_t config;
     pace_log_t *log;
     OK(pace_log_config_init(&config, sizeof config));
-    config.pull_capacity = 8;
+    config.cq_capacity = 8;
     OK(pace_log_new(&config, &log));
     pace_status_t status = pace_cq_log(t->cq, log, 16);
     pace_log_free(log);
@@ -1630,7 +1630,7 @@ static void make_things(things_t *t) {
     workers.metrics = true;
     pace_log_config_t records;
     OK(pace_log_config_init(&records, sizeof records));
-    records.pull_capacity = 4;
+    records.cq_capacity = 4;
     OK(pace_log_new(&records, &t->records));
     workers.log = t->records;
     OK(pace_signals_new(t->pool, &quick_number, 1, quick_signal, C, &t->signals));

@@ -613,7 +613,7 @@ public:
     Result<void> attach(const ReplayMailbox &replay, std::uint64_t tag) const {
         return detail::outcome(pace_cq_replay(raw_, replay.raw_.get(), tag));
     }
-    /// Records of the log come as EntryKind::Record; LogConfig::pull_capacity says how many may wait, and is not to be 0.
+    /// Records of the log come as EntryKind::Record; LogConfig::cq_capacity says how many may wait, and is not to be 0.
     /// When the log was closed and all was taken, EntryKind::Ended comes.
     Result<void> attach(const Log &log, std::uint64_t tag) const {
         return detail::outcome(pace_cq_log(raw_, log.native(), tag));

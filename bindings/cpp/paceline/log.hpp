@@ -100,7 +100,7 @@ struct LogConfig {
     std::optional<std::uint32_t> files{};
     std::optional<std::uint32_t> capacity{};
     /// How many records may wait for the completion queue that the log is attached to.
-    std::uint32_t pull_capacity{};
+    std::uint32_t cq_capacity{};
     /// Called on the log's own thread. What it causes itself is not logged.
     Function<void(const LogRecord &)> on_record{};
 };
@@ -126,7 +126,7 @@ public:
         raw.max_size = config.max_size.value_or(raw.max_size);
         raw.files = config.files.value_or(raw.files);
         raw.capacity = config.capacity.value_or(raw.capacity);
-        raw.pull_capacity = config.pull_capacity;
+        raw.cq_capacity = config.cq_capacity;
         using Function = Function<void(const LogRecord &)>;
         std::unique_ptr<Function> box;
         if (config.on_record) {

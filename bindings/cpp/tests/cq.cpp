@@ -668,7 +668,7 @@ TEST_CASE("what is not completed is brought again, and withdrawn at the end") {
 TEST_CASE("records of a log and signals come as entries") {
     paceline::LogConfig config;
     const auto deaf = paceline::Log::create(config).value();
-    config.pull_capacity = 100;
+    config.cq_capacity = 100;
     const auto log = paceline::Log::create(config).value();
     const Pool pool = Pool::create(paceline::Config().set_threads(1).set_log(log)).value();
     const auto queue = CompletionQueue::create(pool).value();

@@ -351,7 +351,7 @@ TEST_CASE("queues and logs wait as long as a duration of any type says") {
     std::shared_ptr<Signal> go;
     Signal held;
     config.levels = "debug";
-    config.pull_capacity = 64;
+    config.cq_capacity = 64;
     config.on_record = [&](const paceline::LogRecord &record) {
         if (record.event == "pool.active") {
             const auto end = go;

@@ -1,4 +1,4 @@
-// The structured log: records to a callable, a file, and pulled; levels; its end.
+// The structured log: records to a callable, a file, and to a completion queue; levels; its end.
 
 #include "client.hpp"
 
@@ -31,7 +31,7 @@ TEST_CASE("a log tells what happens in a pool") {
     std::vector<LogRecord> records;
     LogConfig config;
     config.levels = "warn,pool=debug";
-    config.pull_capacity = 16;
+    config.cq_capacity = 16;
     config.capacity = 64;
     config.on_record = [&](const LogRecord &record) {
         const std::lock_guard<std::mutex> lock(mutex);

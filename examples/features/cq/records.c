@@ -21,7 +21,7 @@ int main(void) {
     pace_cq_t *cq;
     must(pace_log_config_init(&config, sizeof config));
     config.levels = "info";
-    config.pull_capacity = 1024; /* so many records may wait */
+    config.cq_capacity = 1024; /* so many records may wait */
     must(pace_log_new(&config, &log));
     must(pace_pool_config_init(&threads, sizeof threads));
     threads.log = log;

@@ -14,7 +14,7 @@ int main() {
     enum Tag : std::uint64_t { Records, Signals };
     paceline::LogConfig config;
     config.levels = "info";
-    config.pull_capacity = 1024; // so many records may wait
+    config.cq_capacity = 1024; // so many records may wait
     const auto log = paceline::Log::create(config).value();
     const auto pool = paceline::Pool::create(paceline::Config().set_log(log)).value();
     const auto queue = paceline::CompletionQueue::create(pool).value();

@@ -498,7 +498,7 @@ impl Mailbox {
             }
         }
         if count > 0 {
-            core.shared.note_pulled();
+            core.shared.note_host();
         }
         if count < most {
             self.puller().pollable.found_nothing(|| self.is_worth_a_look());

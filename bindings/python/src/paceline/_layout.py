@@ -333,7 +333,7 @@ class LogConfig(c.Structure):
         ("file", c.c_char_p),
         ("max_size", c.c_uint64),
         ("files", c.c_uint32),
-        ("pull_capacity", c.c_uint32),
+        ("cq_capacity", c.c_uint32),
         ("on_record", c.c_void_p),
         ("user_data", c.c_void_p),
         ("drop", c.c_void_p),
@@ -350,7 +350,7 @@ class LogStats(c.Structure):
         ("dropped", c.c_uint64),
         ("errors", c.c_uint64),
         ("last_error", c.c_char_p),
-        ("pullable", c.c_uint64),
+        ("queued", c.c_uint64),
     ]
 
 

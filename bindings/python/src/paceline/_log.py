@@ -256,7 +256,7 @@ class Log:
         if callback is not None:
             sinks.append(callback)
         if sinks:
-            config.pull_capacity = max(_CAPACITY, config.capacity)
+            config.cq_capacity = max(_CAPACITY, config.capacity)
         pointer = ctypes.c_void_p()
         check(lib.pace_log_new(ctypes.byref(config), ctypes.byref(pointer)))
         #: The native log.
@@ -305,7 +305,7 @@ class Log:
             return
         if reader.is_here():
             raise error(layout.EDEADLOCK)
-        if not reader.wait(self._stats().pullable, end):
+        if not reader.wait(self._stats().queued, end):
             raise error(layout.ETIMEDOUT)
 
     def _stats(self) -> layout.LogStats:
