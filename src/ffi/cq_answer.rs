@@ -518,12 +518,21 @@ unsafe fn of_request(
     // SAFETY: as the caller promises.
     let bytes = unsafe { boundary::bytes(completion.bytes, completion.size, 1, "bytes") };
     let Answered { answer, upload } = request;
-    let over = |result| {
+    let forget = || {
         if let Some(upload) = &upload {
             upload.forget();
         }
+    };
+    let over = |result| {
+        forget();
         (None, result)
     };
+    let is_whole = !has(PACE_CQ_MORE) || has(PACE_CQ_ERROR_PAGE);
+    if has(PACE_CQ_FAIL) || is_whole && matches!(answer, Answer::Request(_)) {
+        // Before the answer is complete: its connection may go on then, on another thread, and the body's end would be
+        // told of a request that is not out any more.
+        forget();
+    }
     let (mut body, watched) = match answer {
         Answer::Request(request) => {
             if has(PACE_CQ_FAIL) {
@@ -567,6 +576,7 @@ unsafe fn of_request(
         Ok(wrote) => {
             completion.status = number_of(wrote);
             if !has(PACE_CQ_MORE) {
+                forget();
                 return over(body.finish().map_err(Failure::from));
             }
             Ok(())
