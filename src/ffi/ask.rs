@@ -56,10 +56,15 @@ thread_local! {
 
 /// Shows a reply, and keeps it where this thread's last one is. While the thread ends there is no such place any more.
 fn keep(reply: Stored) -> Result<pace_message_t> {
-    let fields: Vec<_> = list(reply.headers()).collect();
-    let shown = show(&reply, 0, pace_subscription_t { id: 0 }, &fields);
-    let kept = KEPT.try_with(|kept| kept.replace(Some((reply, fields))));
-    kept.map(|_before| shown).map_err(|_| TIMED_OUT)
+    let shown = KEPT.try_with(|kept| {
+        drop(kept.replace(Some((reply, Vec::new()))));
+        // From where it stays: a short payload lies in the reply itself.
+        kept.borrow_mut().as_mut().map(|(reply, fields)| {
+            fields.extend(list(reply.headers()));
+            show(reply, 0, pace_subscription_t { id: 0 }, fields)
+        })
+    });
+    shown.ok().flatten().ok_or(TIMED_OUT)
 }
 
 /// Names a request whose function is still to be called. Numbers are given once in a hub.

@@ -705,4 +705,26 @@ TEST_CASE("a hub waits as long as a duration of any type says") {
           }));
 }
 
+TEST_CASE("a message waits for another attempt as long as a duration of any type says") {
+    const Pool pool = make_pool();
+    TAKES("Message::retry_after", long_times([&](auto time) {
+              const auto hub = paceline::Hub::create(pool).value();
+              const auto config = paceline::SubscriptionConfig().set_on_failure(
+                  paceline::OnExhausted::DeadLetter, paceline::Retry::fixed(1, 0ms));
+              std::atomic<int> runs{0};
+              const auto fails = [&](const paceline::Message &message) -> paceline::Result<void> {
+                  ++runs;
+                  message.retry_after(time);
+                  return paceline::Error(Code::Failed);
+              };
+              const auto subscription = hub.subscribe("a", fails, config).value();
+              (void)hub.publish("a", "x").value();
+              while (runs == 0) {
+                  std::this_thread::yield();
+              }
+              std::this_thread::sleep_for(2ms);
+              return runs == 1 && subscription.stats().value().dead_lettered == 0;
+          }));
+}
+
 } // namespace of_durations
