@@ -43,5 +43,8 @@ mod source;
 #[cfg(any(feature = "capi", all(test, loom)))]
 mod table;
 
+/// So many messages are one entry at most: one place of the table lends them.
+const GROUP: usize = 256;
+
 pub use completion_queue::CompletionQueue;
 pub use entry::{Entry, EntryKind, Held, MessageBatch, OpenAttempt};

@@ -1,9 +1,9 @@
 //! How each kind of source gives what it has.
 
+use super::GROUP;
 use super::entry::{Entry, EntryKind, Held, MessageBatch, OpenAttempt};
 use super::mail::Mail;
 use super::queue::Core;
-use super::table::PARTS;
 use crate::net::{ConnHost, UdpHost};
 use crate::pool::HostOutbox;
 use crate::queue::{Outbox, Store};
@@ -167,7 +167,7 @@ impl Source for Mailed {
     fn bring(&self, tag: u64, out: &mut Vec<Entry>, most: usize) -> Brought {
         let mut brought = 0;
         loop {
-            let room = (most - brought).min(PARTS);
+            let room = (most - brought).min(GROUP);
             let Some((messages, count, more)) = self.mail.take(room) else {
                 return match brought {
                     0 => Brought::Over,

@@ -29,7 +29,7 @@
 //! All of it is ordered by the lock that stands around the table.
 
 /// So many things one place lends at most: a token has a byte for which of them it is.
-pub(crate) const PARTS: usize = 256;
+pub(crate) const PARTS: usize = super::GROUP;
 const INDEX_SHIFT: u32 = 8;
 const GENERATION_SHIFT: u32 = 40;
 const GENERATIONS: u32 = 1 << 24;

@@ -226,7 +226,7 @@ section! {
     /// Settings of a listener, of a [`Server`](crate::net::Server) or of an HTTP server; what is `None` is left to it.
     ServerSettings in server, rows SERVER:
     address: String, Kind::Text, "none",
-        "Where it listens: 127.0.0.1:80, [::1]:80, *:80, unix:/run/socket or unix:@name.";
+        "Where it listens: `127.0.0.1:80`, `[::1]:80`, `*:80`, `unix:/run/socket` or `unix:@name`.";
     max_connections: usize, Kind::Count { low: 1, high: 1 << 24 }, "1048576",
         "Connections at once.";
     max_requests: usize, Kind::Count { low: 1, high: 1 << 40 }, "no limit",
@@ -351,7 +351,7 @@ section! {
     retry_cap: Duration, DELAY, "none",
         "The longest delay before a retry.";
     proxy: String, Kind::Text, "none",
-        "A proxy: http://proxy.example:3128.";
+        "A proxy: `http://proxy.example:3128`.";
 }
 
 #[cfg(feature = "webhook")]
