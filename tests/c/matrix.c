@@ -581,7 +581,9 @@ static pace_status_t do_mailbox_acknowledge(things_t *t) {
 static pace_status_t do_mailbox_restarted(things_t *t) {
     return pace_mailbox_restarted(t->mailbox, "broken");
 }
-static pace_status_t do_mailbox_suspend(things_t *t) { return pace_mailbox_suspend(t->mailbox, 1, NULL); }
+static pace_status_t do_mailbox_suspend(things_t *t) {
+    return pace_mailbox_suspend(t->mailbox, 1, NULL);
+}
 static pace_status_t do_mailbox_resume(things_t *t) { return pace_mailbox_resume(t->mailbox, NULL); }
 static void quick_letter(void *data, const pace_dead_letter_t *letter) { (void)data, (void)letter; }
 static pace_status_t do_dead_letters(things_t *t) {

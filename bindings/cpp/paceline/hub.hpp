@@ -428,7 +428,8 @@ public:
         options.name = config.name.c_str();
         options.errors = config.errors;
         options.notice_interval_ns = detail::limit_nanos(config.notice_interval);
-        options.stats_interval_ns = config.stats_interval ? detail::limit_nanos(*config.stats_interval) : 0;
+        options.stats_interval_ns =
+            config.stats_interval ? detail::limit_nanos(*config.stats_interval) : 0;
         options.count_keys = config.count_keys;
         pace_hub_t *hub = nullptr;
         const pace_status_t status = pace_hub_new(pool.native(), &options, &hub);
@@ -543,8 +544,9 @@ public:
                                            const SubscriptionConfig &config = {}) const {
         using D = std::decay_t<F>;
         using Handler = std::decay_t<std::invoke_result_t<D &>>;
-        static_assert(std::is_invocable_v<Handler &, const Message &>,
-                      "a factory returns a handler: void(const Message &) or Result<void>(const Message &)");
+        static_assert(
+            std::is_invocable_v<Handler &, const Message &>,
+            "a factory returns a handler: void(const Message &) or Result<void>(const Message &)");
         pace_subscription_options_t options = config.native();
         options.factory = detail::make_handler<D>;
         options.drop_handler = detail::drop_box<Handler>;
@@ -679,8 +681,9 @@ public:
                                   const ReplayConfig &config = {}) const {
         using D = std::decay_t<F>;
         using Handler = std::decay_t<std::invoke_result_t<D &>>;
-        static_assert(std::is_invocable_v<Handler &, const Message &>,
-                      "a factory returns a handler: void(const Message &) or Result<void>(const Message &)");
+        static_assert(
+            std::is_invocable_v<Handler &, const Message &>,
+            "a factory returns a handler: void(const Message &) or Result<void>(const Message &)");
         pace_replay_options_t options = config.native();
         options.from = from.from_;
         options.at = from.at_;
