@@ -35,8 +35,8 @@ int main() {
     CHECK(type.submit(until_cancelled, of_all).value().wait().value().status == TaskStatus::TimedOut);
 
     auto task = type.submit(until_cancelled).value();
-    (void)task.cancel()
-        .value(); // true: it waited, and has ended; false: it runs, and sees that it should end
+    // True: it waited, and has ended. False: it runs, and sees that it should end.
+    (void)task.cancel().value();
     CHECK(task.wait().value().status == TaskStatus::Cancelled);
     return 0;
 }
