@@ -1073,6 +1073,16 @@ def coded(stage: Stage, place: str) -> Call:
     return call
 
 
+@drives("Topic.publish_async:value", left_out=HANGS_LOOPS)
+def coded_in_a_loop(stage: Stage, _: str) -> Call:
+    topic = stage.hub().topic("coded", Answers(stage, "encode"))
+
+    async def send() -> Any:
+        return await topic.publish_async(Hostile())
+
+    return lambda act: comes_out(act, lambda: asyncio.run(send()))
+
+
 @drives("Topic.subscribe:handler", told=True)
 def subscribed_to_a_topic(stage: Stage, _: str) -> Call:
     topic = stage.hub().topic("coded", paceline.Json())
@@ -1193,13 +1203,29 @@ def headed(stage: Stage, place: str) -> Call:
     return call
 
 
-@drives("Hub.request_async:headers", left_out=HANGS_LOOPS)
-def requested_of_a_loop(stage: Stage, _: str) -> Call:
+@drives(
+    "Hub.request_async:headers",
+    "Hub.publish_async:headers",
+    "Publisher.publish_async:headers",
+    "Topic.publish_async:headers",
+    left_out=HANGS_LOOPS,
+)
+def headed_in_a_loop(stage: Stage, place: str) -> Call:
     hub = stage.hub()
-    hub.subscribe("headed", lambda message: hub.reply(message, b"yes"))
+    if place.startswith("Hub.request"):
+        hub.subscribe("headed", lambda message: hub.reply(message, b"yes"))
+    publisher = hub.publisher("publisher")
+    topic = hub.topic("headed", paceline.Json())
+    calls: dict[str, Callable[[Any], Any]] = {
+        "Hub.request_async": lambda headers: hub.request_async("headed", b"", LIMIT, headers),
+        "Hub.publish_async": lambda headers: hub.publish_async("headed", b"", headers),
+        "Publisher.publish_async": lambda headers: publisher.publish_async("headed", b"", headers),
+        "Topic.publish_async": lambda headers: topic.publish_async(1, None, headers),
+    }
+    begin = calls[place.partition(":")[0]]
 
     async def send(headers: Any) -> Any:
-        return await hub.request_async("headed", b"", LIMIT, headers)
+        return await begin(headers)
 
     def call(act: Act) -> None:
         comes_out(act, lambda: asyncio.run(send(Items(act, ("a", "b")))))
