@@ -290,7 +290,7 @@ fn what_is_wrong_is_said() {
     let _guard = hang_guard();
     let (pool, queue) = queue_of(Pool::builder().threads(1).build().unwrap());
     let nothing = queue.wait(&mut Vec::new(), 0, LONG).unwrap_err();
-    assert!(nothing.to_string().contains("capacity is 0"), "{nothing}");
+    assert!(nothing.to_string().contains("most is 0"), "{nothing}");
     let inside = queue.clone();
     let task = pool.submit(move || inside.wait(&mut Vec::new(), 1, LONG)).unwrap();
     assert!(matches!(task.wait().unwrap(), Err(Error::WouldDeadlock)));
@@ -352,21 +352,49 @@ fn a_forked_child_completes_nothing() {
     assert_eq!(tag, 1);
     let harvested = || pool.stats().threads.iter().map(|thread| thread.events).sum::<u64>();
     let before = harvested();
-    // SAFETY: the child only drops what it has, and ends.
+    // SAFETY: the child only drops what it has, asks for what is its parent's, and ends.
     let child = unsafe { libc::fork() };
     if child == 0 {
         drop(out);
+        let is_refused = matches!(queue.wake(1), Err(Error::Forked));
         // SAFETY: as above.
-        unsafe { libc::exit(0) };
+        unsafe { libc::exit(i32::from(!is_refused)) };
     }
+    let mut status = 0;
     // SAFETY: a plain call on the child of above.
-    assert_eq!(unsafe { libc::waitpid(child, core::ptr::null_mut(), 0) }, child);
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    assert_eq!(status, 0, "the child could wake its parent's hosts");
     // A ring of the doorbell is no event, and a task makes the leader look at the source once more.
     for _ in 0..100 {
         pool.submit(|| ()).unwrap().wait().unwrap();
         thread::sleep(Duration::from_millis(1));
     }
     assert_eq!(harvested(), before, "the child armed what its parent holds");
+}
+
+/// Goal: who takes entries without waiting is a host, too: what it handles may need the pool while that drains. Method: a
+/// task that only a wait runs holds the drain up; the entry is one that the pool finds in that very call.
+#[test]
+fn a_host_that_never_waits_may_use_a_pool_that_drains() {
+    let _guard = hang_guard();
+    let (pool, queue) = queue_of(hosted(1));
+    let (ours, mut theirs) = pair();
+    let level = HandleOptions::new().interest(Interest::READABLE).level();
+    let _handle = queue.register(ours, level, 1).unwrap();
+    theirs.write_all(b"x").unwrap();
+    let mut entries = Vec::new();
+    assert_eq!(queue.wait(&mut entries, 1, Duration::ZERO).unwrap(), 1);
+    pool.post(|| ()).unwrap();
+    let ending = {
+        let pool = pool.clone();
+        thread::spawn(move || pool.shutdown(LONG))
+    };
+    let refuses = || thread::scope(|scope| scope.spawn(|| pool.strand().is_err()).join().unwrap());
+    until("it refuses others", refuses);
+    assert!(pool.strand().is_ok());
+    drop(entries);
+    while queue.wait(&mut Vec::new(), 1, LONG).is_ok() {}
+    assert!(ending.join().unwrap().drained);
 }
 
 /// Goal: a drain waits for hosts that are busy between two waits, as long as something is left to do; not when their

@@ -511,7 +511,7 @@ pace_status_t pace_cq_post(pace_cq_t *cq,
 /**
  * Wakes one thread that waits, or the next that would: `tag` comes as PACE_CQ_TASK, as one that was posted. But it is no
  * task: it is in no counter of the pool, and a drain does not wait for it. For a host that calls its threads to a list
- * of its own.
+ * of its own. It is never refused for want of room: wake once for each thread that sleeps, not for each thing to do.
  *
  * PACE_ESHUTDOWN: the queue was closed, or its pool has stopped.
  *

@@ -5,7 +5,7 @@ use super::list::Attachment;
 use super::mail::Mail;
 use super::queue::{Core, Promise};
 use super::source::{Conns, Datagrams, Mailed, Source, Tasks};
-use crate::error::{Error, Rejected, Result};
+use crate::error::{Rejected, Result};
 use crate::hub::Mailbox;
 use crate::hub::history::ReplayMailbox;
 use crate::net::{Server, ServerBuilder, UdpBuilder, UdpSocket, Wanted};
@@ -110,12 +110,12 @@ impl CompletionQueue {
 
     /// Wakes one thread that waits, or the next that would: `tag` comes as an entry, as one that was posted. But it is no task:
     /// it is in no counter of the pool, and a drain does not wait for it. For a program that calls its threads to a list of
-    /// its own.
+    /// its own. It is never refused for want of room: wake once for each thread that sleeps, not for each thing to do.
     ///
     /// # Errors
-    /// [`Error::ShutDown`](crate::Error::ShutDown) when the queue was closed, or its pool has stopped.
+    /// [`Error::ShutDown`](crate::Error::ShutDown) when the queue was closed, or its pool has stopped; [`Error::Forked`](crate::Error::Forked).
     pub fn wake(&self, tag: u64) -> Result<()> {
-        if self.core.wake(tag) { Ok(()) } else { Err(Error::ShutDown) }
+        self.core.wake(tag)
     }
 
     /// Starts a server whose connections come as entries. `wanted` says which of their events besides data.

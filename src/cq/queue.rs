@@ -118,7 +118,7 @@ impl Core {
             return Err(Error::Forked);
         }
         if most == 0 {
-            return Err(Error::invalid("capacity", 0, "at least 1"));
+            return Err(Error::invalid("most", 0, "at least 1"));
         }
         let inside = crate::thread_state::is_member();
         if !time.is_zero() && (inside || self.shared.may_not_wait()) {
@@ -145,6 +145,8 @@ impl Core {
         let deadline = Deadline::after(Some(time));
         let mut attachments = Vec::new();
         let mut wait = Duration::ZERO;
+        // Without time the pool's work is looked at once.
+        let mut has_looked = false;
         loop {
             match self.look(&mut attachments, out, most, wait) {
                 Found::Entries(count) => {
@@ -159,18 +161,12 @@ impl Core {
                 Found::Nothing => {}
             }
             let left = deadline.left().unwrap_or(Duration::MAX);
-            if self.takes_part && !self.shared.end.is_stopping() && !inside {
+            if self.takes_part && !self.shared.end.is_stopping() && !inside && !has_looked {
                 take_part(&self.shared, left, |mut worker| {
                     worker.host(&self.list.listed, most, left.is_zero());
                 })?;
                 self.shared.stop_if_drained();
-                if left.is_zero() {
-                    return match self.look(&mut attachments, out, most, Duration::ZERO) {
-                        Found::Entries(count) => Ok(count),
-                        Found::Nothing => Ok(0),
-                        Found::Over => Err(Error::ShutDown),
-                    };
-                }
+                has_looked = left.is_zero();
             } else if left.is_zero() {
                 return Ok(0);
             } else {
@@ -210,13 +206,16 @@ impl Core {
         drop(self.notes.put(entry));
     }
 
-    /// Brings a tag that is no task of the pool. False: nothing is brought any more.
-    pub(crate) fn wake(&self, tag: u64) -> bool {
-        if self.shared.is_forked() || self.shared.end.is_stopping() {
-            return false;
+    /// Brings a tag that is no task of the pool.
+    pub(crate) fn wake(&self, tag: u64) -> Result<()> {
+        if self.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        if self.shared.end.is_stopping() {
+            return Err(Error::ShutDown);
         }
         let event = Held::new(Event::unheld(EventKind::Posted, tag), &self.shared);
-        self.notes.put(Entry::new(tag, EntryKind::Event(event))).is_ok()
+        self.notes.put(Entry::new(tag, EntryKind::Event(event))).map_err(|_| Error::ShutDown)
     }
 
     fn all_attachments(&self) -> Vec<Arc<Attachment>> {

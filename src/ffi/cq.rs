@@ -453,7 +453,7 @@ pub unsafe extern "C" fn pace_cq_post(
 
 /// Wakes one thread that waits, or the next that would: `tag` comes as PACE_CQ_TASK, as one that was posted. But it is no
 /// task: it is in no counter of the pool, and a drain does not wait for it. For a host that calls its threads to a list
-/// of its own.
+/// of its own. It is never refused for want of room: wake once for each thread that sleeps, not for each thing to do.
 ///
 /// PACE_ESHUTDOWN: the queue was closed, or its pool has stopped.
 ///
@@ -463,7 +463,7 @@ pub unsafe extern "C" fn pace_cq_wake(cq: *mut pace_cq_t, tag: u64) -> pace_stat
     call(|| {
         // SAFETY: as the header demands.
         let cq = unsafe { open(cq) }?;
-        if cq.core.wake(tag) { Ok(()) } else { Err(crate::Error::ShutDown.into()) }
+        Ok(cq.core.wake(tag)?)
     })
 }
 
