@@ -15,6 +15,7 @@
 //! | tasks with names, retries, limits and reports | `task::WorkerPool` |
 //! | publish and subscribe by keys | `hub::Hub` |
 //! | what happens as data, for hosts that cannot be called back | `cq::CompletionQueue` |
+//! | a live page, figures and health of a pool at work, by HTTP | `ops::Ops` |
 //! | settings from files, the log's files, services, webhooks | `admin` |
 //!
 //! [`Task`] is what [`Pool::submit`] gives, and its `wait` the closure's value; `task::TaskHandle` is a worker pool's, whose
@@ -29,6 +30,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
+#![cfg_attr(not(feature = "capi"), allow(dead_code, reason = "for `ffi` and `ops`"))]
 
 #[cfg(any(feature = "http", feature = "metrics"))]
 mod accept;
@@ -45,6 +47,8 @@ pub mod log;
 #[cfg(feature = "metrics")]
 pub mod metrics;
 pub mod net;
+#[cfg(all(feature = "http", feature = "metrics"))]
+pub mod ops;
 mod pool;
 mod queue;
 mod rotate;

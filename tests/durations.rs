@@ -22,6 +22,7 @@ use paceline::net::{
     Accept, Conn, ConnHandler, DatagramHandler, Datagrams, Outgoing, Server, ServerBuilder,
     UdpSocket,
 };
+use paceline::ops::Ops;
 use paceline::task::{
     Attempt, Fault, MissedTick, OverloadPolicy, Phases, Rate, Status, TaskBuilder, TaskTypeBuilder,
     WorkerPool,
@@ -48,6 +49,10 @@ const DRIVERS: &[(&str, Driver)] = &[
     ("Builder::on_slow", |_| {
         let builder = Pool::builder().threads(1);
         refused(builder.on_slow(MAX, |_| ()).build(), "86400s");
+    }),
+    // Others.
+    ("OpsBuilder::blocked_after", |pool| {
+        refused(Ops::builder(pool).blocked_after(MAX).build(), "1 ms to 1 hour");
     }),
     // Timers.
     ("Pool::after", |pool| {

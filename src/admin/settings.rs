@@ -67,7 +67,12 @@ pub struct Settings {
     pub webhook: WebhookSettings,
     /// What a [`Log`](crate::log::Log) is built with.
     pub log: LogSettings,
+    /// By key, what the layers have given, and where each came from.
+    given: BTreeMap<String, (String, String)>,
 }
+
+/// Settings whose values are shown to nobody.
+const SECRETS: [&str; 2] = ["webhook.url", "webhook.proxy"];
 
 impl Settings {
     /// Begins with the defaults only.
@@ -78,6 +83,17 @@ impl Settings {
     /// The table of all settings.
     pub fn fields() -> impl Iterator<Item = &'static Field> {
         TABLE.iter().flat_map(|section| section.iter())
+    }
+
+    /// Every setting as the layers have left it: its key, its value for people, and where that came from. What code has
+    /// changed since is not seen.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = (String, String, String)> {
+        Self::fields().map(|field| {
+            let key = field.key();
+            let default = || (field.default.to_owned(), "default".to_owned());
+            let (value, origin) = self.given.get(&key).cloned().unwrap_or_else(default);
+            (key, value, origin)
+        })
     }
 
     /// A builder with the settings of the section `pool`.
@@ -214,8 +230,11 @@ impl Layers {
         let mut settings = Settings::default();
         let mut origins = BTreeMap::new();
         for Given { origin, field, value, .. } in self.given {
+            let key = field.key();
+            let shown = if SECRETS.contains(&&*key) { "***".into() } else { value.to_string() };
+            settings.given.insert(key.clone(), (shown, origin.clone()));
             (field.store)(&mut settings, value);
-            origins.insert(field.key(), origin);
+            origins.insert(key, origin);
         }
         if self.problems.is_empty() {
             self.problems.extend(contradiction(&settings, &origins));

@@ -17,11 +17,12 @@
 //!
 //! # Invariants
 //!
-//! 1. No lock is taken, so a forked child that has inherited a copy in the middle of it can go on.
+//! 1. No lock is waited for, so a forked child that has inherited a copy in the middle of it can go on.
 //! 2. A line is one write of at most [`MOST`] bytes, which a pipe takes whole or not at all. It is asked before
 //!    whether it has room. A standard error stream that is closed, or whose reader has gone, ends nothing.
 //! 3. Told + counted = faults of a kind, in each process. What was counted is in the next line of its kind.
 
+use super::recent;
 use super::record::{Component, Level, Record, Value};
 use crate::sys::clock;
 use crate::sys::stderr;
@@ -134,7 +135,6 @@ enum Note {
     /// Somebody was told.
     Told,
     /// What it has thrown says this.
-    #[cfg_attr(not(feature = "capi"), allow(dead_code, reason = "for other languages"))]
     Says(String),
 }
 
@@ -150,7 +150,6 @@ pub(crate) fn note_told() {
 
 /// Somebody was told of a failure, and there may be another one of the same code to come, of which no line is written
 /// then, unless it is known what that one says.
-#[cfg(feature = "capi")]
 pub(crate) fn note_told_of_another() {
     let _ends = NOTE.try_with(|note| match note.take() {
         says @ (at, Note::Says(_)) if at == lap() => note.set(says),
@@ -159,7 +158,6 @@ pub(crate) fn note_told_of_another() {
 }
 
 /// What the failure that is to come says.
-#[cfg(feature = "capi")]
 pub(crate) fn note_text(says: String) {
     let _ends = NOTE.try_with(|note| note.set((lap(), Note::Says(says))));
 }
@@ -223,6 +221,7 @@ pub(crate) fn log(
         fields: Vec::new(),
     };
     fill(&mut record);
+    recent::note(&record);
     let counted = kind.counted.swap(0, Relaxed);
     if !stderr::write(line(kind.means, &record, counted).as_bytes()) {
         kind.counted.fetch_add(counted + 1, Relaxed);

@@ -55,6 +55,11 @@ impl Logger {
         self.logs_to().is_some_and(|(_, log)| log.is_on(component, level))
     }
 
+    /// The log itself.
+    pub(crate) fn log_in_use(&self) -> Option<&Log> {
+        self.logs_to().map(|(_, log)| log)
+    }
+
     #[inline(always)]
     fn logs_to(&self) -> Option<(&To, &Log)> {
         let to = self.to.as_deref()?;

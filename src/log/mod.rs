@@ -29,6 +29,7 @@
 pub(crate) mod faults;
 mod levels;
 mod logger;
+pub(crate) mod recent;
 mod record;
 mod sinks;
 mod writer;

@@ -1,6 +1,7 @@
 //! The log itself: its settings, and where its records go.
 
 use super::levels::{InForce, Levels};
+use super::recent;
 use super::record::{Component, Level, Record};
 use super::writer::{Callback, LogStats, LogWriter, Settings};
 use crate::error::{Error, Result};
@@ -225,6 +226,7 @@ impl Log {
         if self.inner.writer.is_for_this_thread() {
             let mut record = Record::new(component, level, event, Arc::clone(pool));
             fill(&mut record);
+            recent::note(&record);
             self.inner.writer.log(record);
         }
     }

@@ -162,6 +162,27 @@ impl Distribution {
         self.unit
     }
 
+    /// What was recorded after `before`, an earlier snapshot of the same histogram. Its largest value is that of all time.
+    pub(crate) fn since(&self, before: &Self) -> Self {
+        let mut since = self.clone();
+        if let (Some(counts), Some(before)) = (&mut since.counts, &before.counts) {
+            // A snapshot that is not earlier takes away more than there is: then all of it stays.
+            let _later = counts.subtract(before);
+        }
+        since.sum = since.sum.wrapping_sub(before.sum);
+        since
+    }
+
+    /// The values of both.
+    pub(crate) fn with(mut self, other: &Self) -> Self {
+        if let (Some(counts), Some(more)) = (&mut self.counts, &other.counts) {
+            // Both have the same bounds.
+            let _cannot_fail = counts.add(more);
+        }
+        self.add_sum(other.sum, other.most);
+        self
+    }
+
     /// How many values lie above the bound before and up to each of these, as recorded, and then how many
     /// above the last. A value that is less than a bucket above a bound may count for it.
     pub(super) fn between(&self, bounds: &[u64]) -> Vec<u64> {

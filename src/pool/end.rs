@@ -77,6 +77,8 @@ pub(crate) trait Served: Send + Sync {
     fn cut_off(&self) -> u64 {
         0
     }
+    /// Says what is wrong with it: whether it takes work all the same, and a reason for people.
+    fn health(&self, _say: &mut dyn FnMut(bool, String)) {}
     /// Refuses everything from now on.
     fn close(&self);
 }

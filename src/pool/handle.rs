@@ -147,7 +147,6 @@ impl<S> Handle<S> {
     }
 
     /// As [`deregister`](Self::deregister), and drops what was registered.
-    #[cfg(feature = "capi")]
     pub(crate) fn close_and_drop(mut self) -> Result<()> {
         self.close().map(drop)
     }

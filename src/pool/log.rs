@@ -88,7 +88,6 @@ pub(super) fn panicked(
 }
 
 /// Code of another language's has failed, and nothing of ours will.
-#[cfg(feature = "capi")]
 pub(super) fn unhandled(log: &Logger, member: Option<usize>, says: &str) {
     log.error(Component::Pool, "pool.unhandled", |record| {
         if let Some(thread) = member {

@@ -196,7 +196,6 @@ impl Pool {
     }
 
     /// What the last owner's end does, for owners in other languages.
-    #[cfg(feature = "capi")]
     pub(crate) fn end_with_owner(&self) -> PoolReport {
         match self.shared().is_forked() {
             true => PoolReport::default(),

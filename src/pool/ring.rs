@@ -292,7 +292,6 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
     }
 
     /// Whether this is a child of the process that made it.
-    #[cfg(feature = "capi")]
     pub(crate) fn is_forked(&self) -> bool {
         self.owner.shared.is_forked()
     }

@@ -207,7 +207,6 @@ impl Shared {
     }
 
     /// Code of another language's has failed, and nothing of ours will.
-    #[cfg(feature = "capi")]
     pub(crate) fn log_unhandled(&self, says: &str) {
         log::unhandled(&self.log, self.member_here(), says);
     }

@@ -246,7 +246,6 @@ impl<T> Queue<T> {
 
     /// As [`pop_batch_with`](Self::pop_batch_with), waiting for the first item for up to `timeout`;
     /// 0 at once if the queue is closed and empty. This blocks the thread.
-    #[cfg(feature = "capi")]
     pub(crate) fn pop_batch_timeout_with(
         &self,
         max: usize,

@@ -198,7 +198,6 @@ impl TaskTypeInner {
     }
 
     /// As C has it.
-    #[cfg(feature = "capi")]
     pub(crate) fn c_name(&self) -> &'static CStr {
         CStr::from_bytes_until_nul(self.name.0.as_bytes()).unwrap_or_default()
     }

@@ -7,9 +7,9 @@
 //! | DEGRADED | some are |
 //! | READY | else |
 
-use crate::pool::ThreadRole;
+use crate::pool::{Stats, ThreadRole};
 use crate::task::arena::pin;
-use crate::task::common::OPEN;
+use crate::task::common::{Common, OPEN};
 use crate::task::worker_pool::WorkerPool;
 
 /// How a worker pool is.
@@ -51,18 +51,23 @@ pub struct HealthReport {
 impl WorkerPool {
     /// How it is. Any thread; allocates.
     pub fn health(&self) -> HealthReport {
-        let shared = self.pool.shared();
-        let stats = self.pool.stats();
+        self.common.health()
+    }
+}
+
+impl Common {
+    pub(super) fn health(&self) -> HealthReport {
+        let shared = &self.shared;
+        let stats = Stats::of(shared);
         let threads = shared.places.ordinary();
-        let late: Vec<_> =
-            self.common.guard.stuck(&pin()).into_iter().map(|(_, worker)| worker).collect();
+        let late: Vec<_> = self.guard.stuck(&pin()).into_iter().map(|(_, worker)| worker).collect();
         let is_stuck = |index: &usize| late.contains(index);
         let busy = |role| matches!(role, ThreadRole::Processing | ThreadRole::Task);
         let stuck: Vec<usize> = (0..threads).filter(is_stuck).collect();
         let at_work = |index: &usize| stats.threads[*index].role != ThreadRole::Parked;
         let left = (0..threads).filter(at_work).filter(|index| !is_stuck(index));
         let reserved = (0..stats.threads.len()).filter(|&at| stats.threads[at].reserved.is_some());
-        let health = if self.common.phase() != OPEN || !shared.end.is_open_to(false) {
+        let health = if self.phase() != OPEN || !shared.end.is_open_to(false) {
             Health::Draining
         } else if stuck.is_empty() {
             Health::Ready

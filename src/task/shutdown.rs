@@ -26,6 +26,7 @@ use crate::task::arena::{Pin, pin};
 use crate::task::common::Hook;
 use crate::task::common::{Common, DRAINING, OPEN, STOPPING};
 use crate::task::counters::Event;
+use crate::task::health::Health;
 use crate::task::record::{self, Head};
 use crate::task::result::report::Status;
 use crate::task::worker_pool::WorkerPool;
@@ -102,6 +103,17 @@ impl Served for Common {
             record::is(seen, Status::Running) && head.worker().is_none()
         };
         record::live(&pin(), |task_type| task_type.is_of(self)).filter(is_out).count() as u64
+    }
+
+    fn health(&self, say: &mut dyn FnMut(bool, String)) {
+        let report = self.health();
+        let stuck = report.stuck.len();
+        match report.health {
+            Health::Ready => {}
+            Health::Degraded => say(true, format!("a worker pool has {stuck} stuck threads")),
+            Health::Stuck => say(false, "all threads of a worker pool are stuck".into()),
+            Health::Draining => say(false, "a worker pool is draining".into()),
+        }
     }
 
     /// The lanes refuse what comes.

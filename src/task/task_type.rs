@@ -60,7 +60,6 @@ impl TaskType {
     }
 
     /// Whether a task of it may be overtaken.
-    #[cfg(feature = "capi")]
     pub(crate) fn overlaps_retries(&self) -> bool {
         self.inner.settings.overlap_retries
     }

@@ -89,6 +89,20 @@ pub(super) enum Value {
     Levels(Levels),
 }
 
+/// For people.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(count) => count.fmt(f),
+            Self::Time(time) => write!(f, "{time:?}"),
+            Self::Flag(flag) => flag.fmt(f),
+            Self::Text(text) => text.fmt(f),
+            Self::Pin(pin) => write!(f, "{pin:?}"),
+            Self::Levels(levels) => levels.fmt(f),
+        }
+    }
+}
+
 impl Kind {
     /// The node's value, if it is one of this kind.
     pub(super) fn read(&self, node: &Node) -> Option<Value> {

@@ -139,13 +139,11 @@ impl Body {
         exchange.set_writable(Box::new(move || pump.run()));
     }
 
-    #[cfg(feature = "capi")]
     pub(crate) fn is_forked(&self) -> bool {
         self.exchange().connection.is_forked()
     }
 
     /// Whether code of its request runs on this thread.
-    #[cfg(feature = "capi")]
     pub(crate) fn is_inside(&self) -> bool {
         self.exchange().is_inside()
     }

@@ -214,7 +214,6 @@ thread_local! {
 }
 
 /// Whether code of the user that a request has runs on this thread.
-#[cfg(feature = "capi")]
 pub(crate) fn is_inside_any() -> bool {
     INSIDE.get() != 0
 }

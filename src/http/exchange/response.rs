@@ -445,20 +445,17 @@ impl Response {
     }
 
     /// The status that no route has given it; 0: a route has the request.
-    #[cfg(feature = "capi")]
     pub(crate) fn refusal(&self) -> u16 {
         let refusal = self.draft.as_ref().and_then(|draft| draft.refusal);
         refusal.map_or(0, Refusal::status)
     }
 
     /// Whether the code that is given it runs on this thread.
-    #[cfg(feature = "capi")]
     pub(crate) fn is_inside(&self) -> bool {
         self.exchange().is_inside()
     }
 
     /// As [`fail`](Self::fail), inside code whose failure is counted when it returns.
-    #[cfg(feature = "capi")]
     pub(crate) fn fail_inside(mut self) {
         if let Some(exchange) = self.exchange.take() {
             refuse_unanswered(exchange, Refusal::Panicked, true, &self.take_kept());

@@ -73,7 +73,6 @@ impl Hub {
     }
 
     /// How many messages all histories have given up.
-    #[cfg(feature = "capi")]
     pub(crate) fn messages_given_up(&self) -> u64 {
         self.core.histories.given_up()
     }

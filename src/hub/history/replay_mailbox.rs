@@ -203,7 +203,6 @@ impl ReplayMailbox {
     }
 
     /// A key of messages that come here.
-    #[cfg(feature = "capi")]
     pub(crate) fn key(&self, text: &str) -> Result<Key> {
         check_key(self.pattern(), text)?;
         Ok(self.core.keys.intern(text))

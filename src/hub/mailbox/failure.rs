@@ -39,7 +39,6 @@ impl Failure {
     }
 
     /// The handler has crashed in its own language: it counts as a panic.
-    #[cfg(feature = "capi")]
     pub(crate) fn crashed(message: impl fmt::Display) -> Self {
         Self::with(message, Advice::Panicked)
     }

@@ -371,7 +371,6 @@ impl Mailbox {
     }
 
     /// A key of messages that come here.
-    #[cfg(feature = "capi")]
     pub(crate) fn key(&self, text: &str) -> Result<Key> {
         self.check_key(text)?;
         Ok(self.subscription.core.keys.intern(text))

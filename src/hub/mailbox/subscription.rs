@@ -129,7 +129,6 @@ impl Subscription {
     }
 
     /// The same one, which does not end when this is dropped.
-    #[cfg(feature = "capi")]
     pub(crate) fn share(&self) -> Self {
         let (core, subscriber) = (Arc::clone(&self.core), Arc::clone(&self.subscriber));
         Self { core, subscriber, detached: true }

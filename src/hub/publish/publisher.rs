@@ -132,7 +132,6 @@ impl Publisher {
     }
 
     /// The same, with what is done where mailboxes are full.
-    #[cfg(feature = "capi")]
     pub(crate) fn publish_as(
         &self,
         key: &Key,

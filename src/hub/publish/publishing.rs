@@ -139,7 +139,6 @@ impl<K: ToKey> Publication<'_, K> {
     }
 
     /// What is done where mailboxes are full.
-    #[cfg(feature = "capi")]
     pub(crate) fn if_full(mut self, mode: Mode) -> Self {
         self.options.if_full = mode;
         self
@@ -208,7 +207,6 @@ impl Hub {
     /// Waits for up to `timeout` until nobody who gets messages with the key would have a publisher wait. False: it
     /// took longer, or the pool has ended. [`Error::MailboxFull`]: the publisher, which has `waited` for so long before,
     /// has waited for as long as a mailbox lets it.
-    #[cfg(feature = "capi")]
     pub(crate) fn wait_for_room(
         &self,
         key: &Key,
@@ -249,7 +247,6 @@ impl Hub {
     }
 
     /// Refuses a payload that is too large.
-    #[cfg(feature = "capi")]
     pub(crate) fn check_payload_size(&self, size: usize) -> Result<()> {
         check_size(&self.core, size)
     }

@@ -19,7 +19,6 @@ pub(crate) enum Mode {
     /// It is refused.
     NoWait,
     /// It publishes nothing: [`Error::TimedOut`].
-    #[cfg_attr(not(feature = "capi"), allow(dead_code, reason = "for hosts of the C interface"))]
     Try,
 }
 

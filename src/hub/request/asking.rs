@@ -133,7 +133,6 @@ impl<K: ToKey> Publication<'_, K> {
 
     /// As [`request_then`](Self::request_then), for a function that never waits and calls nobody: whoever replies
     /// calls it.
-    #[cfg(feature = "capi")]
     pub(crate) fn request_told(
         self,
         timeout: Duration,

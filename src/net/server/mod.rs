@@ -203,7 +203,6 @@ impl Server {
     }
 
     /// As when the last clone is dropped, and waits for nothing, now or then.
-    #[cfg(feature = "capi")]
     pub(crate) fn cut_off(&self) {
         self.life.waits_for_nothing.store(true, Relaxed);
         self.life.stop();
@@ -217,7 +216,6 @@ impl Server {
     }
 
     /// As when the last clone is dropped.
-    #[cfg(feature = "capi")]
     pub(crate) fn stop(&self) {
         self.life.end();
     }

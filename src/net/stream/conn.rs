@@ -224,7 +224,6 @@ impl Conn {
 
     /// The same of bytes of somebody else's. What is left in `bytes` is not needed any more, or, if this
     /// fails, was not taken.
-    #[cfg(feature = "capi")]
     pub(crate) fn write_foreign<F: Foreign>(&self, bytes: &mut Option<F>) -> Result<WriteStatus> {
         self.touched.set(true);
         write(&self.connection, None, |output| output.write_foreign(bytes))
@@ -384,7 +383,6 @@ impl ConnRef {
     }
 
     /// As [`Conn::write_foreign`].
-    #[cfg(feature = "capi")]
     pub(crate) fn write_foreign<F: Foreign>(&self, bytes: &mut Option<F>) -> Result<WriteStatus> {
         write(&self.connection, None, |output| output.write_foreign(bytes))
     }

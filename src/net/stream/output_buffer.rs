@@ -75,7 +75,6 @@ pub(crate) trait Foreign: Send + 'static {
 enum Chunk {
     Own(Vec<u8>),
     /// The first `sent` bytes have gone.
-    #[cfg_attr(not(any(feature = "capi", test)), allow(dead_code, reason = "C lends bytes"))]
     Foreign {
         bytes: Box<dyn Foreign>,
         sent: usize,

@@ -375,6 +375,13 @@ impl Served for Service {
         closed.cut_off + closed.pool_ended + doomed as u64
     }
 
+    fn health(&self, say: &mut dyn FnMut(bool, String)) {
+        if self.draining.load(Acquire) {
+            let address = self.stats().listeners.first().map(|it| it.address.to_string());
+            say(false, format!("the server at {} is draining", address.unwrap_or_default()));
+        }
+    }
+
     /// Listeners end here and now, unless they run: they may have found no thread to do so, and who waits at them is cut
     /// off, and counted, as any connection. What waits for the server's end sees that it drains, so that it is over
     /// when all connections are gone.

@@ -202,6 +202,12 @@ impl Member {
         ThreadRole::from_bits(self.role.load(Acquire) & ROLE)
     }
 
+    /// What it does now, and a value that changes with every change of that: as long as it stays, so does what runs.
+    pub(crate) fn observe(&self) -> (ThreadRole, u64) {
+        let word = self.role.load(Acquire);
+        (ThreadRole::from_bits(word & ROLE), word.into())
+    }
+
     /// A value that changes with every change of the role; none if this member runs a task, looks
     /// for one, or holds some.
     pub(crate) fn rest(&self) -> Option<u32> {

@@ -121,7 +121,6 @@ impl Pool {
     }
 
     /// The timer that a number from outside names. None: no timer lives in that slot.
-    #[cfg(feature = "capi")]
     pub(crate) fn timer_by_key(&self, key: Key) -> Option<Timer> {
         let shared = self.shared();
         let traits = shared.ready.handles.slots.get(key.index)?.traits();

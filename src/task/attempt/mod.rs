@@ -42,7 +42,6 @@ impl Attempt<'_> {
     }
 
     /// As C has it.
-    #[cfg(feature = "capi")]
     pub(crate) fn c_name(&self) -> &'static core::ffi::CStr {
         self.head.task_type().c_name()
     }

@@ -37,7 +37,6 @@ impl<T: Send + 'static> TaskHandle<T> {
     }
 
     /// As C has it.
-    #[cfg(feature = "capi")]
     pub(crate) fn c_name(&self) -> &'static core::ffi::CStr {
         self.head().task_type().c_name()
     }
@@ -251,7 +250,6 @@ impl Known {
     }
 
     /// As [`TaskHandle::reject`].
-    #[cfg(feature = "capi")]
     pub(crate) fn reject(self) -> bool {
         self.end(Status::Rejected)
     }

@@ -1,0 +1,182 @@
+//! What the live page is told, each second, and who is told.
+//!
+//! ```text
+//!   no viewer:  a look a second, for /health
+//!   a viewer:   20 looks a second ──► each second one event ──► all viewers, and kept for who comes later
+//! ```
+
+use super::errors;
+use super::figures::Figures;
+use super::health::Health;
+use super::observer::Observer;
+use crate::error::Error;
+use crate::http::Body;
+use crate::metrics::Registry;
+use crate::net::WriteStatus;
+use crate::pool::{Shared, Stats};
+use core::time::Duration;
+use serde_json::json;
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+use std::time::{Instant, SystemTime};
+
+/// How many may watch at once.
+pub(super) const MOST_VIEWERS: usize = 8;
+/// Between two looks while somebody watches.
+pub(super) const LOOK: Duration = Duration::from_millis(50);
+/// Between two events.
+pub(super) const TICK: Duration = Duration::from_secs(1);
+/// Looks of an event: as many as a late tick may need.
+const MOST_LOOKS: usize = 40;
+/// Events that are kept, for the strip of who comes later.
+const KEPT: usize = 30;
+/// Events that a viewer may miss one after another.
+const MOST_MISSED: u32 = 30;
+/// Faults of an event.
+const ERRORS: usize = 10;
+
+/// One who watches.
+struct Viewer {
+    body: Body,
+    missed: u32,
+}
+
+/// See the module's documentation.
+pub(super) struct Feed {
+    pool: Weak<Shared>,
+    name: String,
+    registry: Registry,
+    pub(super) observer: Observer,
+    figures: Figures,
+    viewers: Vec<Viewer>,
+    kept: VecDeque<Arc<str>>,
+    began: Instant,
+    last: Instant,
+    events: u64,
+}
+
+impl Feed {
+    pub(super) fn new(pool: &Arc<Shared>, registry: Registry, blocked_after: u64) -> Self {
+        Self {
+            pool: Arc::downgrade(pool),
+            name: pool.log.pool().to_owned(),
+            registry,
+            observer: Observer::new(blocked_after, MOST_LOOKS),
+            figures: Figures::default(),
+            viewers: Vec::new(),
+            kept: VecDeque::new(),
+            began: Instant::now(),
+            last: Instant::now(),
+            events: 0,
+        }
+    }
+
+    pub(super) fn is_watched(&self) -> bool {
+        !self.viewers.is_empty()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.viewers.len() >= MOST_VIEWERS
+    }
+
+    pub(super) fn viewers(&self) -> usize {
+        self.viewers.len()
+    }
+
+    /// By the observer's clock, in nanoseconds.
+    pub(super) fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// One look at all threads.
+    pub(super) fn look(&mut self) {
+        let now = self.now();
+        if let Some(shared) = self.pool.upgrade() {
+            self.observer.look(&shared, now);
+        }
+    }
+
+    pub(super) fn health(&self) -> Health {
+        Health::of(&self.pool, &self.observer, self.now())
+    }
+
+    /// Another one watches from now on, who gets at once what is kept.
+    pub(super) fn admit(&mut self, mut body: Body) {
+        // The first one: what was kept is of a time that others have watched.
+        if !self.is_watched() {
+            self.kept.clear();
+            self.figures = Figures::default();
+            self.observer.forget_strips();
+        }
+        let kept: String = self.kept.iter().map(|text| &**text).collect();
+        let written = match body.write(format!("retry: 2000\n\n{kept}").as_bytes()) {
+            // More than may wait for one peer: it sees what comes from now on.
+            Err(Error::Full { .. }) => body.write(b"retry: 2000\n\n"),
+            written => written,
+        };
+        match written {
+            Ok(WriteStatus::Unwanted) => drop(body.finish()),
+            Ok(_) => self.viewers.push(Viewer { body, missed: 0 }),
+            Err(_) => {}
+        }
+    }
+
+    /// Tells all viewers what has come since the last time.
+    pub(super) fn tick(&mut self) {
+        self.look();
+        if !self.is_watched() {
+            self.last = Instant::now();
+            return;
+        }
+        let text: Arc<str> = self.event().into();
+        self.viewers.retain_mut(|viewer| viewer.tell(&text));
+        if self.kept.len() == KEPT {
+            self.kept.pop_front();
+        }
+        self.kept.push_back(text);
+    }
+
+    /// One event in the format of server-sent events; JSON has no line end in it.
+    fn event(&mut self) -> String {
+        let seconds = self.last.elapsed().as_secs_f64().max(1e-3);
+        self.last = Instant::now();
+        self.events += 1;
+        let (now, health) = (self.now(), self.health());
+        let shared = self.pool.upgrade();
+        let threads = shared.as_ref().map(|shared| self.observer.report(shared, now));
+        let sets = shared.iter().flat_map(|shared| Stats::of(shared).sets);
+        let leaders: Vec<_> = sets.map(|set| set.leader).collect();
+        let blocked: Vec<_> = self.observer.blocked(now).iter().map(|it| it.json()).collect();
+        let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let figures = self.figures.since_last(self.registry.snapshot(), seconds);
+        let event = json!({
+            "time": u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+            "pool": self.name,
+            "seconds": seconds,
+            "threads": threads,
+            "leaders": leaders,
+            "blocked": blocked,
+            "figures": figures,
+            "errors": errors::newest(ERRORS),
+            "health": health.json(),
+            "viewers": self.viewers.len(),
+        });
+        format!("id: {}\ndata: {event}\n\n", self.events)
+    }
+}
+
+impl Viewer {
+    /// False: it is gone, or has missed too much.
+    fn tell(&mut self, text: &str) -> bool {
+        let told = match self.body.is_pressed() {
+            true => None,
+            false => self.body.write(text.as_bytes()).ok(),
+        };
+        match told {
+            Some(_) => self.missed = 0,
+            None if self.body.write(b"").is_err() => return false,
+            None => self.missed += 1,
+        }
+        self.missed < MOST_MISSED
+    }
+}

@@ -1,0 +1,128 @@
+//! What a person wants to see of all figures, each second: rates, quantiles, what waits and what lags.
+
+use crate::metrics::{Distribution, Family, Labels, Snapshot};
+use serde_json::{Value as Json, json};
+
+/// How many subscriptions, mailboxes and lanes are shown of those that wait most.
+const MOST_SHOWN: usize = 10;
+
+/// The families of one card of the page.
+struct Card {
+    name: &'static str,
+    /// Counters, which are summed.
+    counts: &'static [&'static str],
+    /// The histogram of their times.
+    times: &'static str,
+}
+
+const CARDS: [Card; 4] = [
+    Card {
+        name: "requests",
+        counts: &["paceline_http_requests"],
+        times: "paceline_http_request_seconds",
+    },
+    Card {
+        name: "tasks",
+        counts: &["paceline_task_completed", "paceline_task_failed"],
+        times: "paceline_task_run_seconds",
+    },
+    Card {
+        name: "messages",
+        counts: &["paceline_hub_delivered"],
+        times: "paceline_hub_handling_seconds",
+    },
+    Card { name: "runs", counts: &["paceline_thread_handled", "paceline_thread_tasks"], times: "" },
+];
+
+/// Gauges of what waits, with the label that names it.
+const WAITING: [(&str, &str); 3] = [
+    ("paceline_lane_tasks", "lane"),
+    ("paceline_task_waiting", "task_type"),
+    ("paceline_hub_waiting", "pattern"),
+];
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(super) struct Figures {
+    before: Snapshot,
+}
+
+impl Figures {
+    /// What has come since the last call, `seconds` ago.
+    pub(super) fn since_last(&mut self, now: Snapshot, seconds: f64) -> Json {
+        let cards = CARDS.iter().map(|card| (card.name.to_owned(), self.card(&now, card, seconds)));
+        let cards: serde_json::Map<_, _> = cards.collect();
+        let gauge = |name| now.sample(name, &[]).and_then(|value| value.number());
+        let cpu = total(&now, "process_cpu_seconds") - total(&self.before, "process_cpu_seconds");
+        let json = json!({
+            "cards": cards,
+            "waiting": waiting(&now),
+            "process": {
+                "cpu": (cpu / seconds).max(0.0),
+                "memory": gauge("process_resident_memory_bytes"),
+                "descriptors": gauge("process_open_fds"),
+            },
+        });
+        self.before = now;
+        json
+    }
+
+    /// None: there is nothing that it counts.
+    fn card(&self, now: &Snapshot, card: &Card, seconds: f64) -> Json {
+        if !card.counts.iter().any(|name| now.family(name).is_some()) {
+            return Json::Null;
+        }
+        let sum = |of: &Snapshot| card.counts.iter().map(|name| total(of, name)).sum::<f64>();
+        let rate = ((sum(now) - sum(&self.before)) / seconds).max(0.0);
+        let times = self.times(now, card.times);
+        let quantile = |at| times.as_ref().filter(|it| it.count() > 0).map(|it| it.quantile(at));
+        json!({ "rate": rate, "total": sum(now), "p50": quantile(0.5), "p99": quantile(0.99) })
+    }
+
+    /// All series of a histogram together, since the last snapshot.
+    fn times(&self, now: &Snapshot, name: &str) -> Option<Distribution> {
+        let mut all: Option<Distribution> = None;
+        for sample in &now.family(name)?.samples {
+            let Some(found) = sample.value.distribution() else { continue };
+            let new = match distribution(self.before.family(name), &sample.labels) {
+                Some(before) => found.since(before),
+                None => found.clone(),
+            };
+            all = Some(match all {
+                Some(sum) => sum.with(&new),
+                None => new,
+            });
+        }
+        all
+    }
+}
+
+fn distribution<'a>(family: Option<&'a Family>, labels: &Labels) -> Option<&'a Distribution> {
+    let samples = &family?.samples;
+    let at = samples.binary_search_by(|sample| sample.labels.cmp(labels)).ok()?;
+    samples[at].value.distribution()
+}
+
+/// The sum of all series of a counter.
+fn total(snapshot: &Snapshot, name: &str) -> f64 {
+    let samples = snapshot.family(name).into_iter().flat_map(|family| &family.samples);
+    samples.filter_map(|sample| sample.value.number()).sum()
+}
+
+/// What waits most, by name.
+fn waiting(now: &Snapshot) -> Vec<Json> {
+    let mut all: Vec<(&str, &str, f64)> = Vec::new();
+    for (name, label) in WAITING {
+        let samples = now.family(name).into_iter().flat_map(|family| &family.samples);
+        for sample in samples {
+            let named = sample.labels.iter().find(|(name, _)| name == label);
+            let count = sample.value.number().unwrap_or(0.0);
+            if let (Some((_, value)), true) = (named, count > 0.0) {
+                all.push((label, value, count));
+            }
+        }
+    }
+    all.sort_by(|a, b| b.2.total_cmp(&a.2));
+    let shown = all.into_iter().take(MOST_SHOWN);
+    shown.map(|(kind, name, count)| json!({ "kind": kind, "name": name, "count": count })).collect()
+}

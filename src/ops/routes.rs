@@ -1,0 +1,244 @@
+//! What is asked for, and its answer.
+
+use super::endpoint::Endpoint;
+use super::feed::MOST_VIEWERS;
+use super::guard::Refused;
+use super::{errors, page};
+use crate::error::{Error, Result};
+use crate::http::{HttpBuilder, Request, Response};
+use crate::log::Levels;
+use crate::metrics::TextFormat;
+use crate::pool::Stats;
+use core::sync::atomic::Ordering::{AcqRel, Relaxed};
+use serde_json::{Value as Json, from_str, json};
+use std::sync::Arc;
+
+/// Requests that may be under way; more are answered with 503.
+const MOST_UNDER_WAY: usize = 32;
+/// Answers up to here are sent at once; larger ones go out as the peer takes them.
+const PIECE: usize = 64 << 10;
+/// Faults that `/errors.json` has.
+const ERRORS: usize = 256;
+const JSON: &str = "application/json";
+
+/// What can be asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Route {
+    Metrics,
+    Stats,
+    Live,
+    Ready,
+    Errors,
+    Config,
+    LogLevel,
+    Events,
+}
+
+const ROUTES: [(&str, Route); 8] = [
+    ("/metrics", Route::Metrics),
+    ("/stats.json", Route::Stats),
+    ("/health/live", Route::Live),
+    ("/health/ready", Route::Ready),
+    ("/errors.json", Route::Errors),
+    ("/config", Route::Config),
+    ("/log-level", Route::LogLevel),
+    ("/events", Route::Events),
+];
+
+/// What a request says beside its route.
+struct Asked {
+    accept: Option<String>,
+}
+
+/// Adds the routes, each behind `prefix`: "" or `/ops`.
+pub(super) fn add(mut http: HttpBuilder, prefix: &str, endpoint: &Arc<Endpoint>) -> HttpBuilder {
+    let page = format!("{prefix}/");
+    http = http.route("GET", &page, |_: &Request<'_>, response: Response| page::send(response));
+    if !prefix.is_empty() {
+        let target = page.clone();
+        http = http.route("GET", prefix, move |_: &Request<'_>, response: Response| {
+            response.status(308).header("Location", &target).send("")
+        });
+    }
+    for (path, route) in ROUTES {
+        let endpoint = Arc::clone(endpoint);
+        let path = format!("{prefix}{path}");
+        http =
+            http.route(
+                "GET",
+                &path,
+                move |request: &Request<'_>, response: Response| match endpoint.guard.check(request)
+                {
+                    Ok(()) => hand_over(&endpoint, route, request, plain(response)),
+                    Err(refused) => refuse(refused, response),
+                },
+            );
+    }
+    let endpoint = Arc::clone(endpoint);
+    let path = format!("{prefix}/log-level");
+    http.route("PUT", &path, move |request: &Request<'_>, response: Response| {
+        match endpoint.guard.check_change(request) {
+            Ok(()) => set_levels(&endpoint, request, plain(response)),
+            Err(refused) => refuse(refused, response),
+        }
+    })
+}
+
+/// No answer may be kept, or taken for another type than it has.
+fn plain(response: Response) -> Response {
+    response
+        .header("Cache-Control", "no-store")
+        .header("X-Content-Type-Options", "nosniff")
+        .header("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+fn refuse(refused: Refused, response: Response) -> Result<()> {
+    match refused {
+        Refused::NoToken => response
+            .status(401)
+            .header("WWW-Authenticate", "Bearer")
+            .text("this endpoint needs its token: Authorization: Bearer …\n"),
+        Refused::Forbidden(reason) => response.status(403).text(reason),
+    }
+}
+
+/// Has the endpoint's thread answer.
+fn hand_over(
+    endpoint: &Arc<Endpoint>,
+    route: Route,
+    request: &Request<'_>,
+    response: Response,
+) -> Result<()> {
+    let asked = Asked { accept: request.header("accept").map(str::to_owned) };
+    if endpoint.under_way.fetch_add(1, AcqRel) >= MOST_UNDER_WAY {
+        endpoint.under_way.fetch_sub(1, AcqRel);
+        return busy(response, "too many requests are under way\n");
+    }
+    let answering = Arc::clone(endpoint);
+    let work = move || {
+        // The peer may have gone: then there is nobody to tell.
+        let _gone = answer(&answering, route, &asked, response);
+        answering.under_way.fetch_sub(1, AcqRel);
+    };
+    // One that is refused drops its response: the peer gets a 500, as from a server that ends.
+    endpoint.pool.try_post(work).map_err(|_| {
+        endpoint.under_way.fetch_sub(1, AcqRel);
+        Error::ShutDown
+    })
+}
+
+fn busy(response: Response, reason: &str) -> Result<()> {
+    response.status(503).header("Retry-After", "5").text(reason)
+}
+
+fn answer(endpoint: &Endpoint, route: Route, asked: &Asked, response: Response) -> Result<()> {
+    match route {
+        Route::Metrics => {
+            let format = TextFormat::negotiate(asked.accept.as_deref());
+            let text = endpoint.registry.snapshot().to_text(format);
+            send(response.header("Vary", "Accept"), format.media_type(), text)
+        }
+        Route::Stats => send(response, JSON, endpoint.stats().to_string()),
+        Route::Live => health(endpoint, response, true),
+        Route::Ready => health(endpoint, response, false),
+        Route::Errors => send(response, JSON, errors::newest(ERRORS).to_string()),
+        Route::Config => send(response, JSON, endpoint.config().to_string()),
+        Route::LogLevel => match endpoint.levels() {
+            Some(levels) => response.text(format!("{levels}\n")),
+            None => response.status(404).text("the pool has no log\n"),
+        },
+        Route::Events => watch(endpoint, response),
+    }
+}
+
+/// A body of any size.
+fn send(response: Response, content_type: &str, text: String) -> Result<()> {
+    if text.len() <= PIECE {
+        return response.send_as(content_type, text);
+    }
+    let mut at = 0;
+    let response = response.header("Content-Type", content_type);
+    response.stream(Some(text.len() as u64))?.pump(move |body| {
+        let end = (at + PIECE).min(text.len());
+        body.write(&text.as_bytes()[at..end])?;
+        at = end;
+        Ok(at < text.len())
+    });
+    Ok(())
+}
+
+/// 200 or 503; a reason a line.
+fn health(endpoint: &Endpoint, response: Response, live: bool) -> Result<()> {
+    let health = endpoint.health();
+    let (is_well, reasons) = match live {
+        true => (health.is_live(), &health.dead),
+        false => (health.is_ready(), &health.unready),
+    };
+    let mut text = String::from(if is_well { "ok\n" } else { "failing\n" });
+    for reason in reasons.iter().chain(&health.degraded) {
+        text.push_str(reason);
+        text.push('\n');
+    }
+    response.status(if is_well { 200 } else { 503 }).text(text)
+}
+
+/// One more viewer.
+fn watch(endpoint: &Endpoint, response: Response) -> Result<()> {
+    let mut feed = endpoint.feed();
+    if feed.is_full() {
+        drop(feed);
+        return busy(response, &format!("{MOST_VIEWERS} are watching already\n"));
+    }
+    let body = response.header("Content-Type", "text/event-stream").stream(None)?;
+    feed.admit(body);
+    drop(feed);
+    endpoint.watch_closely();
+    Ok(())
+}
+
+fn set_levels(endpoint: &Endpoint, request: &Request<'_>, response: Response) -> Result<()> {
+    let text = String::from_utf8_lossy(request.body());
+    match text.trim().parse::<Levels>() {
+        Err(error) => response.status(400).text(format!("{error}\n")),
+        Ok(levels) if endpoint.set_levels(levels) => response.text(format!("{levels}\n")),
+        Ok(_) => response.status(404).text("the pool has no log\n"),
+    }
+}
+
+impl Endpoint {
+    /// The pool by itself, and all figures.
+    fn stats(&self) -> Json {
+        let stats = self.watched.upgrade().map(|shared| Stats::of(&shared));
+        let threads = stats.iter().flat_map(|stats| &stats.threads).enumerate();
+        let threads: Vec<_> = threads
+            .map(|(index, thread)| {
+                json!({
+                    "thread": index,
+                    "role": format!("{:?}", thread.role).to_lowercase(),
+                    "cpu": thread.cpu,
+                    "terms": thread.terms,
+                    "handovers": thread.handovers,
+                    "rescues": thread.rescues,
+                    "events": thread.events,
+                    "handled": thread.handled,
+                    "tasks": thread.tasks,
+                    "panics": thread.panics,
+                })
+            })
+            .collect();
+        let sets = stats.iter().flat_map(|stats| &stats.sets);
+        let sets: Vec<_> = sets
+            .map(|set| json!({ "leader": set.leader, "terms": set.harvests, "surplus": set.surplus }))
+            .collect();
+        let figures: Json = from_str(&self.registry.snapshot().to_json()).unwrap_or_default();
+        json!({
+            "pool": self.name,
+            "threads": threads,
+            "sets": sets,
+            "queued": stats.as_ref().map(|stats| stats.queued),
+            "figures": figures,
+            "viewers": self.feed().viewers(),
+            "under_way": self.under_way.load(Relaxed),
+        })
+    }
+}

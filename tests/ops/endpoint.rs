@@ -1,0 +1,222 @@
+//! The routes, who may ask, and the settings.
+
+use super::client::{Events, ask, get};
+use super::common::{LONG, hang_guard};
+use paceline::http::{Http, Request, Response};
+use paceline::log::{Level, Levels, Log};
+use paceline::metrics::Registry;
+use paceline::ops::Ops;
+use paceline::{Error, Pool};
+use serde_json::Value;
+use std::time::Duration;
+
+const TOKEN: &str = "correct-horse-battery";
+const BEARER: &str = "Authorization: Bearer correct-horse-battery";
+
+fn pool() -> Pool {
+    Pool::builder().name("watched").threads(2).build().unwrap()
+}
+
+#[test]
+fn every_route_answers_in_its_type() {
+    let _guard = hang_guard();
+    let pool = pool();
+    let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    let at = &ops.addresses()[0];
+    for (path, content_type, part) in [
+        ("/", "text/html", "<title>paceline</title>"),
+        ("/metrics", "text/plain; version=0.0.4", "paceline_thread_led_total{pool=\"watched\""),
+        ("/stats.json", "application/json", "\"pool\":\"watched\""),
+        ("/health/live", "text/plain", "ok"),
+        ("/health/ready", "text/plain", "ok"),
+        ("/errors.json", "application/json", "\"errors\":["),
+        ("/config", "application/json", "\"settings\":["),
+    ] {
+        let answer = get(at, path);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.body);
+        assert!(answer.head.contains(&format!("content-type: {content_type}")), "{}", answer.head);
+        assert!(answer.head.contains("cache-control: no-store"), "{path}: {}", answer.head);
+        assert!(answer.body.contains(part), "{path}: {}", answer.body);
+    }
+    assert_eq!(get(at, "/nothing").status, 404);
+    assert_eq!(ask(at, "POST /metrics", &[], "").status, 405);
+    let accept = "Accept: application/openmetrics-text; version=1.0.0";
+    let exact = ask(at, "GET /metrics", &[accept], "");
+    assert!(exact.head.contains("content-type: application/openmetrics-text"), "{}", exact.head);
+    assert!(exact.body.ends_with("# EOF\n"));
+}
+
+#[test]
+fn stats_name_the_threads_that_lead() {
+    let _guard = hang_guard();
+    let pool = pool();
+    let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    let stats: Value = serde_json::from_str(&get(&ops.addresses()[0], "/stats.json").body).unwrap();
+    let threads = stats["threads"].as_array().unwrap();
+    assert!(threads.len() >= 2, "{stats}");
+    assert!(stats["sets"][0]["leader"].is_u64(), "nobody leads: {stats}");
+    assert!(stats["figures"]["families"].as_array().unwrap().len() > 10);
+}
+
+#[test]
+fn a_place_that_others_reach_needs_a_token() {
+    let pool = pool();
+    let error = Ops::serve(&pool, "0.0.0.0:0").unwrap_err();
+    assert!(matches!(error, Error::Invalid { name: "address", .. }), "{error}");
+    assert!(Ops::builder(&pool).token(TOKEN).serve("0.0.0.0:0").is_ok());
+    let error = Ops::builder(&pool).token("short").serve("127.0.0.1:0").unwrap_err();
+    assert!(matches!(error, Error::Invalid { name: "token", .. }), "{error}");
+}
+
+#[test]
+fn with_a_token_only_the_page_is_sent_without_it() {
+    let _guard = hang_guard();
+    let pool = pool();
+    let ops = Ops::builder(&pool).token(TOKEN).serve("127.0.0.1:0").unwrap();
+    let at = &ops.addresses()[0];
+    assert_eq!(get(at, "/").status, 200);
+    for path in ["/metrics", "/stats.json", "/health/live", "/errors.json", "/config", "/log-level"]
+    {
+        let answer = get(at, path);
+        assert_eq!(answer.status, 401, "{path}");
+        assert!(answer.head.contains("www-authenticate: bearer"), "{}", answer.head);
+        for wrong in ["Bearer", "Bearer correct-horse-batterY", "Basic correct-horse-battery"] {
+            let wrong = format!("Authorization: {wrong}");
+            assert_eq!(ask(at, &format!("GET {path}"), &[&wrong], "").status, 401, "{path}");
+        }
+    }
+    assert_eq!(ask(at, "GET /metrics", &[BEARER], "").status, 200);
+    assert!(matches!(Events::open(at, "/events"), Err(401)));
+}
+
+#[test]
+fn a_name_that_leads_here_from_elsewhere_is_refused() {
+    let _guard = hang_guard();
+    let pool = pool();
+    let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    let at = &ops.addresses()[0];
+    for (host, status) in [
+        ("rebound.example", 403),
+        ("rebound.example:80", 403),
+        ("localhost", 200),
+        ("localhost:9090", 200),
+        ("ops.localhost:9090", 200),
+        ("127.0.0.1", 200),
+        ("[::1]:9090", 200),
+    ] {
+        let host = format!("Host: {host}");
+        assert_eq!(ask(at, "GET /stats.json", &[&host], "").status, status, "{host}");
+    }
+}
+
+#[test]
+fn levels_of_the_log_are_changed_with_the_token_only() {
+    let _guard = hang_guard();
+    let log = Log::builder().facade(false).build().unwrap();
+    let pool = Pool::builder().threads(1).log(&log).build().unwrap();
+    let open = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    assert_eq!(get(&open.addresses()[0], "/log-level").body, "info\n");
+    assert_eq!(ask(&open.addresses()[0], "PUT /log-level", &[], "debug").status, 403);
+    let ops = Ops::builder(&pool).token(TOKEN).serve("127.0.0.1:0").unwrap();
+    let at = &ops.addresses()[0];
+    assert_eq!(ask(at, "PUT /log-level", &[], "debug").status, 401);
+    assert_eq!(log.levels(), Levels::all(Level::Info));
+    let set = ask(at, "PUT /log-level", &[BEARER], "warn,net=debug\n");
+    assert_eq!((set.status, &*set.body), (200, "warn,net=debug\n"));
+    assert_eq!(log.levels().to_string(), "warn,net=debug");
+    let wrong = ask(at, "PUT /log-level", &[BEARER], "loud");
+    assert!(wrong.status == 400 && wrong.body.contains("loud"), "{}", wrong.body);
+    let none = Pool::builder().threads(1).build().unwrap();
+    let ops = Ops::builder(&none).token(TOKEN).serve("127.0.0.1:0").unwrap();
+    assert_eq!(ask(&ops.addresses()[0], "GET /log-level", &[BEARER], "").status, 404);
+}
+
+#[test]
+fn it_can_be_mounted_in_a_server_of_the_program() {
+    let _guard = hang_guard();
+    let pool = pool();
+    let ops = Ops::builder(&pool).build().unwrap();
+    assert!(ops.addresses().is_empty());
+    for wrong in ["", "/", "ops", "/ops/", "/{ops}", "/ops?"] {
+        let error = ops.mount(Http::builder(&pool), wrong).unwrap_err();
+        assert!(matches!(error, Error::Invalid { name: "prefix", .. }), "{error}");
+    }
+    let http = Http::builder(&pool).listen("127.0.0.1:0").route(
+        "GET",
+        "/",
+        |_: &Request<'_>, response: Response| response.text("mine"),
+    );
+    let http = ops.mount(http, "/ops").unwrap().serve().unwrap();
+    let at = &http.addresses()[0];
+    assert_eq!(get(at, "/").body, "mine");
+    assert!(get(at, "/ops").head.contains("location: /ops/"));
+    assert!(get(at, "/ops/").body.contains("<title>paceline</title>"));
+    assert!(get(at, "/ops/metrics").body.contains("pool=\"watched\""));
+    let mut events = Events::open(at, "/ops/events").ok().unwrap();
+    assert_eq!(events.next()["pool"], "watched");
+    drop(ops);
+    assert_eq!(get(at, "/ops/metrics").status, 500, "its thread has ended");
+    assert_eq!(get(at, "/").body, "mine");
+}
+
+#[test]
+fn a_registry_of_the_program_is_shown_too() {
+    let _guard = hang_guard();
+    let pool = pool();
+    let registry = Registry::new();
+    registry.counter("orders", "Orders taken", &[("region", "\"<b>\n")]).unwrap().add(3);
+    let ops = Ops::builder(&pool).registry(&registry).serve("127.0.0.1:0").unwrap();
+    let text = get(&ops.addresses()[0], "/metrics").body;
+    assert!(text.contains("orders_total{region=\"\\\"<b>\\n\"} 3"), "{text}");
+}
+
+#[cfg(feature = "config")]
+#[test]
+fn settings_are_shown_with_their_origins_and_without_secrets() {
+    let _guard = hang_guard();
+    let pairs = [
+        ("PACELINE_POOL_SPIN", "10us"),
+        ("PACELINE_WEBHOOK_URL", "https://user:secret@example.org/hook"),
+    ];
+    let settings = paceline::admin::Settings::layers()
+        .variables(pairs.map(|(name, value)| (name.into(), value.into())))
+        .set("pool.threads", 1)
+        .build()
+        .unwrap();
+    let pool = settings.pool_builder().build().unwrap();
+    let ops = Ops::builder(&pool).settings(&settings).serve("127.0.0.1:0").unwrap();
+    let body = get(&ops.addresses()[0], "/config").body;
+    assert!(!body.contains("secret"), "{body}");
+    let shown: Value = serde_json::from_str(&body).unwrap();
+    let of = |key: &str| {
+        let all = shown["settings"].as_array().unwrap();
+        let found = all.iter().find(|setting| setting["key"] == key).unwrap();
+        (found["value"].as_str().unwrap().to_owned(), found["from"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(of("pool.threads"), ("1".into(), "set".into()));
+    assert_eq!(of("pool.spin"), ("10µs".into(), "PACELINE_POOL_SPIN".into()));
+    assert_eq!(of("webhook.url").0, "***");
+    assert_eq!(of("pool.max_joined").1, "default");
+}
+
+#[test]
+fn the_end_of_the_pool_is_told() {
+    let _guard = hang_guard();
+    let pool = pool();
+    let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    let _report = pool.shutdown(LONG);
+    let answer = get(&ops.addresses()[0], "/health/live");
+    assert_eq!((answer.status, &*answer.body), (503, "failing\nthe pool has ended\n"));
+    assert_eq!(get(&ops.addresses()[0], "/metrics").status, 200);
+    let error = Ops::serve(&pool, "127.0.0.1:0").unwrap_err();
+    assert!(matches!(error, Error::ShutDown), "{error}");
+}
+
+#[test]
+fn a_time_out_of_its_range_is_refused() {
+    let pool = pool();
+    for wrong in [Duration::ZERO, Duration::from_secs(3601)] {
+        let error = Ops::builder(&pool).blocked_after(wrong).build().unwrap_err();
+        assert!(matches!(error, Error::Invalid { name: "blocked_after", .. }), "{error}");
+    }
+}

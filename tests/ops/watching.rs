@@ -1,0 +1,121 @@
+//! What the live page is told.
+
+use super::client::{Events, get};
+use super::common::{Gate, hang_guard, until};
+use paceline::ops::Ops;
+use paceline::task::{Phases, WorkerPool};
+use paceline::{Pin, Pool};
+use serde_json::Value;
+use std::time::Duration;
+
+fn pool(threads: usize) -> Pool {
+    Pool::builder().name("watched").threads(threads).pin(Pin::None).build().unwrap()
+}
+
+fn thread(event: &Value, state: &str) -> Option<Value> {
+    let threads = event["threads"].as_array().unwrap();
+    threads.iter().find(|thread| thread["state"] == state).cloned()
+}
+
+#[test]
+fn an_idle_pool_has_one_leader_and_followers() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    let mut events = Events::open(&ops.addresses()[0], "/events").ok().unwrap();
+    let _first = events.next();
+    let event = events.next();
+    assert_eq!(event["threads"].as_array().unwrap().len(), 2, "{event}");
+    assert_eq!(thread(&event, "leading").unwrap()["thread"], event["leaders"][0]);
+    assert!(thread(&event, "following").is_some() || thread(&event, "watching").is_some());
+    assert_eq!(event["health"]["ready"], true);
+    assert_eq!(event["blocked"].as_array().unwrap().len(), 0);
+    for thread in event["threads"].as_array().unwrap() {
+        let strip = thread["strip"].as_str().unwrap();
+        assert!(!strip.is_empty() && strip.bytes().all(|it| b"LHFWBP-".contains(&it)), "{strip}");
+    }
+}
+
+/// All threads are blocked: the page still loads, and says so.
+#[test]
+fn a_pool_whose_threads_are_all_blocked_is_shown_as_that() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let ops =
+        Ops::builder(&pool).blocked_after(Duration::from_millis(100)).serve("127.0.0.1:0").unwrap();
+    let at = &ops.addresses()[0];
+    let gate = Gate::new();
+    for _ in 0..2 {
+        let gate = gate.clone();
+        pool.post(move || gate.wait()).unwrap();
+    }
+    gate.until_entered(2);
+    until("it is told", || get(at, "/health/live").status == 503);
+    assert_eq!(get(at, "/").status, 200);
+    let ready = get(at, "/health/ready");
+    assert!(
+        ready.status == 503 && ready.body.contains("all threads are blocked"),
+        "{}",
+        ready.body
+    );
+    let mut events = Events::open(at, "/events").ok().unwrap();
+    let event = loop {
+        let event = events.next();
+        if event["blocked"].as_array().unwrap().len() == 2 {
+            break event;
+        }
+    };
+    assert_eq!(event["health"]["live"], false);
+    assert!(event["threads"].as_array().unwrap().iter().all(|thread| thread["state"] == "blocked"));
+    gate.open();
+    until("it is well again", || get(at, "/health/live").status == 200);
+    while !events.next()["blocked"].as_array().unwrap().is_empty() {}
+}
+
+#[test]
+fn work_shows_in_the_rates() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    let mut events = Events::open(&ops.addresses()[0], "/events").ok().unwrap();
+    let _first = events.next();
+    for _ in 0..200 {
+        pool.submit(|| ()).unwrap().wait().unwrap();
+    }
+    let mut ran = 0.0;
+    while ran < 200.0 {
+        let event = events.next();
+        let card = &event["figures"]["cards"]["runs"];
+        ran += card["rate"].as_f64().unwrap() * event["seconds"].as_f64().unwrap();
+    }
+    assert!(ran < 300.0, "{ran} of 200 tasks");
+}
+
+#[test]
+fn a_worker_pool_that_drains_is_not_ready() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let workers = WorkerPool::new(&pool);
+    let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    let at = &ops.addresses()[0];
+    assert_eq!(get(at, "/health/ready").status, 200);
+    let _report = workers.shutdown(Phases::default());
+    let answer = get(at, "/health/ready");
+    assert_eq!(answer.status, 503);
+    assert!(answer.body.contains("a worker pool is draining"), "{}", answer.body);
+}
+
+/// Who comes later sees what was, and all see the same.
+#[test]
+fn all_viewers_are_told_the_same() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    let at = &ops.addresses()[0];
+    let mut first = Events::open(at, "/events").ok().unwrap();
+    let before = [first.next(), first.next()];
+    let mut second = Events::open(at, "/events").ok().unwrap();
+    assert_eq!([second.next(), second.next()], before);
+    let next = first.next();
+    assert_eq!(second.next(), next);
+}
