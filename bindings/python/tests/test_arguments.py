@@ -177,6 +177,8 @@ class Table(Case):
         yield row(
             "Pool", Pool, settings, pin="none text list", source="none text", promotion="none text"
         )
+        sizes = {"lane_capacity": "none number", "strand_capacity": "none number"}
+        yield row("Pool", Pool, settings, **sizes)
         hooks = {"on_thread_start": "none function", "on_thread_end": "none function"}
         yield row("Pool", Pool, settings, watch_period=MAYBE_TIME, spin=MAYBE_TIME, **hooks)
         yield row("Pool", Pool, settings, settings="none text bytes")
@@ -184,7 +186,7 @@ class Table(Case):
         yield row("Pool.set_active", pool.set_active, {}, threads="number")
         names = {"fn": abs}
         for where, way in (("Pool", pool), ("LaneRef", pool.lane(1)), ("Strand", pool.strand())):
-            for what in ("submit", "post", "submit_batch", "post_batch"):
+            for what in ("submit", "post", "try_submit", "try_post", "submit_batch", "post_batch"):
                 yield row(f"{where}.{what}", at(getattr(way, what), "fn"), names, fn="function")
         with Executor(1) as executor:
             for what in ("submit", "submit_batch"):

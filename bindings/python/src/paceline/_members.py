@@ -21,6 +21,7 @@ Invariants
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import os
 import threading
@@ -56,6 +57,14 @@ _here = threading.local()
 def current() -> Member | None:
     """The member that this thread is; None outside handlers and tasks of pools."""
     return getattr(_here, "member", None)
+
+
+def loop_here() -> Optional[asyncio.AbstractEventLoop]:
+    """The event loop that runs here."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 class OwnThread:
@@ -243,6 +252,11 @@ class Members(Runner):
         on_end: Hook | None = None,
         patience: int | None = None,
     ) -> None:
+        #: How many tasks each lane, and each strand, has room for.
+        self.lane_capacity: int = config.lane_capacity
+        self.strand_capacity: int = config.strand_capacity
+        #: What those wait for who wait for room.
+        self.waited_for: set[threading.Event] = set()
         #: Others take over what waits behind each handler before it is called.
         self.eager = config.promotion == layout.PROMOTION_EAGER
         native = NativePool(threads + guests, config)
@@ -277,11 +291,30 @@ class Members(Runner):
         self.left: Optional[int] = None
         super().__init__(threads, name, native=native, unhandled=unhandled)
 
-    def refusal(self) -> Exception:
-        refusal = super().refusal()
+    def _why_not(self) -> Exception:
+        refusal = super()._why_not()
         if self.closed == "forked":
             return refusal
         return ShutDownError(*refusal.args)
+
+    def is_inside(self) -> bool:
+        """Whether what runs here is a task or handler of the pool, or of what stands on it."""
+        member = current()
+        if member is not None and member.runner is self or self.is_host_here():
+            return True
+        loop = loop_here()
+        return loop is not None and any(part.is_served_by(loop) for part in list(self.parts))
+
+    def is_host_here(self) -> bool:
+        """Whether this is a thread, or the event loop, that serves what stands on the pool: nobody else completes what
+        it has in hand."""
+        from ._hosts import hosts_here
+
+        hosts = hosts_here()
+        if hosts is not None and hosts.pool._runner is self:
+            return True
+        loop = loop_here()
+        return loop is not None and any(part.loop is loop and part.serves() for part in list(self.parts))
 
     # --- registering -----------------------------------------------------------------------------
 
@@ -448,6 +481,9 @@ class Members(Runner):
     def close(self, why: str) -> None:
         super().close(why)
         self.call_back()
+        for called in self.waited_for.copy():
+            # There will be no room.
+            called.set()
 
     def _is_too_many(self, own: OwnThread | None) -> bool:
         return own is not None and own.number >= self.active and self.closed is None

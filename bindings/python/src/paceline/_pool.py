@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 import weakref
@@ -10,7 +9,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future as StandardFuture
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
-from itertools import repeat
 from types import TracebackType
 from typing import Any, Optional, Protocol, TypeVar, Union
 
@@ -29,9 +27,9 @@ from ._arguments import (
     wrong,
 )
 from ._counters import Audit, audit_of, waiting
-from ._runner import STARTED, Posted, Task, Unhandled
+from ._runner import STARTED, Posted, Unhandled
 from ._errors import ForkedError, InvalidError, OsError
-from ._future import Future, new_batch
+from ._future import Future
 from ._library import check, lib, nanoseconds, quick
 from ._log import Log
 from ._members import Entry, Hook, Members, OwnThread, current
@@ -284,13 +282,16 @@ class Pool:
 
     ``settings`` is a file, JSON or YAML by its name, several, of which later ones win, or Settings, whose section ``pool`` says what is not given here, and
     ``environment`` lets variables PACELINE_POOL_… win over it. InvalidError tells all that is wrong in them; the settings
-    leaders (but 1), lane_capacity, strand_capacity and stack_size are, for a pool of Python's threads.
+    leaders (but 1) and stack_size are, for a pool of Python's threads.
 
     ``name`` ("paceline") is what threads are called by, with their numbers; ``max_joined`` (4; 1 to 16) how many
     threads may be in ``join`` at once; ``max_handles`` (4,194,304) how many handles and timers there may be.
 
+    ``lane_capacity`` (8192) is how many tasks may wait in each lane, and ``strand_capacity`` (1024) in each strand: 2 to
+    2**24. Threads that submit at the same moment may exceed it by one each.
+
     Unlike in the other languages there is one handle set, which one thread at a time waits at; and tasks wait in
-    Python, in lanes that have no bound, no reserved threads and no ageing. Turns keep lanes from starving.
+    Python, in lanes that have no reserved threads and no ageing. Turns keep lanes from starving.
 
     A pool left open at the interpreter's end is shut down: what runs is waited for, what has not
     begun is cancelled. One that is lost, so that no name, handle, ring, lane or strand refers to it,
@@ -312,6 +313,8 @@ class Pool:
         promotion: str | None = None,
         spin: float | None = None,
         watch_period: float | None = None,
+        lane_capacity: int | None = None,
+        strand_capacity: int | None = None,
         on_thread_start: Hook | None = None,
         on_thread_end: Hook | None = None,
         settings: Given = None,
@@ -335,6 +338,8 @@ class Pool:
             promotion,
             spin,
             watch_period,
+            lane_capacity,
+            strand_capacity,
         )
         if log is not None:
             options.config.log = instance("log", log, Log).native.pointer
@@ -371,38 +376,50 @@ class Pool:
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> StandardFuture[T]:
         """Lets a thread call ``fn(*args, **kwargs)``; the future has what comes of it.
 
-        Raises RuntimeError after ``shutdown``.
+        While its lane is full, ``lane_capacity``, this waits; in a handler or task of the pool, or of what stands on it,
+        it never waits: it raises Full. Raises ShutDownError, a RuntimeError, after ``shutdown``, also if that begins
+        meanwhile; ForkedError.
         """
-        function("fn", fn)
+        if not callable(fn):
+            function("fn", fn)
         future: Future[T] = Future()
-        self._runner.add((future, fn, args, kwargs))
+        runner = self._runner
+        if len(runner.tasks) >= runner.lane_capacity:
+            self._lanes.admit_one()
+        runner.add((future, fn, args, kwargs))
         return future
 
     def post(self, fn: Callable[..., object], /, *args: Any, **kwargs: Any) -> None:
         """As ``submit``, when nobody waits for it. What it raises goes to ``on_unhandled``."""
         function("fn", fn)
         runner = self._runner
+        if len(runner.tasks) >= runner.lane_capacity:
+            self._lanes.admit_one()
         runner.add((Posted(runner.unhandled_in), fn, args, kwargs))
+
+    def try_submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> StandardFuture[T]:
+        """As ``submit``, and never waits. Raises Full, ShutDownError, ForkedError."""
+        return self.lane(Lane.NORMAL).try_submit(fn, *args, **kwargs)
+
+    def try_post(self, fn: Callable[..., object], /, *args: Any, **kwargs: Any) -> None:
+        """As ``post``, and never waits. Raises Full, ShutDownError, ForkedError."""
+        self.lane(Lane.NORMAL).try_post(fn, *args, **kwargs)
 
     def submit_batch(
         self, fn: Callable[..., T], /, *iterables: Iterable[Any]
     ) -> list[StandardFuture[T]]:
-        """A future for each call of ``fn`` with the iterables' items side by side."""
-        function("fn", fn)
-        calls = list(zip(*iterables))
-        futures: list[StandardFuture[T]] = new_batch(len(calls))
-        tasks: list[Task] = list(zip(futures, repeat(fn), calls, repeat({})))
-        self._runner.add_batch(tasks)
-        return futures
+        """A future for each call of ``fn`` with the iterables' items side by side.
+
+        Those that there is no room for wait until there is some. In a handler or task this raises Full instead, and none
+        of them is taken."""
+        return self.lane(Lane.NORMAL).submit_batch(fn, *iterables)
 
     def post_batch(self, fn: Callable[..., object], /, *iterables: Iterable[Any]) -> None:
         """As ``submit_batch``, when nobody waits for it."""
-        function("fn", fn)
-        report = self._runner.unhandled_in
-        self._runner.add_batch([(Posted(report), fn, args, {}) for args in zip(*iterables)])
+        self.lane(Lane.NORMAL).post_batch(fn, *iterables)
 
     def lane(self, lane: Lane | int) -> LaneRef:
-        """The same four methods, for tasks that are more or less urgent than others.
+        """The same methods, for tasks that are more or less urgent than others.
 
         The most urgent lane that has a task begins it first. So that none starves, the lower lanes have turns: after
         8 tasks of CRITICAL up to 5 of HIGH begin, after 13 of these two up to 3 of NORMAL, and after 15 of all others
@@ -537,7 +554,7 @@ class Pool:
         elif not any(part.serves() for part in list(runner.parts)):
             runner.drain()
         inside = current()
-        if inside is not None and inside.runner is runner or waits and _is_host_on(self):
+        if inside is not None and inside.runner is runner or waits and runner.is_host_here():
             cancelled = 0
             if waits:
                 self._end_apart(drain, longest)
@@ -691,37 +708,6 @@ def _thread_stats(own: OwnThread) -> ThreadStats:
         cpu=own.cpu,
         pin_failed=own.pin_failed,
     )
-
-
-def _is_host_on(pool: Pool) -> bool:
-    """Whether this is a thread, or the event loop, that serves what stands on the pool: nobody else completes what it
-    has in hand."""
-    from ._hosts import hosts_here
-
-    hosts = hosts_here()
-    if hosts is not None and hosts.pool is pool:
-        return True
-    loop = loop_here()
-    return loop is not None and any(
-        part.loop is loop and part.serves() for part in list(pool._runner.parts)
-    )
-
-
-def belongs_to(pool: Pool) -> bool:
-    """Whether what runs here is a task or handler of the pool, or of what stands on it."""
-    member = current()
-    if member is not None and member.runner is pool._runner or _is_host_on(pool):
-        return True
-    loop = loop_here()
-    return loop is not None and any(part.is_served_by(loop) for part in list(pool._runner.parts))
-
-
-def loop_here() -> Optional[asyncio.AbstractEventLoop]:
-    """The event loop that runs here."""
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 def promote_new_leader() -> None:

@@ -19,8 +19,6 @@ _PROMOTIONS = {"deferred": layout.PROMOTION_DEFERRED, "eager": layout.PROMOTION_
 #: Settings that a pool of Python's threads cannot have, the value that says they were not given, and why.
 _NOT_HERE = (
     ("leaders", layout.DEFAULT, "1: it has one handle set"),
-    ("lane_capacity", 0, "none: its tasks wait in Python, and lanes have no bound"),
-    ("strand_capacity", 0, "none: its tasks wait in Python, and strands have no bound"),
     ("stack_size", 0, "none: threading.stack_size() says how large stacks of Python's threads are"),
 )
 
@@ -63,6 +61,8 @@ class Options:
         promotion: Optional[str],
         spin: Optional[float],
         watch_period: Optional[float],
+        lane_capacity: Optional[int],
+        strand_capacity: Optional[int],
     ) -> list[int]:
         """Takes what code has given, which wins. The CPUs that the threads are pinned to. Raises InvalidError, TypeError."""
         config = self.config
@@ -87,4 +87,8 @@ class Options:
             self.patience = config.watch_period_ns = int(
                 seconds("watch_period", watch_period, 1e-5, 1) * 1e9
             )
+        if lane_capacity is not None:
+            config.lane_capacity = within("lane_capacity", lane_capacity, 2, 1 << 24)
+        if strand_capacity is not None:
+            config.strand_capacity = within("strand_capacity", strand_capacity, 2, 1 << 24)
         return planned(self.pin if pin is None else pin)
