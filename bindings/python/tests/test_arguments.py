@@ -178,7 +178,7 @@ class Table(Case):
             "Pool", Pool, settings, pin="none text list", source="none text", promotion="none text"
         )
         sizes = {"lane_capacity": "none number", "strand_capacity": "none number"}
-        yield row("Pool", Pool, settings, **sizes)
+        yield row("Pool", Pool, settings, reserve="none", ageing="none number fraction", **sizes)
         hooks = {"on_thread_start": "none function", "on_thread_end": "none function"}
         yield row("Pool", Pool, settings, watch_period=MAYBE_TIME, spin=MAYBE_TIME, **hooks)
         yield row("Pool", Pool, settings, settings="none text bytes")

@@ -287,15 +287,21 @@ def submitters(stage: Stage, place: str) -> Any:
     return {"Pool": lambda: pool, "LaneRef": lambda: pool.lane(1), "Strand": pool.strand}[kind]()
 
 
+def method_of(thing: Any, place: str) -> Any:
+    """The method of a place, of that thing."""
+    return getattr(thing, place.partition(".")[2].partition(":")[0])
+
+
 SUBMITTERS = ("Executor", "Pool", "LaneRef", "Strand")
 
 
 @drives(*(f"{kind}.submit:{name}" for kind in SUBMITTERS for name in ("fn", "args", "kwargs")))
+@drives(*(f"{kind}.try_submit:{name}" for kind in SUBMITTERS[1:] for name in ("fn", "args", "kwargs")))
 def submitted(stage: Stage, kind: str) -> Call:
-    to = submitters(stage, kind)
+    submit = method_of(submitters(stage, kind), kind)
 
     def call(act: Act) -> None:
-        check_answer(to.submit(code(lambda *_, **__: act(1)), Hostile(), word=Hostile()), act)
+        check_answer(submit(code(lambda *_, **__: act(1)), Hostile(), word=Hostile()), act)
 
     return call
 
@@ -344,11 +350,13 @@ def submitted_of_iterables(stage: Stage, kind: str) -> Call:
 
 
 @drives(*(f"{kind}.post:{name}" for kind in SUBMITTERS[1:] for name in ("fn", "args", "kwargs")))
+@drives(*(f"{kind}.try_post:{name}" for kind in SUBMITTERS[1:] for name in ("fn", "args", "kwargs")))
 def posted(stage: Stage, kind: str) -> Call:
     to = submitters(stage, kind)
+    post = method_of(to, kind)
 
     def call(act: Act) -> None:
-        to.post(code(lambda *_, **__: act()), Hostile(), word=Hostile())
+        post(code(lambda *_, **__: act()), Hostile(), word=Hostile())
         called(act)
         assert to.submit(lambda: 1).result(LIMIT) == 1
 

@@ -91,7 +91,7 @@ _NAMES = {
     ),
     "_signals": ("Signals",),
     "_settings": ("Settings",),
-    "_sources": ("Lane",),
+    "_lane": ("Lane",),
     "_subscriptions": ("Replay", "Subscription"),
     "_supervision": ("Supervisor",),
     "_task": ("PermanentFailure", "RetryAfter", "Task", "TaskReport", "TaskStatus"),

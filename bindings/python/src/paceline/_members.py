@@ -33,8 +33,9 @@ from queue import SimpleQueue
 from typing import Any, Optional, Protocol
 
 from . import _layout as layout
+from ._lane import Lane
 from ._contain import interrupts, report, shown
-from ._runner import TASKS_PER_POLL, Runner, Unhandled
+from ._runner import TASKS_PER_POLL, Runner, Task, Unhandled
 from ._errors import DeadlockError, ForkedError, Full, OsError, ShutDownError
 from ._library import error, lib
 from ._native import EVENT, FOREVER, NOT_AT_ALL, WAKE, Event, NativePool, Puller
@@ -70,8 +71,10 @@ def loop_here() -> Optional[asyncio.AbstractEventLoop]:
 class OwnThread:
     """One of a pool's own threads, for its statistics; also while it is set aside, and after its end."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, reserve: Reserve | None) -> None:
         self.number = number
+        #: What it runs the tasks of, if it runs nothing else.
+        self.reserve = reserve
         self.name = threading.current_thread().name
         self.native_id = threading.get_native_id()
         #: "running", "waiting", "set aside" or "ended".
@@ -103,6 +106,70 @@ class OwnThread:
         now, since = time.monotonic(), self._waits_since
         waited = self._waited + (0.0 if since is None else now - since)
         return max(0.0, min(1.0, 1.0 - waited / max(now - self._began, 1e-9)))
+
+
+class Reserve:
+    """The threads that run nothing but tasks of one lane, and where they sleep: beside the native pool, as there is
+    nothing for them. So whoever calls for a task has a thread that is free for it, and events stay others'.
+
+    As for the others: who puts a task looks who is asleep afterwards, who announces itself looks at the tasks
+    afterwards."""
+
+    def __init__(self, tasks: deque[Task], lane: Lane, threads: int) -> None:
+        self._tasks = tasks
+        self.lane = lane
+        self.threads = threads
+        self._asleep: deque[threading.Event] = deque()
+
+    def call(self, tasks: int) -> int:
+        """Wakes as many threads as there are for so many tasks; says how many."""
+        for called in range(tasks):
+            try:
+                self._asleep.pop().set()
+            except IndexError:
+                return called
+        return tasks
+
+    def call_all(self) -> None:
+        """Has all look whether the pool is closed."""
+        self.call(self.threads)
+
+    def _next(self) -> Task | None:
+        """The first task; other entries of the line are for other threads."""
+        for place in range(len(self._tasks)):
+            try:
+                task = self._tasks[place]
+            except IndexError:
+                return None
+            if task[3] is not None:
+                return task
+        return None
+
+    def take(self) -> Task:
+        """The next task. Raises IndexError: there is none."""
+        while True:
+            task = self._next()
+            if task is None:
+                raise IndexError("no task")
+            try:
+                self._tasks.remove(task)
+            except ValueError:
+                # Another thread has taken it.
+                continue
+            return task
+
+    def rest(self, runner: Runner) -> bool:
+        """Sleeps until there may be a task; False: there never will be."""
+        wake = threading.Event()
+        self._asleep.append(wake)
+        if self._next() is None and runner.closed is None:
+            wake.wait()
+        else:
+            try:
+                self._asleep.remove(wake)
+            except ValueError:
+                pass
+        return runner.closed is None or self._next() is not None
 
 
 class Member:
@@ -268,7 +335,9 @@ class Members(Runner):
         self._pinned: SimpleQueue[OSError | None] = SimpleQueue()
         #: The pool's own threads.
         self.own: dict[int, OwnThread] = {}
-        #: How many of them work: the first ones.
+        #: Those of them that run nothing but tasks of one lane.
+        self.reserves: list[Reserve] = []
+        #: How many of the others work: the first ones.
         self.active = threads
         #: What wakes those that are set aside.
         self._aside: list[SimpleQueue[None]] = []
@@ -419,7 +488,8 @@ class Members(Runner):
         return Puller(self.native.queue, EVENT, BATCH, is_done=True)
 
     def _serve(self, number: list[int]) -> None:
-        own = _here.own = self.own[number[0]] = OwnThread(number[0])
+        reserve = self._reserve_of(number[0])
+        own = _here.own = self.own[number[0]] = OwnThread(number[0], reserve)
         self.enter()
         self._pin(own)
         try:
@@ -447,7 +517,7 @@ class Members(Runner):
 
     def check_pinned(self) -> None:
         """Waits until all threads have been pinned. Raises OsError if one could not be."""
-        for _ in range(self.most if self._cpus else 0):
+        for _ in self.threads.copy() if self._cpus else ():
             refused = self._pinned.get()
             if refused is not None:
                 raise OsError(
@@ -481,12 +551,16 @@ class Members(Runner):
     def close(self, why: str) -> None:
         super().close(why)
         self.call_back()
+        for reserve in self.reserves:
+            reserve.call_all()
         for called in self.waited_for.copy():
             # There will be no room.
             called.set()
 
     def _is_too_many(self, own: OwnThread | None) -> bool:
-        return own is not None and own.number >= self.active and self.closed is None
+        if own is None or own.reserve is not None:
+            return False
+        return own.number >= self.active and self.closed is None
 
     def _set_aside(self, member: Member, own: OwnThread) -> None:
         """Waits outside of everything until more threads are to work, or the pool is closed."""
@@ -518,6 +592,9 @@ class Members(Runner):
         own.books = books
         member = own.member = Member(self, puller, books, own)
         try:
+            if own.reserve is not None:
+                self._join(member)
+                return self._work_for(own.reserve, books, own)
             self._begin(member)
             while True:
                 if self._is_too_many(own):
@@ -528,6 +605,41 @@ class Members(Runner):
                 self.run_events(member)
         finally:
             self._leave(member)
+
+    def reserve(self, tasks: deque[Task], lane: Lane, threads: int) -> Reserve:
+        """Makes threads that run nothing but those tasks, when the others have been made."""
+        reserve = Reserve(tasks, lane, threads)
+        self.reserves.append(reserve)
+        return reserve
+
+    def spawn_reserved(self) -> None:
+        """Makes them. Their numbers come after the others'."""
+        number = self.most
+        for each in self.reserves:
+            for _ in range(each.threads):
+                thread = threading.Thread(
+                    name=f"{self._name}_{number}", target=self._serve, args=([number],)
+                )
+                thread.start()
+                self.threads.add(thread)
+                number += 1
+
+    def _reserve_of(self, number: int) -> Reserve | None:
+        first = self.most
+        for each in self.reserves:
+            if first <= number < first + each.threads:
+                return each
+            first += each.threads
+        return None
+
+    def _work_for(self, reserve: Reserve, books: list[int], own: OwnThread) -> None:
+        while True:
+            self.run_tasks(books, take=reserve.take)
+            own.begins_to_wait("waiting")
+            goes_on = reserve.rest(self)
+            own.has_waited()
+            if not goes_on:
+                return
 
     def _join(self, member: Member) -> None:
         _here.member = member
@@ -856,6 +968,23 @@ class Members(Runner):
             for entry in list(self.entries.values()):
                 entry.closed = True
                 entry.end()
+
+
+class NormalReserve(Members):
+    """Members of which some are reserved for NORMAL: what others do for nothing, a plain submission has to call them."""
+
+    def add(self, task: Task) -> None:
+        super().add(task)
+        self._call_reserved(1)
+
+    def add_batch(self, tasks: list[Task]) -> None:
+        super().add_batch(tasks)
+        self._call_reserved(len(tasks))
+
+    def _call_reserved(self, tasks: int) -> None:
+        for reserve in self.reserves:
+            if reserve.lane is Lane.NORMAL:
+                reserve.call(tasks)
 
 
 class _Deferred:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future as StandardFuture
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
 from types import TracebackType
-from typing import Any, Optional, Protocol, TypeVar, Union
+from typing import Any, Protocol, TypeVar, Union
 
 from . import _layout as layout
 from ._arguments import (
@@ -32,11 +32,12 @@ from ._errors import ForkedError, InvalidError, OsError
 from ._future import Future
 from ._library import check, lib, nanoseconds, quick
 from ._log import Log
-from ._members import Entry, Hook, Members, OwnThread, current
+from ._members import Entry, Hook, Members, NormalReserve, OwnThread, current
 from ._metrics import FORMATS, figures
 from ._placement import Pin
 from ._pool_options import Options
-from ._sources import Lane, Lanes
+from ._lane import Lane, lane_of
+from ._sources import Lanes
 from ._tasks import LaneRef, Strand
 from ._settings_files import Given
 
@@ -104,6 +105,8 @@ class ThreadStats:
     #: The CPU that it is pinned to, and whether pinning has failed.
     cpu: int | None
     pin_failed: bool
+    #: The lane that it is reserved for: it runs nothing else.
+    reserved: Lane | None
 
 
 @dataclass(frozen=True)
@@ -290,8 +293,13 @@ class Pool:
     ``lane_capacity`` (8192) is how many tasks may wait in each lane, and ``strand_capacity`` (1024) in each strand: 2 to
     2**24. Threads that submit at the same moment may exceed it by one each.
 
-    Unlike in the other languages there is one handle set, which one thread at a time waits at; and tasks wait in
-    Python, in lanes that have no reserved threads and no ageing. Turns keep lanes from starving.
+    ``reserve`` adds threads that run nothing but tasks of a lane, as {Lane.CRITICAL: 1}, 0 to 48 for each: with all
+    others inside long tasks these still start at once. They handle no events, and are the last by number. ``ageing``:
+    once something has waited in a lane for so many seconds, 0.001 to 3600, by default 1, each fourth task is of that lane,
+    or of such lanes in turn, until it has begun; it is noticed between one and two times this. CRITICAL never ages.
+    ``math.inf``: nothing does.
+
+    Unlike in the other languages there is one handle set, which one thread at a time waits at.
 
     A pool left open at the interpreter's end is shut down: what runs is waited for, what has not
     begun is cancelled. One that is lost, so that no name, handle, ring, lane or strand refers to it,
@@ -315,6 +323,8 @@ class Pool:
         watch_period: float | None = None,
         lane_capacity: int | None = None,
         strand_capacity: int | None = None,
+        reserve: Mapping[Lane, int] | None = None,
+        ageing: float | None = None,
         on_thread_start: Hook | None = None,
         on_thread_end: Hook | None = None,
         settings: Given = None,
@@ -340,12 +350,15 @@ class Pool:
             watch_period,
             lane_capacity,
             strand_capacity,
+            reserve,
+            ageing,
         )
         if log is not None:
             options.config.log = instance("log", log, Log).native.pointer
         #: It tells as long as there are pools that have it.
         self._log = log
-        self._runner = runner = Members(
+        members = NormalReserve if Lane.NORMAL in options.reserve else Members
+        self._runner = runner = members(
             options.threads,
             options.name,
             on_unhandled,
@@ -358,12 +371,13 @@ class Pool:
         )
         if runner.closed is not None:
             raise runner.refusal()
-        self._lanes = Lanes(runner)
+        self._lanes = Lanes(runner, options.reserve, options.ageing)
         # A lost pool, one that nothing refers to, ends by itself.
         self._lost = weakref.ref(self, lambda _: runner.close("shutdown"))
         runner.announce_host()
         while runner.missing:
             runner.spawn()
+        runner.spawn_reserved()
         if options.pin_strict:
             try:
                 runner.check_pinned()
@@ -427,10 +441,7 @@ class Pool:
         of 17 in a row one is LOW whatever waits in the others. A strand's turn, of up to 32 tasks, is one NORMAL task here. While a thread looks which
         task is next, others may begin NORMAL ones. Raises InvalidError.
         """
-        try:
-            return LaneRef(self, self._lanes, Lane(number("lane", lane, "a Lane, or 0 to 3")))
-        except ValueError:
-            raise InvalidError(f"lane is {lane!r}; allowed: a Lane, or 0 to 3") from None
+        return LaneRef(self, self._lanes, lane_of("lane", lane))
 
     def strand(self) -> Strand:
         """A new strand: tasks that run one at a time, in order. Raises ShutDownError, ForkedError."""
@@ -707,6 +718,7 @@ def _thread_stats(own: OwnThread) -> ThreadStats:
         events=own.handled + (0 if member is None else member.handled),
         cpu=own.cpu,
         pin_failed=own.pin_failed,
+        reserved=None if own.reserve is None else own.reserve.lane,
     )
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import inf
 from typing import Optional
 
 from . import _layout as layout
-from ._arguments import one_of, seconds, text, whole, within
+from ._arguments import one_of, real, seconds, text, whole, within, wrong
 from ._errors import InvalidError
+from ._lane import Lane, lane_of
 from ._library import lib
 from ._lifetime import usable_cpus
 from ._native import pool_config
@@ -46,6 +49,10 @@ class Options:
         self.max_joined: int = config.max_joined
         #: How long a handler may run before others take over what waits behind it. None: the default.
         self.patience: Optional[int] = None
+        #: How many threads run nothing but tasks of a lane.
+        self.reserve: dict[Lane, int] = {}
+        #: Seconds; endless: never.
+        self.ageing = 1.0
         if config.watch_period_ns != pool_config().watch_period_ns:
             self.patience = config.watch_period_ns
 
@@ -63,6 +70,8 @@ class Options:
         watch_period: Optional[float],
         lane_capacity: Optional[int],
         strand_capacity: Optional[int],
+        reserve: Optional[Mapping[Lane, int]],
+        ageing: Optional[float],
     ) -> list[int]:
         """Takes what code has given, which wins. The CPUs that the threads are pinned to. Raises InvalidError, TypeError."""
         config = self.config
@@ -91,4 +100,26 @@ class Options:
             config.lane_capacity = within("lane_capacity", lane_capacity, 2, 1 << 24)
         if strand_capacity is not None:
             config.strand_capacity = within("strand_capacity", strand_capacity, 2, 1 << 24)
+        self.reserve = self._reserved(reserve)
+        if ageing is not None:
+            never = real("ageing", ageing, "seconds, or inf for never") == inf
+            self.ageing = inf if never else seconds("ageing", ageing, 0.001, 3600)
+            config.ageing_ns = layout.FOREVER if never else int(self.ageing * 1e9)
         return planned(self.pin if pin is None else pin)
+
+    def _reserved(self, reserve: Optional[Mapping[Lane, int]]) -> dict[Lane, int]:
+        """How many threads are asked for, by lane."""
+        if reserve is None:
+            return {}
+        allowed = "threads by lane, as {Lane.CRITICAL: 1}"
+        if not isinstance(reserve, Mapping):
+            raise wrong("reserve", reserve, allowed)
+        found = {}
+        for key, threads in list(reserve.items()):
+            lane = lane_of("a lane of reserve", key)
+            found[lane] = within(f"reserve of {lane.name}", threads, 0, 48)
+        if self.threads == 0 and any(found.values()):
+            raise InvalidError(
+                f"reserve is {sum(found.values())}; allowed: 0 for a pool without threads"
+            )
+        return {lane: threads for lane, threads in found.items() if threads}

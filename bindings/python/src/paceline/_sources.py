@@ -29,27 +29,15 @@ Invariants
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
-from enum import IntEnum
+from collections.abc import Mapping, Sequence
 from typing import Optional
 
 from ._errors import Full
-from ._members import Members
+from ._lane import Lane
+from ._members import Members, Reserve
 from ._runner import TASKS_PER_POLL, Task
-
-
-class Lane(IntEnum):
-    """How urgent a task is. In a lane tasks start in the order in which they were accepted. The higher
-    lane is preferred and never starves the lower."""
-
-    #: Before everything else: for the few tasks that others wait for.
-    CRITICAL = 0
-    #: Before ordinary tasks, but for their turns.
-    HIGH = 1
-    #: Ordinary work, and where tasks go that name no lane.
-    NORMAL = 2
-    #: What can wait while there is anything else to do.
-    LOW = 3
 
 
 class Mark:
@@ -93,6 +81,8 @@ class Line:
         self.marks: set[Mark] = set()
         #: The one that calls who waits for room.
         self.called: Optional[Mark] = None
+        #: The threads that run nothing else.
+        self.reserve: Optional[Reserve] = None
 
     def waiting(self) -> int:
         """How many tasks nobody has taken."""
@@ -110,7 +100,7 @@ class Line:
 class Turns:
     """When a lower lane comes before higher ones, so that it does not starve; as in the native pool.
 
-    After 8 tasks of CRITICAL up to 5 of HIGH have their turn, after 13 of these two up to 3 of NORMAL, and after 15 of
+    While lanes are aged, each fourth task is of one of them, in turn. After 8 tasks of CRITICAL up to 5 of HIGH have their turn, after 13 of these two up to 3 of NORMAL, and after 15 of
     all others one of LOW. HIGH and NORMAL gain and lose one by turns.
     """
 
@@ -118,20 +108,32 @@ class Turns:
         #: Tasks of the lanes above that were taken, and then those of the lane in its turn.
         self._counts = [0, 0, 0, 0]
         self._odd = 0
+        #: How many tasks were taken while lanes were aged.
+        self._picks = 0
 
-    def take(self, lines: tuple[Line, ...]) -> Task:
-        """The next task of all lanes. Raises IndexError: they are empty."""
-        first = self._due()
+    def take(self, lines: tuple[Line, ...], aged: Sequence[Lane] = ()) -> Task:
+        """The next task of all lanes, of which some are aged. Raises IndexError: they are empty."""
+        first = old = self._for_age(aged) if aged else None
+        if first is None:
+            first = self._due()
         for lane in Lane if first is None else (first, *Lane):
             try:
                 task = lines[lane].take()
             except IndexError:
-                if lane is first:
+                if lane is first is not old:
                     self._counts[lane] = 0
                 continue
-            self._took(lane, lane is first, lines)
+            if lane is old is not Lane.LOW:
+                # That is beside the turns, but for the bound of LOW.
+                self._counts[Lane.LOW] = min(15, self._counts[Lane.LOW] + 1)
+            else:
+                self._took(lane, lane is first, lines)
             return task
         raise IndexError("all were taken back")
+
+    def _for_age(self, aged: Sequence[Lane]) -> Optional[Lane]:
+        self._picks += 1
+        return None if self._picks % 4 else aged[self._picks // 4 % len(aged)]
 
     def _due(self) -> Optional[Lane]:
         _, high, normal, low = self._counts
@@ -158,6 +160,35 @@ class Turns:
         elif not in_turn:
             high = normal = 0
         self._counts = [0, high, normal, low]
+
+
+class Ageing:
+    """Whether something waits for too long in a lane; as in the native pool.
+
+    No task has a time. But at a look a mark is laid behind what is in a lane, and if no thread has come upon it by the
+    next one, ``after`` seconds later, something has waited for that long at least. CRITICAL is never aged.
+    """
+
+    def __init__(self, after: float) -> None:
+        self._after = after
+        self._next_look = 0.0
+        self._marks: dict[Lane, Mark] = {}
+        #: The lowest first.
+        self.aged: list[Lane] = []
+
+    def look(self, lanes: Lanes) -> None:
+        """Looks, if it is time to. Under the lanes' lock."""
+        now = time.monotonic()
+        if now < self._next_look:
+            return
+        self._next_look = now + self._after
+        self.aged = [lane for lane, mark in self._marks.items() if not mark.reached.is_set()]
+        self._marks = {}
+        for lane in (Lane.LOW, Lane.NORMAL, Lane.HIGH):
+            line = lanes.by_lane[lane]
+            if lanes.waiting_in(line):
+                self._marks[lane] = mark = Mark(lanes.runner, line)
+                lanes.lay(mark, line, len(line.tasks))
 
 
 class Source:
@@ -199,7 +230,11 @@ class Source:
 
     def room(self, line: Line) -> int:
         """How many tasks more may wait there."""
-        return line.capacity - line.waiting()
+        return line.capacity - self.waiting_in(line)
+
+    def waiting_in(self, line: Line) -> int:
+        """How many tasks nobody has taken there."""
+        return line.waiting()
 
     def _mark_half_way(self, line: Line) -> threading.Event:
         """What is set when there is room for half of what the line has."""
@@ -235,7 +270,9 @@ class Source:
             self._show()
         if runner.closed is not None:
             runner.withdraw(tasks, line.tasks)
-        runner.call_for(len(tasks))
+        left = len(tasks) if line.reserve is None else len(tasks) - line.reserve.call(len(tasks))
+        if left:
+            runner.call_for(left)
 
     def waiting(self) -> int:
         """How many tasks nobody has taken."""
@@ -283,10 +320,11 @@ class Source:
 
 
 class Lanes(Source):
-    """The lanes, of which NORMAL is the runner's deque: it needs no entry."""
+    """The lanes, of which NORMAL is the runner's deque: it needs no entry. ``reserve``: how many threads run nothing
+    but tasks of a lane. ``ageing``: in seconds; endless: never."""
 
-    def __init__(self, runner: Members) -> None:
-        self._by_lane = tuple(
+    def __init__(self, runner: Members, reserve: Mapping[Lane, int], ageing: float) -> None:
+        self.by_lane = tuple(
             Line(
                 runner.tasks if lane is Lane.NORMAL else deque(),
                 runner.lane_capacity,
@@ -294,13 +332,16 @@ class Lanes(Source):
             )
             for lane in Lane
         )
-        self._normal = self._by_lane[Lane.NORMAL]
-        super().__init__(runner, tuple(line for line in self._by_lane if line is not self._normal))
+        self._normal = self.by_lane[Lane.NORMAL]
+        super().__init__(runner, tuple(line for line in self.by_lane if line is not self._normal))
         self._turns = Turns()
+        self._ageing = Ageing(ageing)
+        for lane, threads in reserve.items():
+            self.by_lane[lane].reserve = runner.reserve(self.by_lane[lane].tasks, lane, threads)
 
     def add_to(self, lane: Lane, tasks: list[Task], waits: bool = True) -> None:
         """Takes tasks into a lane, or raises why not."""
-        self.add(tasks, self._by_lane[lane], waits)
+        self.add(tasks, self.by_lane[lane], waits)
 
     def admit_one(self) -> None:
         """Waits until NORMAL has room for a task, or raises why there is none."""
@@ -318,10 +359,10 @@ class Lanes(Source):
         else:
             super().lay(mark, line, place)
 
-    def room(self, line: Line) -> int:
+    def waiting_in(self, line: Line) -> int:
         # The deque has entries of sources besides.
         entries = len(self.runner.sources) if line is self._normal else 0
-        return super().room(line) + entries
+        return max(0, line.waiting() - entries)
 
     def enter(self) -> None:
         self.runner.tasks.appendleft(self._entry())
@@ -333,7 +374,8 @@ class Lanes(Source):
         """The task whose turn it is. The entry is back before it runs, for other threads."""
         with self._lock:
             try:
-                return self._turns.take(self._by_lane)
+                self._ageing.look(self)
+                return self._turns.take(self.by_lane, self._ageing.aged)
             finally:
                 self._go_on()
 

@@ -11,7 +11,8 @@ from ._arguments import function
 from ._future import Future, new_batch
 from ._members import Members
 from ._runner import Posted, Task
-from ._sources import Lane, Lanes, Serial
+from ._lane import Lane
+from ._sources import Lanes, Serial
 
 T = TypeVar("T")
 
