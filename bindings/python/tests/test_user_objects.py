@@ -567,6 +567,33 @@ def begins_and_ends(stage: Stage, place: str) -> Call:
     return call
 
 
+@drives("Pool.__init__:on_slow")
+def told_of_what_is_slow(stage: Stage, _: str) -> Call:
+    """By a thread that watches, and by the one that has run it."""
+
+    def call(act: Act) -> None:
+        settings: dict[str, Any] = {"slow_limit": 1e-5, "on_unhandled": nothing}
+        with Pool(2, on_slow=code(lambda _: act()), **settings) as pool:
+            assert pool.submit(act.called.wait, LIMIT).result(LIMIT)
+        with Pool(1, on_slow=code(lambda _: act()), **settings) as pool:
+            for _ in range(2):
+                assert pool.submit(lambda: time.sleep(1e-4) or 1).result(LIMIT) == 1
+        assert len(act.calls) >= 3
+
+    return call
+
+
+@drives("Pool.__init__:reserve")
+def reserved(stage: Stage, _: str) -> Call:
+    def call(act: Act) -> None:
+        pool = comes_out(act, lambda: Pool(1, reserve={Number(act, 3): Number(act, 1)}))
+        if pool is not None:
+            assert pool.lane(3).submit(lambda: 1).result(LIMIT) == 1
+            pool.shutdown()
+
+    return call
+
+
 @drives("Pool.__init__:pin")
 def pinned(stage: Stage, _: str) -> Call:
     def call(act: Act) -> None:

@@ -95,6 +95,7 @@ _NAMES = {
     "_subscriptions": ("Replay", "Subscription"),
     "_supervision": ("Supervisor",),
     "_task": ("PermanentFailure", "RetryAfter", "Task", "TaskReport", "TaskStatus"),
+    "_slow": ("SlowReport",),
     "_tasks": ("LaneRef", "Strand"),
     "_topic": ("Codec", "Json", "Topic"),
     "_udp": ("Datagram", "Peer", "Udp", "UdpRef", "UdpStats"),

@@ -24,6 +24,7 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
+import sys
 import threading
 import time
 import weakref
@@ -36,6 +37,7 @@ from . import _layout as layout
 from ._lane import Lane
 from ._contain import interrupts, report, shown
 from ._runner import TASKS_PER_POLL, Runner, Task, Unhandled
+from ._slow import SlowHook, SlowWatch
 from ._errors import DeadlockError, ForkedError, Full, OsError, ShutDownError
 from ._library import error, lib
 from ._native import EVENT, FOREVER, NOT_AT_ALL, WAKE, Event, NativePool, Puller
@@ -226,9 +228,13 @@ class Member:
 class Entry:
     """What a tag stands for: something registered, or a timer."""
 
-    def __init__(self, runner: Members, call: Callable[[int], object], lasts: bool) -> None:
+    def __init__(
+        self, runner: Members, call: Callable[[int], object], what: object, lasts: bool
+    ) -> None:
         self.runner = runner
         self.call = call
+        #: The function of the user's that this calls.
+        self.what = what
         #: False for what runs once.
         self.lasts = lasts
         self.tag = runner.native.next_tag()
@@ -250,7 +256,8 @@ class Entry:
                 return DONE
             outer, member.running = member.running, self
             try:
-                answer = self.call(ready)
+                slow = self.runner.slow
+                answer = self.call(ready) if slow is None else slow.call(self.what, self.call, ready)
                 flow = WAIT if answer is None else int(answer)  # type: ignore[call-overload]
                 if not WAIT <= flow <= DONE:
                     raise ValueError(f"a handler returned {shown(answer)}, which is no Flow")
@@ -319,6 +326,7 @@ class Members(Runner):
         on_end: Hook | None = None,
         patience: int | None = None,
     ) -> None:
+        self.slow: SlowWatch | None = None
         #: How many tasks each lane, and each strand, has room for.
         self.lane_capacity: int = config.lane_capacity
         self.strand_capacity: int = config.strand_capacity
@@ -397,6 +405,7 @@ class Members(Runner):
         self,
         fd: int,
         call: Callable[[int], object],
+        what: object,
         interest: int,
         level: bool,
         may_block: bool,
@@ -405,7 +414,7 @@ class Members(Runner):
         self.check_open()
         if may_block:
             call = _giving_back(call)
-        entry = Entry(self, call, lasts=True)
+        entry = Entry(self, call, what, lasts=True)
         entry.descriptor = os.dup(fd)
         self.entries[entry.tag] = entry
         try:
@@ -417,14 +426,14 @@ class Members(Runner):
             raise
         return entry
 
-    def every(self, period: int, call: Callable[[int], object]) -> Entry:
+    def every(self, period: int, call: Callable[[int], object], what: object) -> Entry:
         self.check_open()
-        entry = Entry(self, call, lasts=True)
+        entry = Entry(self, call, what, lasts=True)
         return self._enter(entry, lambda: self.native.queue.every(period, entry.tag))
 
-    def after(self, delay: int, call: Callable[[int], object]) -> Entry:
+    def after(self, delay: int, call: Callable[[int], object], what: object) -> Entry:
         self.check_open()
-        entry = Entry(self, call, lasts=False)
+        entry = Entry(self, call, what, lasts=False)
         return self._enter(entry, lambda: self.native.queue.after(delay, entry.tag))
 
     def _enter(self, entry: Entry, register: Callable[[], int]) -> Entry:
@@ -742,14 +751,33 @@ class Members(Runner):
         return any(own is not None and own.state == "waiting" and self._is_too_many(own) for own in owns)
 
     def _takes_watch(self, member: Member) -> bool:
-        """Becomes the watch if somebody has a surplus and there is no watch (invariant 2)."""
-        if self.watching or not any(each.surplus for each in self.members if each is not member):
+        """Becomes the watch if somebody has a surplus, or runs what may be slow, and there is no watch (invariant 2)."""
+        watched = self.slow is not None and self.slow.runs
+        if self.watching or not (watched or any(m.surplus for m in self.members if m is not member)):
             return False
         self.watching = True
         return True
 
+    def report_slow(self, limit: float, hook: SlowHook) -> None:
+        """From now on the hook is told of what takes longer than ``limit`` seconds."""
+        self.slow = SlowWatch(limit, hook, self.unhandled_in, self._call_watch)
+
+    def _call_watch(self) -> None:
+        """Something begins that may be slow: an idle thread watches."""
+        if not self.watching and self.asleep and not self.calling:
+            self.call()
+
+    def run_tasks(
+        self, books: list[int], most: int = sys.maxsize, take: Callable[[], Task] | None = None
+    ) -> int:
+        if self.slow is not None:
+            take = self.slow.watched(take or self.tasks.popleft)
+        return super().run_tasks(books, most, take)
+
     def _relieve(self, member: Member) -> None:
-        """Takes over from whoever is held up."""
+        """Takes over from whoever is held up, and tells of what is slow."""
+        if self.slow is not None:
+            self.slow.look()
         now = time.monotonic()
         for each in self.members:
             if each is not member and each.surplus and now - each.began > self.patience / 1e9:

@@ -38,6 +38,7 @@ from ._placement import Pin
 from ._pool_options import Options
 from ._lane import Lane, lane_of
 from ._sources import Lanes
+from ._slow import SlowHook
 from ._tasks import LaneRef, Strand
 from ._settings_files import Given
 
@@ -276,6 +277,11 @@ class Pool:
     ``on_thread_start(number)`` is called on each of the pool's threads first of all, ``on_thread_end(number)`` last of
     all; numbers begin with 0. What they raise goes to ``on_unhandled``, and the thread goes on.
 
+    ``on_slow(report)`` is told, by a SlowReport, of each handler and task that takes longer than ``slow_limit``, 0.00001 to
+    86,400 seconds: once while it still runs, or when it returns if that is earlier or no thread was free to watch. It
+    must be quick and must not block. What it raises goes to ``on_unhandled``. With it the clock is read around every
+    handler and task, and an idle thread looks every ``watch_period`` while any runs.
+
     ``source``: "epoll" (the default), or "ring", which has no descriptors, only tasks, timers and rings, and waits
     without one. ``promotion``: "deferred" (the default), or "eager" for handlers that always block: before each event is
     handled another thread is woken to lead, and others take over what waits behind it. ``spin``: for so many
@@ -325,6 +331,8 @@ class Pool:
         strand_capacity: int | None = None,
         reserve: Mapping[Lane, int] | None = None,
         ageing: float | None = None,
+        on_slow: SlowHook | None = None,
+        slow_limit: float | None = None,
         on_thread_start: Hook | None = None,
         on_thread_end: Hook | None = None,
         settings: Given = None,
@@ -332,6 +340,7 @@ class Pool:
     ) -> None:
         for hook, function_of_it in (
             ("on_unhandled", on_unhandled),
+            ("on_slow", on_slow),
             ("on_thread_start", on_thread_start),
             ("on_thread_end", on_thread_end),
         ):
@@ -353,6 +362,7 @@ class Pool:
             reserve,
             ageing,
         )
+        limit = options.limit(on_slow, slow_limit)
         if log is not None:
             options.config.log = instance("log", log, Log).native.pointer
         #: It tells as long as there are pools that have it.
@@ -371,6 +381,8 @@ class Pool:
         )
         if runner.closed is not None:
             raise runner.refusal()
+        if on_slow is not None:
+            runner.report_slow(limit, on_slow)
         self._lanes = Lanes(runner, options.reserve, options.ageing)
         # A lost pool, one that nothing refers to, ends by itself.
         self._lost = weakref.ref(self, lambda _: runner.close("shutdown"))
@@ -482,19 +494,21 @@ class Pool:
             return on_ready(io, Ready(ready))
 
         plain("on_ready", on_ready)
-        entry = self._runner.register(fd, call, wanted, level, may_block, paused)
+        entry = self._runner.register(fd, call, on_ready, wanted, level, may_block, paused)
         return Handle(entry, self)
 
     def after(self, seconds: float, fn: Callable[..., object], /, *args: Any) -> Timer:
         """Calls ``fn(*args)`` once, ``seconds`` from now. Raises InvalidError, ShutDownError."""
         plain("fn", fn)
-        return Timer(self._runner.after(nanos("seconds", seconds), lambda _: _nothing(fn(*args))))
+        delay = nanos("seconds", seconds)
+        return Timer(self._runner.after(delay, lambda _: _nothing(fn(*args)), fn))
 
     def every(self, seconds: float, fn: Callable[..., Answer], /, *args: Any) -> Handle:
         """Calls ``fn(*args)`` every ``seconds`` (at least 0.000001), first after one period, until it
         returns DONE or raises. Runs that were missed are skipped. Raises as ``after``."""
         plain("fn", fn)
-        return Handle(self._runner.every(nanos("seconds", seconds), lambda _: fn(*args)), self)
+        period = nanos("seconds", seconds)
+        return Handle(self._runner.every(period, lambda _: fn(*args), fn), self)
 
     def set_active(self, threads: int) -> None:
         """Lets only the first ``threads`` of the pool's own threads work: 1 to as many as there are. The others finish
