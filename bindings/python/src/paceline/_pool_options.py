@@ -110,8 +110,9 @@ class Options:
     def limit(self, on_slow: object, slow_limit: Optional[float]) -> float:
         """How many seconds a handler may take before the hook is told."""
         if (on_slow is None) is not (slow_limit is None):
-            given = ("on_slow", "slow_limit") if slow_limit is None else ("slow_limit", "on_slow")
-            raise InvalidError("{1} is None; allowed: what goes with {0}, or neither".format(*given))
+            if slow_limit is None:
+                raise wrong("slow_limit", None, "seconds, as there is an on_slow")
+            raise wrong("on_slow", None, "something to call, as there is a slow_limit")
         return 0.0 if slow_limit is None else seconds("slow_limit", slow_limit, 1e-5, 86_400)
 
     def _reserved(self, reserve: Optional[Mapping[Lane, int]]) -> dict[Lane, int]:
