@@ -129,8 +129,9 @@ mod header {
         },
         Topic {
             name: "ops",
-            about: "operation: figures, thresholds, webhooks, systemd",
+            about: "operation: endpoints, figures, thresholds, webhooks, systemd",
             sections: &[
+                ("ops", "Operations endpoints: a live page, figures and health by HTTP"),
                 ("pool_figures", "Pools: their figures, and those of file systems"),
                 ("figures", "The hub: its figures"),
                 ("threshold", "The hub: thresholds of figures"),

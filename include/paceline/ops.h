@@ -1,4 +1,4 @@
-/* paceline/ops.h: operation: figures, thresholds, webhooks, systemd.
+/* paceline/ops.h: operation: endpoints, figures, thresholds, webhooks, systemd.
  *
  * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
  * functions: threads, ownership, errors, times, versions.
@@ -12,6 +12,114 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ----- Operations endpoints: a live page, figures and health by HTTP */
+
+/** An operations endpoint: it watches a pool from a thread of its own. */
+typedef struct pace_ops_t pace_ops_t;
+
+/** Settings of an operations endpoint. Call pace_ops_options_init() first. */
+typedef struct pace_ops_options_t {
+    /** The size of the struct in bytes, as pace_ops_options_init() sets it. */
+    uint32_t struct_size;
+    /** Whether /config shows variables of the environment, too. Default false. */
+    bool environment;
+    /** Room for later versions; zero. */
+    uint8_t reserved[3];
+    /** Where it listens, if pace_ops_serve() is given no address: "127.0.0.1:9090". Default NULL. */
+    const char *address;
+    /**
+     * What requests must show as `Authorization: Bearer` and this, of at least 16 visible ASCII characters; only the page
+     * itself, which has no data, is sent without. Default NULL: only this machine is answered, and nothing can be
+     * changed.
+     */
+    const char *token;
+    /**
+     * How long a handler or task may hold its thread before the thread is shown as blocked, in nanoseconds: 1 ms to one
+     * hour. Default 500 ms.
+     */
+    uint64_t blocked_after_ns;
+    /**
+     * A worker pool that was made with `metrics`: its registry is shown, with the program's own figures. Default NULL:
+     * the figures of the pool, of what stands on it, and of the process.
+     */
+    const pace_workers_t *workers;
+    /** Files of settings that /config shows, with where each value came from. Secrets are masked. Default NULL. */
+    const char *const *settings;
+    /** The number of elements of `settings`. */
+    size_t settings_count;
+} pace_ops_options_t;
+
+/**
+ * Fills in the defaults; `size` is sizeof *options.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_ops_options_init(pace_ops_options_t *options, size_t size);
+
+/**
+ * Changes options to what the section `ops` of a file of settings says, as pace_pool_config_load() does for `pool`.
+ *
+ * As there.
+ *
+ * Threads: any. In handlers: yes; it reads a file.
+ */
+pace_status_t pace_ops_options_load(pace_ops_options_t *options,
+                                    const char *path,
+                                    bool environment);
+
+/**
+ * Starts an operations endpoint for a pool, at this address or that of the options if `address` is NULL:
+ * "127.0.0.1:9090", "unix:/run/ops.sock". Its routes: / is a live page; /metrics, /stats.json, /errors.json, /config,
+ * /health/live and /health/ready are for programs; /events is what feeds the page, for up to 8 viewers; /log-level
+ * shows, and by PUT and with a token sets, the levels of the pool's log. It has a thread of its own, so that it answers
+ * while all threads of the pool are blocked. `options` may be NULL. Without an address at all it is only to be mounted:
+ * pace_http_mount_ops().
+ *
+ * PACE_EINVAL names the setting: an address that other machines can reach needs a token; PACE_EOS if the address cannot
+ * be listened on, or the thread cannot be created; PACE_ESHUTDOWN; PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes.
+ */
+pace_status_t pace_ops_serve(const pace_pool_t *pool,
+                             const char *address,
+                             const pace_ops_options_t *options,
+                             pace_ops_t **ops);
+
+/**
+ * Adds the routes of an operations endpoint to an HTTP server that has not been started, behind a prefix: "/ops". Its
+ * threads only hand requests over. Without a token, requests of other machines are answered with 403. The server keeps
+ * what it needs of the endpoint; when that is freed, the routes answer with 500.
+ *
+ * PACE_EINVAL if the server was started, or for a prefix that does not begin with `/`, or ends in it.
+ *
+ * Threads: any. In handlers: yes.
+ */
+pace_status_t pace_http_mount_ops(const pace_http_t *http,
+                                  const pace_ops_t *ops,
+                                  const char *prefix);
+
+/**
+ * Where it listens, as text, with the port that it got. It lies in `size` bytes at `text`, with a NUL. PACE_ADDRESS_SIZE
+ * is enough for every address.
+ *
+ * PACE_EINVAL if `size` is not enough, or it is only mounted.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_ops_address(const pace_ops_t *ops,
+                               char *text,
+                               size_t size);
+
+/**
+ * Ends an operations endpoint: its viewers are sent away, and its thread ends. NULL is a no-op, and in a forked child
+ * nothing is freed.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: yes.
+ */
+void pace_ops_free(pace_ops_t *ops);
 
 /* ------------------- Pools: their figures, and those of file systems */
 

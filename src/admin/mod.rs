@@ -11,7 +11,8 @@ mod webhook;
 #[cfg(feature = "config")]
 pub use settings::{
     Field, Growth, HistorySettings, HttpSettings, HubSettings, Kind, Layers, LogSettings,
-    PoolSettings, ServerSettings, Settings, TaskSettings, WebhookSettings, WorkerSettings,
+    OpsSettings, PoolSettings, ServerSettings, Settings, TaskSettings, WebhookSettings,
+    WorkerSettings,
 };
 #[cfg(feature = "systemd")]
 pub use systemd::Service;

@@ -10,7 +10,7 @@ mod table;
 mod yaml;
 
 pub use service::{
-    Growth, HistorySettings, HttpSettings, HubSettings, ServerSettings, TaskSettings,
+    Growth, HistorySettings, HttpSettings, HubSettings, OpsSettings, ServerSettings, TaskSettings,
     WebhookSettings,
 };
 pub use table::LogSettings;
@@ -65,6 +65,8 @@ pub struct Settings {
     pub http: HttpSettings,
     /// What a webhook is built with.
     pub webhook: WebhookSettings,
+    /// What an operations endpoint is built with.
+    pub ops: OpsSettings,
     /// What a [`Log`](crate::log::Log) is built with.
     pub log: LogSettings,
     /// By key, what the layers have given, and where each came from.
@@ -72,7 +74,7 @@ pub struct Settings {
 }
 
 /// Settings whose values are shown to nobody.
-const SECRETS: [&str; 2] = ["webhook.url", "webhook.proxy"];
+const SECRETS: [&str; 3] = ["webhook.url", "webhook.proxy", "ops.token"];
 
 impl Settings {
     /// Begins with the defaults only.

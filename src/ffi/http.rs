@@ -24,6 +24,7 @@ use crate::cq::internal::Core;
 use crate::http::{
     Http, HttpBuilder, HttpStats, Next, Request, RequestBody, RequestEnd, Requests, Response,
 };
+use crate::ops::Ops;
 use crate::pool::Shared;
 use core::ffi::c_void;
 use core::mem::{MaybeUninit, offset_of};
@@ -579,6 +580,8 @@ pub(super) enum Target {
     FallbackAttached { requests: Arc<Requests>, tag: u64 },
     OnEnd(OnEndFn),
     OnEndAttached(Arc<Requests>),
+    // And this has a prefix for its pattern.
+    Ops(Weak<Ops>),
 }
 
 struct Route {
@@ -615,6 +618,18 @@ pub(super) unsafe fn add(
     let pattern = pattern.get("pattern")?.to_owned();
     // SAFETY: as the caller promises.
     unsafe { keep(http, method, pattern, target, user_data, drop) }
+}
+
+/// # Safety
+///
+/// As the header demands of the arguments.
+pub(super) unsafe fn add_mounted(
+    http: Option<&pace_http_t>,
+    prefix: &str,
+    target: Target,
+) -> Result {
+    // SAFETY: as the caller promises; there is no code of the program's.
+    unsafe { keep(http, String::new(), prefix.to_owned(), target, ptr::null_mut(), None) }
 }
 
 /// # Safety
@@ -684,6 +699,10 @@ impl Route {
                 // SAFETY: as the header demands, the middleware takes what came with it.
                 response::run(|| unsafe { around(context.owner.data(), request, response, next) });
             }),
+            Target::Ops(ops) => match ops.upgrade() {
+                Some(ops) => ops.add_to(builder, &self.pattern),
+                None => builder,
+            },
             Target::OnEndAttached(requests) => {
                 let requests = Arc::clone(requests);
                 builder.on_end(move |end| requests.put_end(end))

@@ -64,6 +64,7 @@ mod message_filter;
 mod metric;
 mod middleware;
 mod notice;
+mod ops;
 mod owner;
 mod periodic;
 mod pool;

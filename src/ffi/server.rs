@@ -452,7 +452,7 @@ pub(super) fn call_exhausted(hook: ExhaustedFn, data: *mut c_void, error: &Error
     unsafe { hook(data, text.as_ptr()) }
 }
 
-fn listener<T>(listeners: &[T], index: usize) -> Result<&T> {
+pub(super) fn listener<T>(listeners: &[T], index: usize) -> Result<&T> {
     let allowed = || format!("less than {}", listeners.len());
     listeners.get(index).ok_or_else(|| Failure::invalid("index", index, &allowed()))
 }

@@ -312,8 +312,7 @@ pub unsafe extern "C" fn pace_workers_metrics(
     call(|| {
         let workers = usable(workers)?;
         let needed = out(needed, "needed")?;
-        let none = || Failure::invalid("metrics", "false", "true in the worker pool's settings");
-        let made = text_in(format, workers.registry.as_ref().ok_or_else(none)?)?;
+        let made = text_in(format, workers.metrics()?)?;
         // SAFETY: as the header demands.
         unsafe { give(&made, text, size, needed) }
     })
@@ -357,6 +356,14 @@ const OPENMETRICS: &CStr = c"application/openmetrics-text; version=1.0.0; charse
 
 /// Gives a text away, with NUL behind it, if there is room.
 ///
+impl pace_workers_t {
+    /// Its registry. Fails if it was made without.
+    pub(super) fn metrics(&self) -> Result<&Registry> {
+        let none = || Failure::invalid("metrics", "false", "true in the worker pool's settings");
+        self.registry.as_ref().ok_or_else(none)
+    }
+}
+
 /// What a registry has, in one of its formats.
 pub(super) fn text_in(format: u32, registry: &Registry) -> Result<String> {
     let snapshot = registry.snapshot();

@@ -28,6 +28,8 @@ pub struct OpsBuilder {
     pool: Pool,
     token: Option<String>,
     registry: Option<Registry>,
+    /// The registry has the figures of the pool and the process already.
+    is_filled: bool,
     blocked_after: Duration,
     config: Vec<Json>,
 }
@@ -49,6 +51,12 @@ impl OpsBuilder {
         self
     }
 
+    /// One that has the figures of the pool and the process already.
+    pub(crate) fn filled(mut self, registry: &Registry) -> Self {
+        self.is_filled = true;
+        self.registry(registry)
+    }
+
     /// How long a handler or task may hold its thread before the thread is shown as blocked: 1 ms to one hour. Default
     /// 500 ms.
     pub fn blocked_after(mut self, time: Duration) -> Self {
@@ -56,9 +64,19 @@ impl OpsBuilder {
         self
     }
 
-    /// Settings that `/config` shows, with where each came from. Secrets are masked.
+    /// Takes what the section `ops` says, but for its address: see [`Ops::from_settings`]. All settings are shown by
+    /// `/config` from then on, with where each came from; secrets are masked.
     #[cfg(feature = "config")]
     pub fn settings(mut self, settings: &Settings) -> Self {
+        let said = &settings.ops;
+        self.token = said.token.clone().or(self.token);
+        self.blocked_after = said.blocked_after.unwrap_or(self.blocked_after);
+        self.showing(settings)
+    }
+
+    /// These settings are shown, and change nothing.
+    #[cfg(feature = "config")]
+    pub(crate) fn showing(mut self, settings: &Settings) -> Self {
         let shown = settings.shown();
         self.config.extend(
             shown.map(|(key, value, origin)| json!({ "key": key, "value": value, "from": origin })),
@@ -89,7 +107,7 @@ impl OpsBuilder {
     /// [`Error::Invalid`] for a setting out of its range; [`Error::Os`] if its thread cannot be made;
     /// [`Error::ShutDown`], [`Error::Forked`].
     pub fn build(self) -> Result<Ops> {
-        let Self { pool, token, registry, blocked_after, config } = self;
+        let Self { pool, token, registry, is_filled, blocked_after, config } = self;
         let range = Duration::from_millis(1)..=Duration::from_secs(3600);
         if !range.contains(&blocked_after) {
             let value = format!("{blocked_after:?}");
@@ -100,8 +118,10 @@ impl OpsBuilder {
         shared.check_open()?;
         let registry = registry.unwrap_or_default();
         let name = shared.log.pool().to_owned();
-        pool.attach_metrics(&registry, &name);
-        SystemFigures::new().attach(&registry);
+        if !is_filled {
+            pool.attach_metrics(&registry, &name);
+            SystemFigures::new().attach(&registry);
+        }
         let own = Pool::builder().name("paceline-ops").threads(1).pin(Pin::None).build()?;
         let nanos = u64::try_from(blocked_after.as_nanos()).unwrap_or(u64::MAX);
         let feed = Feed::new(shared, registry.clone(), nanos);
@@ -243,12 +263,23 @@ impl Ops {
         Self::builder(pool).serve(address)
     }
 
+    /// Starts as the section `ops` of these settings says, which it shows. None: it has no address.
+    ///
+    /// # Errors
+    /// As [`OpsBuilder::serve`].
+    #[cfg(feature = "config")]
+    pub fn from_settings(pool: &Pool, settings: &Settings) -> Result<Option<Self>> {
+        let builder = Self::builder(pool).settings(settings);
+        settings.ops.address.as_ref().map(|address| builder.serve(address.clone())).transpose()
+    }
+
     /// Settings to start from.
     pub fn builder(pool: &Pool) -> OpsBuilder {
         OpsBuilder {
             pool: pool.clone(),
             token: None,
             registry: None,
+            is_filled: false,
             blocked_after: BLOCKED_AFTER,
             config: Vec::new(),
         }
@@ -260,12 +291,24 @@ impl Ops {
     /// # Errors
     /// [`Error::Invalid`] for a prefix that does not begin with `/`, or ends in it.
     pub fn mount(&self, http: HttpBuilder, prefix: &str) -> Result<HttpBuilder> {
+        Self::check_prefix(prefix)?;
+        Ok(self.add_to(http, prefix))
+    }
+
+    pub(crate) fn check_prefix(prefix: &str) -> Result<()> {
         let is_path = prefix.len() > 1 && prefix.starts_with('/') && !prefix.ends_with('/');
-        if !is_path || prefix.contains(['{', '}', '?', '#']) {
-            let allowed = "a path as /ops, without parameters";
-            return Err(Error::invalid("prefix", format!("{prefix:?}"), allowed));
+        match is_path && !prefix.contains(['{', '}', '?', '#']) {
+            true => Ok(()),
+            false => {
+                let allowed = "a path as /ops, without parameters";
+                Err(Error::invalid("prefix", format!("{prefix:?}"), allowed))
+            }
         }
-        Ok(routes::add(http, prefix, &self.endpoint))
+    }
+
+    /// As [`mount`](Self::mount), with a prefix that was checked.
+    pub(crate) fn add_to(&self, http: HttpBuilder, prefix: &str) -> HttpBuilder {
+        routes::add(http, prefix, &self.endpoint)
     }
 
     /// Where its own server listens; empty if it is only mounted.

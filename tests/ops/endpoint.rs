@@ -177,6 +177,8 @@ fn settings_are_shown_with_their_origins_and_without_secrets() {
     let pairs = [
         ("PACELINE_POOL_SPIN", "10us"),
         ("PACELINE_WEBHOOK_URL", "https://user:secret@example.org/hook"),
+        ("PACELINE_OPS_ADDRESS", "127.0.0.1:0"),
+        ("PACELINE_OPS_TOKEN", "a-secret-of-16-letters"),
     ];
     let settings = paceline::admin::Settings::layers()
         .variables(pairs.map(|(name, value)| (name.into(), value.into())))
@@ -184,8 +186,10 @@ fn settings_are_shown_with_their_origins_and_without_secrets() {
         .build()
         .unwrap();
     let pool = settings.pool_builder().build().unwrap();
-    let ops = Ops::builder(&pool).settings(&settings).serve("127.0.0.1:0").unwrap();
-    let body = get(&ops.addresses()[0], "/config").body;
+    let ops = Ops::from_settings(&pool, &settings).unwrap().unwrap();
+    assert_eq!(get(&ops.addresses()[0], "/config").status, 401);
+    let token = "Authorization: Bearer a-secret-of-16-letters";
+    let body = ask(&ops.addresses()[0], "GET /config", &[token], "").body;
     assert!(!body.contains("secret"), "{body}");
     let shown: Value = serde_json::from_str(&body).unwrap();
     let of = |key: &str| {
@@ -196,7 +200,10 @@ fn settings_are_shown_with_their_origins_and_without_secrets() {
     assert_eq!(of("pool.threads"), ("1".into(), "set".into()));
     assert_eq!(of("pool.spin"), ("10µs".into(), "PACELINE_POOL_SPIN".into()));
     assert_eq!(of("webhook.url").0, "***");
+    assert_eq!(of("ops.token"), ("***".into(), "PACELINE_OPS_TOKEN".into()));
     assert_eq!(of("pool.max_joined").1, "default");
+    let silent = paceline::admin::Settings::default();
+    assert!(Ops::from_settings(&pool, &silent).unwrap().is_none());
 }
 
 #[test]

@@ -354,6 +354,17 @@ section! {
         "A proxy: `http://proxy.example:3128`.";
 }
 
+section! {
+    /// Settings of an operations endpoint; what is `None` is left to its builder.
+    OpsSettings in ops, rows OPS:
+    address: String, Kind::Text, "none, that is no endpoint",
+        "Where it listens: `127.0.0.1:9090`.";
+    token: String, Kind::Text, "none",
+        "What requests must show, of at least 16 characters. Without one it listens for this machine only.";
+    blocked_after: Duration, Kind::Time { low: MILLI, high: HOUR }, "500ms",
+        "How long a handler or task may hold its thread before the thread is shown as blocked.";
+}
+
 #[cfg(feature = "webhook")]
 impl super::Settings {
     /// A webhook builder with the settings of the section `webhook`. `None` if its `url` is not set.

@@ -2,7 +2,7 @@
 //! documents settings goes by it.
 
 use super::node::Node;
-use super::service::{HISTORY, HTTP, HUB, SERVER, TASKS, WEBHOOK};
+use super::service::{HISTORY, HTTP, HUB, OPS, SERVER, TASKS, WEBHOOK};
 use crate::log::{ALLOWED_LEVELS, Levels, LogBuilder};
 use crate::pool::{Builder, MAX_JOINED, MAX_THREADS, Pin, Promotion, SourceKind};
 use crate::task::{OverloadPolicy, WorkerPoolBuilder};
@@ -415,4 +415,4 @@ section! {
 
 /// All settings, by section.
 pub(super) const TABLE: &[&[Field]] =
-    &[POOL, WORKERS, TASKS, HUB, HISTORY, SERVER, HTTP, WEBHOOK, LOG];
+    &[POOL, WORKERS, TASKS, HUB, HISTORY, SERVER, HTTP, WEBHOOK, OPS, LOG];

@@ -1405,6 +1405,22 @@ class ReplayStats(c.Structure):
     ]
 
 
+class OpsOptions(c.Structure):
+    """``pace_ops_options_t``"""
+
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("environment", c.c_bool),
+        ("reserved", c.c_uint8 * 3),
+        ("address", c.c_char_p),
+        ("token", c.c_char_p),
+        ("blocked_after_ns", c.c_uint64),
+        ("workers", c.c_void_p),
+        ("settings", c.POINTER(c.c_char_p)),
+        ("settings_count", c.c_size_t),
+    ]
+
+
 class HubStats(c.Structure):
     """``pace_hub_stats_t``"""
 
@@ -1688,6 +1704,7 @@ STRUCTURES: dict[str, type[c.Structure | c.Union]] = {
     "pace_history_stats_t": HistoryStats,
     "pace_replay_options_t": ReplayOptions,
     "pace_replay_stats_t": ReplayStats,
+    "pace_ops_options_t": OpsOptions,
     "pace_hub_stats_t": HubStats,
     "pace_threshold_t": Threshold,
     "pace_crossing_t": Crossing,

@@ -742,6 +742,12 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
         c.POINTER(c.c_uint64),
     ),
     "pace_archive_free": (None, c.c_void_p),
+    "pace_ops_options_init": (c.c_int32, c.c_void_p, c.c_size_t),
+    "pace_ops_options_load": (c.c_int32, c.c_void_p, c.c_char_p, c.c_bool),
+    "pace_ops_serve": (c.c_int32, c.c_void_p, c.c_char_p, c.c_void_p, c.POINTER(c.c_void_p)),
+    "pace_http_mount_ops": (c.c_int32, c.c_void_p, c.c_void_p, c.c_char_p),
+    "pace_ops_address": (c.c_int32, c.c_void_p, c.c_void_p, c.c_size_t),
+    "pace_ops_free": (None, c.c_void_p),
     "pace_pool_metrics": (
         c.c_int32,
         c.c_void_p,

@@ -1,0 +1,253 @@
+//! Operations endpoints: a live page, figures and health of a pool, by HTTP.
+#![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
+
+use super::boundary::{self, Handle, Result, Text, call, call_void, consumed, nanos, out, usable};
+use super::conn::put_address;
+use super::http::{Target, add_mounted, pace_http_t};
+use super::pool::pace_pool_t;
+use super::server::listener;
+use super::settings::{change_text, change_time, load};
+use super::sized::{self, In, InOut};
+use super::status::*;
+use super::workers::pace_workers_t;
+use crate::Pool;
+use crate::admin::Settings;
+use crate::ops::Ops;
+use core::ffi::c_char;
+use core::mem::MaybeUninit;
+use core::ptr;
+use std::sync::Arc;
+
+/// An operations endpoint: it watches a pool from a thread of its own.
+pub struct pace_ops_t {
+    ops: Arc<Ops>,
+    pool: Pool,
+}
+
+/// Settings of an operations endpoint. Call pace_ops_options_init() first.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct pace_ops_options_t {
+    /// The size of the struct in bytes, as pace_ops_options_init() sets it.
+    pub struct_size: u32,
+    /// Whether /config shows variables of the environment, too. Default false.
+    pub environment: bool,
+    /// Room for later versions; zero.
+    pub reserved: [u8; 3],
+    /// Where it listens, if pace_ops_serve() is given no address: "127.0.0.1:9090". Default NULL.
+    pub address: *const c_char,
+    /// What requests must show as `Authorization: Bearer` and this, of at least 16 visible ASCII characters; only the page
+    /// itself, which has no data, is sent without. Default NULL: only this machine is answered, and nothing can be
+    /// changed.
+    pub token: *const c_char,
+    /// How long a handler or task may hold its thread before the thread is shown as blocked, in nanoseconds: 1 ms to one
+    /// hour. Default 500 ms.
+    pub blocked_after_ns: u64,
+    /// A worker pool that was made with `metrics`: its registry is shown, with the program's own figures. Default NULL:
+    /// the figures of the pool, of what stands on it, and of the process.
+    pub workers: *const pace_workers_t,
+    /// Files of settings that /config shows, with where each value came from. Secrets are masked. Default NULL.
+    pub settings: *const *const c_char,
+    /// The number of elements of `settings`.
+    pub settings_count: usize,
+}
+
+// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
+unsafe impl sized::Sized for pace_ops_options_t {
+    const FIRST: usize = size_of::<pace_ops_options_t>();
+    const NAME: &'static str = "pace_ops_options_t";
+    const RESERVED: &'static [usize] = &[5, 6, 7];
+}
+
+const DEFAULTS: pace_ops_options_t = pace_ops_options_t {
+    struct_size: size_of::<pace_ops_options_t>() as u32,
+    environment: false,
+    reserved: [0; 3],
+    address: ptr::null(),
+    token: ptr::null(),
+    blocked_after_ns: 500_000_000,
+    workers: ptr::null(),
+    settings: ptr::null(),
+    settings_count: 0,
+};
+
+/// Fills in the defaults; `size` is sizeof *options.
+///
+/// PACE_EVERSION.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub extern "C" fn pace_ops_options_init(
+    options: InOut<pace_ops_options_t>,
+    size: usize,
+) -> pace_status_t {
+    call(|| options.init(size, DEFAULTS, "options"))
+}
+
+/// Changes options to what the section `ops` of a file of settings says, as pace_pool_config_load() does for `pool`.
+///
+/// As there.
+///
+/// Threads: any. In handlers: yes; it reads a file.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_ops_options_load(
+    options: InOut<pace_ops_options_t>,
+    path: *const c_char,
+    environment: bool,
+) -> pace_status_t {
+    call(|| {
+        let change = |options: &mut pace_ops_options_t, said: Settings| {
+            change_text(&mut options.address, "ops.address", said.ops.address);
+            change_text(&mut options.token, "ops.token", said.ops.token);
+            change_time(&mut options.blocked_after_ns, said.ops.blocked_after);
+        };
+        // SAFETY: as the header demands.
+        unsafe { load(options, path, environment, "options", change) }
+    })
+}
+
+/// Starts an operations endpoint for a pool, at this address or that of the options if `address` is NULL:
+/// "127.0.0.1:9090", "unix:/run/ops.sock". Its routes: / is a live page; /metrics, /stats.json, /errors.json, /config,
+/// /health/live and /health/ready are for programs; /events is what feeds the page, for up to 8 viewers; /log-level
+/// shows, and by PUT and with a token sets, the levels of the pool's log. It has a thread of its own, so that it answers
+/// while all threads of the pool are blocked. `options` may be NULL. Without an address at all it is only to be mounted:
+/// pace_http_mount_ops().
+///
+/// PACE_EINVAL names the setting: an address that other machines can reach needs a token; PACE_EOS if the address cannot
+/// be listened on, or the thread cannot be created; PACE_ESHUTDOWN; PACE_EVERSION.
+///
+/// Threads: any. In handlers: yes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_ops_serve(
+    pool: Option<&pace_pool_t>,
+    address: Text,
+    options: In<pace_ops_options_t>,
+    ops: Option<&mut MaybeUninit<*mut pace_ops_t>>,
+) -> pace_status_t {
+    call(|| {
+        let pool = usable(pool)?;
+        let options = match options.is_null() {
+            true => DEFAULTS,
+            false => options.read("options")?,
+        };
+        let to = out(ops, "ops")?;
+        // SAFETY: as the header demands.
+        let address = match address.is_null() {
+            // SAFETY: as the header demands.
+            true => unsafe { optional(options.address, "address") }?,
+            false => Some(address.get("address")?.to_owned()),
+        };
+        let mut builder = Ops::builder(&pool.pool);
+        // SAFETY: as the header demands.
+        if let Some(settings) = unsafe { shown(&options) }? {
+            builder = builder.showing(&settings);
+        }
+        // SAFETY: as the header demands.
+        if let Some(token) = unsafe { optional(options.token, "token") }? {
+            builder = builder.token(token);
+        }
+        builder = builder.blocked_after(nanos(options.blocked_after_ns));
+        // SAFETY: as the header demands, it is NULL or a worker pool.
+        builder = match unsafe { options.workers.as_ref() } {
+            None => builder.filled(pool.figures.registry(&pool.pool)),
+            some => builder.filled(usable(some)?.metrics()?),
+        };
+        let ops = match address {
+            Some(address) => builder.serve(address)?,
+            None => builder.build()?,
+        };
+        let ops = pace_ops_t { ops: Arc::new(ops), pool: pool.pool.clone() };
+        to.set(Box::into_raw(Box::new(ops)));
+        Ok(())
+    })
+}
+
+/// # Safety
+///
+/// NULL, or a text that ends with NUL.
+unsafe fn optional(text: *const c_char, name: &str) -> Result<Option<String>> {
+    match text.is_null() {
+        true => Ok(None),
+        // SAFETY: as the caller promises.
+        false => Ok(Some(unsafe { boundary::text(text, name) }?.to_owned())),
+    }
+}
+
+/// The settings that are to be shown, if any are.
+///
+/// # Safety
+///
+/// As the header demands of the options.
+unsafe fn shown(options: &pace_ops_options_t) -> Result<Option<Settings>> {
+    let mut layers = Settings::layers();
+    // SAFETY: as the caller promises.
+    let files = unsafe { boundary::array(options.settings, options.settings_count, "settings") }?;
+    for &file in files {
+        // SAFETY: as the caller promises.
+        layers = layers.file(unsafe { boundary::text(file, "settings") }?);
+    }
+    if options.environment {
+        layers = layers.environment();
+    }
+    let is_asked = options.environment || !files.is_empty();
+    Ok(if is_asked { Some(layers.build()?) } else { None })
+}
+
+/// Adds the routes of an operations endpoint to an HTTP server that has not been started, behind a prefix: "/ops". Its
+/// threads only hand requests over. Without a token, requests of other machines are answered with 403. The server keeps
+/// what it needs of the endpoint; when that is freed, the routes answer with 500.
+///
+/// PACE_EINVAL if the server was started, or for a prefix that does not begin with `/`, or ends in it.
+///
+/// Threads: any. In handlers: yes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_http_mount_ops(
+    http: Option<&pace_http_t>,
+    ops: Option<&pace_ops_t>,
+    prefix: Text,
+) -> pace_status_t {
+    call(|| {
+        let ops = usable(ops)?;
+        let prefix = prefix.get("prefix")?;
+        Ops::check_prefix(prefix)?;
+        let target = Target::Ops(Arc::downgrade(&ops.ops));
+        // SAFETY: nothing of the program's is kept.
+        unsafe { add_mounted(http, prefix, target) }
+    })
+}
+
+/// Where it listens, as text, with the port that it got. It lies in `size` bytes at `text`, with a NUL. PACE_ADDRESS_SIZE
+/// is enough for every address.
+///
+/// PACE_EINVAL if `size` is not enough, or it is only mounted.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_ops_address(
+    ops: Option<&pace_ops_t>,
+    text: *mut c_char,
+    size: usize,
+) -> pace_status_t {
+    call(|| {
+        let ops = usable(ops)?;
+        // SAFETY: as the header demands.
+        unsafe { put_address(listener(ops.ops.addresses(), 0)?, text, size) }
+    })
+}
+
+/// Ends an operations endpoint: its viewers are sent away, and its thread ends. NULL is a no-op, and in a forked child
+/// nothing is freed.
+///
+/// Threads: any, as long as no other uses it any more. In handlers: yes.
+#[unsafe(no_mangle)]
+pub extern "C" fn pace_ops_free(ops: Option<Box<pace_ops_t>>) {
+    call_void(|| drop(consumed(ops)));
+}
+
+impl Handle for pace_ops_t {
+    const NAME: &'static str = "ops";
+
+    fn is_forked(&self) -> bool {
+        self.pool.shared().is_forked()
+    }
+}
