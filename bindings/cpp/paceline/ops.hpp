@@ -1,8 +1,9 @@
-// paceline/ops.hpp: operation: figures, thresholds, webhooks, systemd.
+// paceline/ops.hpp: operation: endpoints, figures, thresholds, webhooks, systemd.
 // The head of paceline.hpp says what holds for all of it: who owns what, errors, exceptions, durations.
 #ifndef PACELINE_OPS_HPP
 #define PACELINE_OPS_HPP
 
+#include "http.hpp"
 #include "hub.hpp"
 #include "workers.hpp"
 
@@ -135,6 +136,104 @@ void tell_crossing(void *data, const pace_crossing_t *raw) noexcept {
 }
 
 } // namespace detail
+
+/// The settings of an operations endpoint: address, token, what it shows.
+struct OpsConfig {
+    /// Where it listens, for Ops::serve(pool, config): "127.0.0.1:9090". Empty (default): it is only to be mounted.
+    std::string address{};
+    /// What requests must show as `Authorization: Bearer` and this, of at least 16 visible ASCII characters; only the page
+    /// itself, which has no data, is sent without. Empty (default): only this machine is answered, and nothing can be
+    /// changed.
+    std::string token{};
+    /// How long a handler or task may hold its thread before the thread is shown as blocked: 1 ms to one hour.
+    Duration blocked_after = std::chrono::milliseconds(500);
+    /// A worker pool that was made with `metrics`, whose registry is shown, with the program's own figures. Default nullptr:
+    /// the figures of the pool, of what stands on it, and of the process. It must live until Ops::serve() has returned.
+    const WorkerPool *workers = nullptr;
+    /// Settings that /config shows, with where each value came from. Secrets are masked.
+    Settings shown{};
+
+    /// As the section `ops` of settings says, all of which it shows.
+    static Result<OpsConfig> load(const Settings &settings) {
+        using Raw = pace_ops_options_t;
+        return detail::loaded<OpsConfig, Raw>(
+            settings, pace_ops_options_init, pace_ops_options_load, [&settings](const Raw &raw) {
+                OpsConfig config;
+                config.address = detail::text_of(raw.address);
+                config.token = detail::text_of(raw.token);
+                config.blocked_after = detail::time_of(raw.blocked_after_ns);
+                config.shown = settings;
+                return config;
+            });
+    }
+
+    OpsConfig &set_address(std::string value) { return address = std::move(value), *this; }
+    OpsConfig &set_token(std::string value) { return token = std::move(value), *this; }
+    OpsConfig &set_blocked_after(Duration value) { return blocked_after = value, *this; }
+    OpsConfig &set_workers(const WorkerPool &value) { return workers = &value, *this; }
+    OpsConfig &set_shown(Settings value) { return shown = std::move(value), *this; }
+};
+
+/// An operations endpoint: a live page, figures and health of a pool and all that stands on it, by HTTP, from a thread of
+/// its own, so that it answers while all threads of the pool are blocked. It ends when it is destroyed.
+///
+///     auto ops = paceline::Ops::serve(pool, "127.0.0.1:9090").value();
+class [[nodiscard]] Ops {
+public:
+    /// Starts at this address. Code::Invalid names the setting: an address that other machines can reach needs a token;
+    /// Code::Os if it cannot be listened on.
+    static Result<Ops> serve(const Pool &pool, std::string address) {
+        return serve(pool, OpsConfig().set_address(std::move(address)));
+    }
+    /// As above, with these settings. Without an address it is only to be mounted.
+    static Result<Ops> serve(const Pool &pool, const OpsConfig &config) {
+        pace_ops_options_t options{};
+        (void)pace_ops_options_init(&options, sizeof options);
+        const auto given = [](const std::string &text) { return text.empty() ? nullptr : text.c_str(); };
+        options.address = given(config.address);
+        options.token = given(config.token);
+        options.blocked_after_ns = detail::nanos(config.blocked_after);
+        options.workers = config.workers == nullptr ? nullptr : config.workers->native();
+        std::vector<const char *> files;
+        for (const std::string &file : config.shown.files) {
+            files.push_back(file.c_str());
+        }
+        options.settings = files.data();
+        options.settings_count = files.size();
+        options.environment = config.shown.environment;
+        pace_ops_t *raw = nullptr;
+        const pace_status_t status = pace_ops_serve(pool.native(), nullptr, &options, &raw);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        return Ops(raw);
+    }
+
+    /// Adds its routes to a server that was not started, behind a prefix: "/ops". Without a token, requests of other
+    /// machines are answered with 403. When this is destroyed, the routes answer with 500. Code::Invalid if the server was
+    /// started, or for a prefix that does not begin with `/`, or ends in it.
+    Result<void> mount(const Http &http, const char *prefix) const {
+        return detail::outcome(pace_http_mount_ops(http.native(), raw_.get(), prefix));
+    }
+
+    /// Where it listens, with the port that it got. Code::Invalid if it is only mounted.
+    Result<std::string> address() const {
+        return detail::text_of(
+            [this](char *text, std::size_t size) { return pace_ops_address(raw_.get(), text, size); });
+    }
+
+    /// For calls to paceline.h. Stays the Ops'.
+    pace_ops_t *native() const noexcept { return raw_.get(); }
+
+private:
+    struct Free {
+        void operator()(pace_ops_t *ops) const noexcept { pace_ops_free(ops); }
+    };
+
+    explicit Ops(pace_ops_t *raw) : raw_(raw) {}
+
+    std::unique_ptr<pace_ops_t, Free> raw_;
+};
 
 /// The settings of a webhook: capacity, time-out, retries, headers, proxy.
 struct WebhookConfig {

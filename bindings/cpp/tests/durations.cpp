@@ -222,6 +222,8 @@ TEST_CASE("settings keep durations of any type") {
     SETS(HubConfig, set_stats_interval, stats_interval);
     KEEPS(WebhookConfig, timeout);
     SETS(WebhookConfig, set_timeout, timeout);
+    KEEPS(OpsConfig, blocked_after);
+    SETS(OpsConfig, set_blocked_after, blocked_after);
 
     using paceline::Retry;
     const auto is = [](const Retry &retry, auto field, std::uint64_t nanos) {

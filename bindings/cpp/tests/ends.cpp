@@ -330,6 +330,7 @@ const std::map<std::string, const char *> DO_NOT_WAIT{
     {"HandleRef", "names a handle"},
     {"MessageFilter", "lasts as long as a subscription has it; publishers call it"},
     {"Webhook", "posts from a thread of its own, and calls nothing of the user's"},
+    {"Ops", "answers from a thread of its own, and calls nothing of the user's"},
     {"Service", "asks by a Handle, which waits; in hub.cpp, where the library has services"},
     {"Supervisor", "calls nothing: its subscriptions do"},
     {"Middleware", "the user's own object: the worker pool shares it"},

@@ -31,6 +31,7 @@ from paceline import (
     Listen,
     Log,
     MessageFilter,
+    Ops,
     Peer,
     Pool,
     Queue,
@@ -280,6 +281,12 @@ class Table(Case):
         webhook._native = service._native = None
         yield row("Webhook.post", webhook.post, {}, json="bytes")
         yield row("Webhook.flush", webhook.flush, {}, timeout=MAYBE_TIME)
+        given = {"token": "none text", "blocked_after": MAYBE_TIME, "workers": "none"}
+        yield row(
+            "Ops", Ops, {"pool": self.pool}, **given, pool="", address="none text", settings="none text bytes"
+        )
+        mounted, http = Ops(self.pool), Http(self.pool, "127.0.0.1:0")
+        yield row("Ops.mount", mounted.mount, {"http": http}, http="", prefix="text")
         yield row("Service", Service, {"pool": self.pool}, pool="", is_well="none function")
         yield row("Service.status", service.status, {}, text="text")
 

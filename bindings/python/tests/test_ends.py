@@ -164,6 +164,7 @@ CALL_NOTHING = {
     "Handled": "Subscription and Replay",
     "Hosted": "Server, Http and Udp",
     "Mailbox": "pulled",
+    "Ops": "answers from a native thread",
     "Pulled": "Mailbox and ReplayMailbox",
     "Queue": "plain bytes",
     "ReplayMailbox": "pulled",

@@ -52,7 +52,10 @@ class Import(Case):
         stub = ast.parse((PACKAGE / "__init__.pyi").read_text())
         imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
         told = {name.asname: (node.module, name.name) for node in imports for name in node.names}
-        self.assertEqual(told, paceline._PLACES)
+        modules = tuple(name for name, (module, _) in told.items() if module is None)
+        self.assertEqual(modules, paceline._MODULES)
+        named = {name: place for name, place in told.items() if name not in modules}
+        self.assertEqual(named, paceline._PLACES)
 
 
 if __name__ == "__main__":

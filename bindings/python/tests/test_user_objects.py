@@ -874,6 +874,21 @@ def read_from(stage: Stage, _: str) -> Call:
     return call
 
 
+@drives("Ops.__init__:settings")
+def watched(stage: Stage, _: str) -> Call:
+    pool = stage.pool()
+    path = stage.folder() / "settings.yaml"
+    path.write_text("ops:\n  blocked_after: 1s\n")
+
+    def call(act: Act) -> None:
+        for settings in (Path(act, str(path)), Items(act, str(path))):
+            ops = comes_out(act, lambda: paceline.Ops(pool, settings=settings))
+            if ops is not None:
+                ops.close()
+
+    return call
+
+
 @drives("WorkerPool.__init__:middleware", "WorkerPool.__init__:settings")
 def worker_pools(stage: Stage, place: str) -> Call:
     pool = stage.pool()

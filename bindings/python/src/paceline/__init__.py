@@ -100,7 +100,11 @@ _NAMES = {
     "_topic": ("Codec", "Json", "Topic"),
     "_udp": ("Datagram", "Peer", "Udp", "UdpRef", "UdpStats"),
     "_workers": ("WorkerPool",),
+    "ops": ("Ops",),
 }
+
+#: Modules that are public themselves.
+_MODULES = ("ops",)
 
 #: Where a name is defined: the module, and what it is called there.
 _PLACES = {name: (module, name) for module, names in _NAMES.items() for name in names}
@@ -114,9 +118,11 @@ def __getattr__(name: str) -> object:
     """Loads the module that defines a name when it is first used (PEP 562)."""
     from importlib import import_module
 
-    if name not in _PLACES:
+    if name not in _PLACES and name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     _refuse_subinterpreters()
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
     module, known_as = _PLACES[name]
     value: object = getattr(import_module(f".{module}", __name__), known_as)
     globals()[name] = value

@@ -195,6 +195,8 @@ from ._udp import (
     UdpStats as UdpStats,
 )
 from ._workers import WorkerPool as WorkerPool
+from . import ops as ops
+from .ops import Ops as Ops
 
 __version__: str
 __all__: list[str]

@@ -27,20 +27,23 @@ class Files:
 Given = Union[Files, Path, Iterable[Path], None]
 
 
+def files_of(settings: Given) -> list[bytes]:
+    """Their paths. Raises InvalidError, TypeError."""
+    if isinstance(settings, Files):
+        return list(settings.files)
+    if settings is None:
+        return []
+    if isinstance(settings, (str, bytes, os.PathLike)):
+        return [path("settings", settings)]
+    several = items("settings", settings, "a path, several, or Settings")
+    return [path("settings", each) for each in several]
+
+
 def load(
     config: ctypes.Structure, call: Callable[[Any, Any, bool], int], settings: Given, environment: bool
 ) -> None:
     """Changes what C reads to what files and the environment say. Raises InvalidError."""
-    if isinstance(settings, Files):
-        files, environment = list(settings.files), environment or settings.environment
-    elif settings is None:
-        files = []
-    elif isinstance(settings, (str, bytes, os.PathLike)):
-        files = [path("settings", settings)]
-    else:
-        several = items("settings", settings, "a path, several, or Settings")
-        files = [path("settings", each) for each in several]
-    for each in files:
+    for each in files_of(settings):
         check(call(ctypes.byref(config), each, False))
-    if environment:
+    if environment or (isinstance(settings, Files) and settings.environment):
         check(call(ctypes.byref(config), None, True))

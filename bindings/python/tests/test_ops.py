@@ -1,0 +1,201 @@
+"""Operations endpoints: what they answer, while the pool cannot; and the view of it in a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+import threading
+import unittest
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest import mock
+
+from support import Case
+
+import paceline
+from paceline import Http, InvalidError, Ops, Pool, Request, Response, WorkerPool, top
+
+TOKEN = "correct-horse-battery"
+
+
+def get(url: str, token: str | None = None) -> tuple[int, str]:
+    request = urllib.request.Request(url)
+    if token:
+        request.add_header("Authorization", f"Bearer {token}")
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+@contextlib.contextmanager
+def watched(threads: int = 2, **settings: Any) -> Iterator[tuple[Pool, str]]:
+    with Pool(threads) as pool, paceline.ops.serve(pool, "127.0.0.1:0", **settings) as ops:
+        yield pool, f"http://{ops.address}"
+
+
+class Endpoint(Case):
+    def test_it_answers(self) -> None:
+        with watched() as (_, url):
+            self.assertEqual(get(url + "/health/ready"), (200, "ok\n"))
+            self.assertIn("paceline_handles", get(url + "/metrics")[1])
+            self.assertIn("<title>paceline</title>", get(url + "/")[1])
+            self.assertEqual(json.loads(get(url + "/stats.json")[1])["pool"], "paceline")
+
+    def test_it_answers_while_all_threads_of_python_wait(self) -> None:
+        gate = threading.Event()
+        with watched() as (pool, url):
+            blocked = [pool.submit(gate.wait) for _ in range(2)]
+            self.assertEqual(get(url + "/")[0], 200)
+            gate.set()
+            for each in blocked:
+                each.result()
+
+    def test_a_token_is_asked_for(self) -> None:
+        with watched(token=TOKEN) as (_, url):
+            self.assertEqual(get(url + "/metrics")[0], 401)
+            self.assertEqual(get(url + "/metrics", TOKEN)[0], 200)
+        with Pool(1) as pool:
+            for wrong in ({"address": "0.0.0.0:0"}, {"token": "short"}, {"blocked_after": 4000}):
+                with self.subTest(wrong), self.assertRaisesRegex(InvalidError, next(iter(wrong))):
+                    Ops(pool, **{"address": "127.0.0.1:0", **wrong})
+
+    def test_it_is_mounted_in_a_server_of_the_program(self) -> None:
+        with Pool(2) as pool, Ops(pool) as ops:
+            with self.assertRaises(InvalidError):
+                ops.address  # noqa: B018
+            http = Http(pool, "127.0.0.1:0")
+
+            @http.route("GET", "/")
+            def mine(request: Request) -> Response:
+                return Response("mine")
+
+            ops.mount(http, "/ops")
+            with self.assertRaisesRegex(InvalidError, "prefix"):
+                ops.mount(http, "ops/")
+            http.start()
+            url = f"http://{http.addresses[0]}"
+            self.assertEqual(get(url + "/"), (200, "mine"))
+            self.assertEqual(get(url + "/ops/health/live"), (200, "ok\n"))
+            ops.close()
+            self.assertEqual(get(url + "/ops/health/live")[0], 500)
+            self.assertEqual(get(url + "/"), (200, "mine"))
+
+    def test_figures_of_the_program_are_shown(self) -> None:
+        with Pool(2) as pool, WorkerPool(pool, metrics=True) as workers:
+            workers.counter("orders", "Orders taken").inc(3)
+            with paceline.ops.serve(pool, "127.0.0.1:0", workers=workers) as ops:
+                self.assertIn("orders_total 3", get(f"http://{ops.address}/metrics")[1])
+            with WorkerPool(pool) as none, self.assertRaisesRegex(InvalidError, "metrics"):
+                Ops(pool, workers=none)
+
+    def test_settings_start_it_and_are_shown(self) -> None:
+        with TemporaryDirectory() as folder, Pool(1) as pool:
+            file = Path(folder, "service.yaml")
+            file.write_text(f'ops: {{address: "127.0.0.1:0", token: "{TOKEN}"}}\n')
+            with Ops(pool, settings=iter([file])) as ops:
+                url = f"http://{ops.address}/config"
+                self.assertEqual(get(url)[0], 401)
+                shown = json.loads(get(url, TOKEN)[1])["settings"]
+            of = {each["key"]: each for each in shown}
+            self.assertEqual(of["ops.address"]["value"], "127.0.0.1:0")
+            self.assertEqual(of["ops.address"]["from"], str(file))
+            self.assertEqual(of["ops.token"]["value"], "***")
+
+    def test_closing_it_again_is_allowed(self) -> None:
+        with Pool(1) as pool:
+            ops = Ops(pool, "127.0.0.1:0")
+            ops.close()
+            ops.close()
+            with self.assertRaises(InvalidError):
+                ops.address  # noqa: B018
+            with self.assertRaisesRegex(TypeError, "cannot pickle"):
+                ops.__reduce__()
+
+
+class Top(Case):
+    def test_one_report_is_printed(self) -> None:
+        with watched() as (_, url):
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                self.assertEqual(top.main([url, "--once"]), 0)
+            self.assertIn("paceline paceline: ready", out.getvalue())
+            self.assertIn("CPU", out.getvalue())
+
+    def test_what_cannot_be_read_is_said(self) -> None:
+        with watched(token=TOKEN) as (_, url):
+            errors = io.StringIO()
+            with contextlib.redirect_stderr(errors):
+                self.assertEqual(top.main([url, "--once"]), 1)
+            self.assertIn("401", errors.getvalue())
+            out = io.StringIO()
+            with mock.patch.dict(os.environ, PACELINE_OPS_TOKEN=TOKEN), contextlib.redirect_stdout(out):
+                self.assertEqual(top.main([url, "--once"]), 0)
+            self.assertIn("ready", out.getvalue())
+
+    def test_nothing_of_a_name_moves_the_cursor(self) -> None:
+        self.assertEqual(top.plain("a\x1b[2Jb\n\u202ec"), "a�[2Jb��c")
+
+    def test_blocked_threads_and_rescues_are_seen(self) -> None:
+        screen = top.Screen()
+        thread = {
+            "thread": 0,
+            "strip": "HHB",
+            "state": "blocked",
+            "seconds": 2.5,
+            "running": "GET /slow",
+        }
+        cards = {"requests": {"rate": 12345.0, "p50": 0.00012, "p99": 0.25}}
+        event = {
+            "pool": "p",
+            "threads": [{**thread, "rescues": 0}, {**thread, "thread": 1, "strip": "F", "rescues": 1}],
+            "health": {"live": True, "ready": False, "reasons": ["why"]},
+            "figures": {
+                "cards": cards,
+                "waiting": [{"kind": "pattern", "name": "orders.>", "count": 7}],
+                "process": {"cpu": 0.5, "memory": 1 << 21, "descriptors": 9},
+            },
+            "errors": {
+                "errors": [
+                    {"time": "2026-01-01T10:11:12Z", "level": "warn", "event": "e", "message": "m"}
+                ]
+            },
+        }
+        screen.take(event)
+        lines = ["".join(text for text, _ in line) for line in screen.lines()]
+        for part in ("NOT READY", "▓ blocked for 2.5 s: GET /slow", "! blocked", "12.3 k/s requests"):
+            self.assertTrue(any(part in line for line in lines), (part, lines))
+        for part in ("p50 120 µs  p99 250 ms", "7 wait: pattern orders.>", "10:11:12 warn e: m", "why"):
+            self.assertTrue(any(part in line for line in lines), (part, lines))
+
+    def test_it_draws_in_a_terminal_and_ends_by_its_key(self) -> None:
+        with watched() as (_, url):
+            own, its = pty.openpty()
+            env = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "30"}
+            command = [sys.executable, "-m", "paceline.top", url]
+            child = subprocess.Popen(command, stdin=its, stdout=its, stderr=its, env=env)
+            os.close(its)
+            seen = b""
+            while b"ready" not in seen:
+                seen += os.read(own, 4096)
+            os.write(own, b"q")
+            with contextlib.suppress(OSError):
+                while os.read(own, 4096):
+                    pass
+            self.assertEqual(child.wait(60), 0)
+            os.close(own)
+
+
+if __name__ == "__main__":
+    unittest.main()
