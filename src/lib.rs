@@ -46,6 +46,9 @@ pub mod hub;
 pub mod log;
 #[cfg(feature = "metrics")]
 pub mod metrics;
+#[cfg(not(feature = "metrics"))]
+#[path = "metrics/without.rs"]
+mod metrics;
 pub mod net;
 #[cfg(all(feature = "http", feature = "metrics"))]
 pub mod ops;

@@ -12,6 +12,7 @@ use super::telemetry::stats::HttpStats;
 use super::telemetry::{EndHook, RequestEnd, Telemetry};
 use crate::error::{Error, Result};
 use crate::net::server::settings::Protocol;
+use crate::net::stream::figures;
 use crate::net::stream::limits::{Limits, UNSET_SIZE, UNSET_TIME};
 use crate::net::{Address, ConnId, Listen, Server, ServerBuilder};
 use crate::pool::Pool;
@@ -277,6 +278,7 @@ impl HttpBuilder {
             return Err(Error::invalid("listen", "empty", allowed));
         }
         let defaults = limits.of_listeners(&server.limits)?;
+        let pool = server.pool.clone();
         let log = server.pool.shared().log.clone();
         let telemetry = Telemetry { counters: Counters::default(), log, on_end };
         let service = Arc::new(HttpService::new(limits, routes, telemetry));
@@ -287,6 +289,8 @@ impl HttpBuilder {
             .with_protocol(Protocol { defaults, check })
             .set(|limits| *limits = of_outgoing(limits))
             .serve(move |conn| HttpHandler::new(&inner, conn))?;
+        let _first = service.name.set(figures::name_of(server.addresses().first()));
+        pool.shared().end.serve(Arc::<HttpService>::downgrade(&service) as _);
         Ok(Http { server, service })
     }
 }

@@ -25,8 +25,6 @@ use crate::hub::system::figures::tell_stats_later;
 use crate::hub::system::key_counts::KeyCounts;
 use crate::hub::system::notice::{Notices, Settings};
 use crate::hub::system::stats::{audit, for_each_subscriber};
-#[cfg(feature = "metrics")]
-use crate::metrics::Registry;
 use crate::pool::{self, Pool, Remains, Served, service};
 use crate::sync::atomic::Ordering::{Acquire, Relaxed};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -44,7 +42,6 @@ pub struct HubBuilder<'a> {
     histories: Vec<History>,
     pub(in crate::hub) notices: Settings,
     pub(in crate::hub) count_keys: usize,
-    #[cfg(feature = "metrics")]
     pub(in crate::hub) registry: Option<(crate::metrics::Registry, String)>,
     pub(in crate::hub) stats_interval: Option<Duration>,
 }
@@ -77,11 +74,11 @@ impl HubBuilder<'_> {
     }
 
     /// Puts the figures of this hub into a registry, with the label `hub` = `name`, for as long as it lives:
-    /// the counts of the hub, of its publishers, of keys that are [counted](Self::count_keys), of
-    /// subscriptions that are [measured](crate::hub::SubscriptionBuilder::measured), and of replays to handlers, as
-    /// long as they last.
+    /// the counts of the hub, of its publishers, of keys that are [counted](Self::count_keys), of replays to handlers,
+    /// and of subscriptions, as long as they last; how long messages wait and are handled for those that are
+    /// [measured](crate::hub::SubscriptionBuilder::measured). Of others there are up to 1000.
     #[cfg(feature = "metrics")]
-    pub fn metrics(mut self, registry: &Registry, name: &str) -> Self {
+    pub fn metrics(mut self, registry: &crate::metrics::Registry, name: &str) -> Self {
         self.registry = Some((registry.clone(), name.into()));
         self
     }
@@ -152,6 +149,7 @@ impl HubBuilder<'_> {
             held_up: AtomicU32::new(0),
             changed: Futex::new(0),
             waiters: AtomicU32::new(0),
+            name: Mutex::default(),
             shared,
         });
         let me: Weak<Core> = Weak::clone(&core.me);
@@ -159,9 +157,8 @@ impl HubBuilder<'_> {
         open_services(&core, services)?;
         let served: Weak<Core> = Arc::downgrade(&core);
         core.shared.end.serve(served);
-        #[cfg(feature = "metrics")]
         if let Some((registry, name)) = self.registry {
-            crate::hub::system::figures::attach(&registry, name, &core.me);
+            crate::hub::system::figures::attach(&registry, &name, &core);
         }
         if let Some(every) = self.stats_interval {
             tell_stats_later(&core, every, audit(&core), crate::sys::clock::now());
@@ -188,7 +185,6 @@ impl Hub {
             histories: Vec::new(),
             notices: Settings::default(),
             count_keys: 0,
-            #[cfg(feature = "metrics")]
             registry: None,
             stats_interval: None,
         }
@@ -247,6 +243,10 @@ impl Served for Core {
         // What a group does under its lock is done before its members are shut, or sees that the hub is closed.
         for_each_group(self, |_, _| ());
         for_each_subscriber(self, |subscriber| shut(subscriber, self));
+    }
+
+    fn figures(&self, to: &mut crate::metrics::Collector, _pool: &str) {
+        crate::hub::system::figures::collect(to, None, self);
     }
 }
 

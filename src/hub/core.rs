@@ -79,6 +79,8 @@ pub(in crate::hub) struct Core {
     pub(in crate::hub) changed: Futex,
     /// Threads that wait for that.
     pub(in crate::hub) waiters: AtomicU32,
+    /// What its figures call it.
+    pub(in crate::hub) name: Mutex<Option<String>>,
 }
 
 /// A replay to a handler, as far as its hub has to do with it.

@@ -117,7 +117,7 @@ impl Text {
     /// What buckets tell only roughly.
     fn quantiles(&mut self, family: &Family) {
         let name = format!("{}_quantile", family.name);
-        self.head(&name, "", "gauge", &family.help);
+        self.head(&name, "", "summary", &family.help);
         for sample in &family.samples {
             let Value::Histogram(found) = &sample.value else { continue };
             for (quantile, _) in QUANTILES {

@@ -6,11 +6,18 @@ use super::snapshot::{Distribution, Family, Labels, MetricKind, Sample, Snapshot
 use crate::contain::contain;
 use crate::error::{Error, Result};
 use core::fmt;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many figures a registry keeps, and how many its collectors may give at one snapshot.
 const MAX_SAMPLES: usize = 16_384;
+
+/// How many series of one family collectors may give at one snapshot. Prometheus advises hundreds at most; what has
+/// more (a key, a route or a subscription for each user) would make every scrape long and every query slow.
+const MAX_SERIES: usize = 1000;
+
+/// Where it is said how many series were left out, by family.
+const OVERFLOW: &str = "paceline_metrics_overflow";
 
 /// What text formats put behind names, and what is therefore in no name.
 const SUFFIXES: [&str; 7] =
@@ -128,6 +135,7 @@ impl Registry {
         let mut collector = Collector::default();
         self.collect_kept(&mut collector);
         self.ask_collectors(&mut collector);
+        collector.tell_overflow();
         self.0.failures.add(collector.failures);
         let families = collector.families.into_iter();
         Snapshot {
@@ -217,12 +225,19 @@ impl Instrument {
 }
 
 /// Takes the figures of collectors; see [`Registry::collect`]. A figure with a wrong name, or of another
-/// kind than its family, or that is there already, is left out and counted as a failure.
+/// kind than its family, or that is there already, is left out and counted as a failure. A family has room for
+/// 1000 series; how many were left out is told by the gauge `paceline_metrics_overflow`, with the label `family`.
 #[derive(Default)]
 pub struct Collector {
     families: BTreeMap<String, Collected>,
     count: usize,
     failures: u64,
+    /// Series that were left out, by family.
+    overflow: BTreeMap<String, usize>,
+    /// The parts of pools that were asked: what they are, with their addresses.
+    asked: HashSet<(&'static str, usize)>,
+    /// The same with their names.
+    names: HashSet<(&'static str, String)>,
 }
 
 struct Collected {
@@ -258,6 +273,38 @@ impl Collector {
         self.failures += 1;
     }
 
+    /// So many series of a family were left out.
+    pub(crate) fn leave_out(&mut self, family: &str, series: usize) {
+        *self.overflow.entry(family.into()).or_default() += series;
+    }
+
+    /// What a part of a pool is called at this snapshot: `name`, with a number if another part of its kind is called
+    /// so. None: it has given its figures, as it is in the registry in more than one way.
+    pub(crate) fn enter<P: ?Sized>(
+        &mut self,
+        part: &P,
+        kind: &'static str,
+        name: &str,
+    ) -> Option<String> {
+        if !self.asked.insert((kind, core::ptr::from_ref(part).cast::<()>().addr())) {
+            return None;
+        }
+        let numbered = (2_u32..).map(|number| format!("{name}#{number}"));
+        let mut names = core::iter::once(name.to_owned()).chain(numbered);
+        names.find(|name| self.names.insert((kind, name.clone())))
+    }
+
+    fn tell_overflow(&mut self) {
+        let help = "Series of a family that were left out, since it has room for 1000";
+        for (family, series) in core::mem::take(&mut self.overflow) {
+            self.gauge(OVERFLOW, help, &[("family", &family)], series as f64);
+        }
+    }
+
+    fn series(&self, family: &str) -> usize {
+        self.families.get(family).map_or(0, |family| family.samples.len())
+    }
+
     fn checked(&mut self, name: &str, help: &str, labels: &[(&str, &str)], value: Value) {
         let kind = match value {
             Value::Counter(_) => MetricKind::Counter,
@@ -265,6 +312,7 @@ impl Collector {
             Value::Histogram(_) => MetricKind::Histogram,
         };
         match check(name, labels) {
+            Ok(_) if self.series(name) >= MAX_SERIES => self.leave_out(name, 1),
             Ok(labels) => self.put(name, help, kind, labels, value),
             Err(_) => self.fail(),
         }

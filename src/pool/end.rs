@@ -6,6 +6,7 @@
 
 use super::counters::Counters;
 use crate::contain::Contained;
+use crate::metrics::Collector;
 use crate::sync::CachePadded;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -54,8 +55,8 @@ pub(crate) enum Remains {
     Work,
 }
 
-/// A part of the pool, as far as the end of the pool is concerned. It is called without a lock, so it may call
-/// the pool.
+/// A part of the pool, as far as the end of the pool and its figures are concerned. It is called without a lock, so it
+/// may call the pool.
 pub(crate) trait Served: Send + Sync {
     /// The pool drains from now on. It may be called more than once. Not called if the pool stops without a drain.
     fn begin_drain(&self) {}
@@ -81,6 +82,8 @@ pub(crate) trait Served: Send + Sync {
     fn health(&self, _say: &mut dyn FnMut(bool, String)) {}
     /// Refuses everything from now on.
     fn close(&self);
+    /// Gives its figures at one snapshot, where the pool is called `pool`. It may begin here to count what costs something.
+    fn figures(&self, _to: &mut Collector, _pool: &str) {}
 }
 
 /// See the module's documentation.
@@ -94,6 +97,8 @@ pub(crate) struct End {
     before: OnceLock<Before>,
     /// The list is replaced, never changed: parts are asked without the lock.
     parts: Mutex<Arc<[Weak<dyn Served>]>>,
+    /// How many parts without a name of their own have a number.
+    numbered: AtomicU64,
 }
 
 impl End {
@@ -105,6 +110,7 @@ impl End {
             was_left: AtomicBool::new(false),
             before: OnceLock::new(),
             parts: Mutex::new(Arc::new([])),
+            numbered: AtomicU64::new(0),
         }
     }
 
@@ -219,6 +225,11 @@ impl End {
         let parts = Arc::clone(&*self.parts.lock().unwrap_or_else(PoisonError::into_inner));
         let count = parts.len();
         (0..count).filter_map(move |at| parts[at].upgrade().map(Contained::new))
+    }
+
+    /// What a part without a name of its own is called in figures.
+    pub(crate) fn next_name(&self) -> String {
+        (self.numbered.fetch_add(1, Relaxed) + 1).to_string()
     }
 
     /// What all parts together still have to do before the drain may end.

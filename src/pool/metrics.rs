@@ -3,7 +3,7 @@
 use super::Pool;
 use super::members::Member;
 use super::shared::Shared;
-use super::stats::{Audit, Stats};
+use super::stats::{Audit, Stats, ThreadState};
 use crate::metrics::{Collector, Registry};
 use crate::queue::Lane;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -12,22 +12,42 @@ use crate::sys::thread::cpu_time_of;
 use std::sync::{Arc, Mutex, PoisonError};
 
 impl Pool {
-    /// Puts this pool's figures into a registry, with the label `pool` = `name`, for as long as the pool
-    /// lives: its counters, the lengths of its lanes, and for each of its threads what it has done, its CPU
-    /// time, and its utilisation: the part of the time since the last snapshot that it had a CPU.
+    /// Puts the figures of this pool and of all that stands on it into a registry, with the label `pool` = `name`, for as
+    /// long as the pool lives; what comes later is in it, too. [`SystemFigures`](crate::metrics::SystemFigures) are those
+    /// of the process.
+    ///
+    /// | of | figures | labels |
+    /// |---|---|---|
+    /// | the pool | its counters; per lane, how many tasks wait; per handle set, the thread that leads (-1: none), terms and what was harvested and waits | `lane`, `set` |
+    /// | each thread | state, what it has done, the CPU it is pinned to, CPU time, and utilisation: the part of the time since the last snapshot that it had a CPU | `thread`, `state` |
+    /// | servers | per listener, connections that are open, came, were turned away or ended, by reason; requests that were admitted; per server, bytes that are queued for peers | `server`, `listener`, `reason` |
+    /// | HTTP servers | requests by outcome, in work; per route, how long requests took from the head to the last byte, by the class of their status | `server`, `method`, `route`, `status`, `cause` |
+    /// | UDP sockets | datagrams and bytes, errors | `socket` |
+    /// | worker pools | as [`WorkerPoolBuilder::metrics`](crate::task::WorkerPoolBuilder::metrics), without times | `workers` |
+    /// | hubs | as [`HubBuilder::metrics`](crate::hub::HubBuilder::metrics) | `hub` |
+    ///
+    /// A server is called by its first address. A worker pool and a hub are called as they were when their own figures were
+    /// asked for, or else by a number. Times of requests cost two looks at the clock each: they are measured from this
+    /// call on, and of a server that comes later from the first snapshot on. Not counted, since each task, hand-over or read would pay for it: how long the oldest task of a lane has
+    /// waited, how long a handle set had no leader, and the bytes of streams.
     pub fn attach_metrics(&self, registry: &Registry, name: &str) {
         let pool = Arc::downgrade(self.shared());
         let usage = Mutex::new(Usage::new(self.shared()));
         let name = name.to_owned();
+        // What begins to count when it is asked begins now.
+        self.shared().end.parts().for_each(|part| part.figures(&mut Collector::default(), &name));
         registry.collect(move |collector| {
             let Some(shared) = pool.upgrade() else { return false };
             let mut figures = Figures { collector, pool: &name };
             figures.tasks(&shared);
             let stats = Stats::of(&shared);
             figures.present(&stats);
+            figures.sets(&stats);
             figures.threads(&stats);
             let mut usage = usage.lock().unwrap_or_else(PoisonError::into_inner);
             figures.usage(&shared, &mut usage);
+            drop(usage);
+            shared.end.parts().for_each(|part| part.figures(collector, &name));
             true
         });
     }
@@ -100,10 +120,39 @@ impl Figures<'_> {
         self.counter("paceline_wakes", "System calls made to wake threads", stats.wakes);
     }
 
+    fn sets(&mut self, stats: &Stats) {
+        for (index, set) in stats.sets.iter().enumerate() {
+            let index = index.to_string();
+            let labels = [("pool", self.pool), ("set", &*index)];
+            let leader = set.leader.map_or(-1.0, |thread| thread as f64);
+            let help = "The thread that leads a handle set now; -1: none";
+            self.collector.gauge("paceline_set_leader", help, &labels, leader);
+            let help = "Terms that were led in a handle set";
+            self.collector.counter("paceline_set_terms", help, &labels, set.harvests as f64);
+            let help = "Events that were harvested in a handle set and wait for a thread";
+            self.collector.gauge("paceline_set_surplus", help, &labels, set.surplus as f64);
+        }
+    }
+
     fn threads(&mut self, stats: &Stats) {
         for (index, thread) in stats.threads.iter().enumerate() {
             let index = index.to_string();
+            let state = match thread.state() {
+                ThreadState::Away => "away",
+                ThreadState::Leader => "leader",
+                ThreadState::Follower => "follower",
+                ThreadState::Processing => "processing",
+                ThreadState::Stuck => "stuck",
+                ThreadState::Parked => "parked",
+            };
+            let labels = [("pool", self.pool), ("thread", &*index), ("state", state)];
+            let help = "1, with what a thread is doing now as the label state";
+            self.collector.gauge("paceline_thread_state", help, &labels, 1.0);
             let labels = [("pool", self.pool), ("thread", &*index)];
+            if let Some(cpu) = thread.cpu {
+                let help = "The CPU that a thread is pinned to";
+                self.collector.gauge("paceline_thread_cpu", help, &labels, cpu as f64);
+            }
             let mut counter = |name: &str, help: &str, count: u64| {
                 self.collector.counter(name, help, &labels, count as f64);
             };

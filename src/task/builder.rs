@@ -14,7 +14,6 @@ use std::sync::{Arc, Weak};
 use crate::task::attempt::Middleware;
 use crate::task::attempt::guard::Guard;
 use crate::task::common::WaitLists;
-#[cfg(feature = "metrics")]
 use crate::task::metrics;
 use crate::task::record;
 use crate::task::result::observer::Observer;
@@ -34,7 +33,6 @@ pub struct WorkerPoolBuilder {
     max_droppable: Option<usize>,
     max_queued: usize,
     seed: Option<u64>,
-    #[cfg(feature = "metrics")]
     metrics: Option<(crate::metrics::Registry, String)>,
     scaling: Option<Scaling>,
 }
@@ -135,7 +133,6 @@ impl WorkerPoolBuilder {
     /// [`Error::ShutDown`] and [`Error::Forked`];
     /// [`Error::Invalid`] and [`Error::Full`] if the registry
     /// has no place for its figures, or a setting is out of its range.
-    #[cfg_attr(not(feature = "metrics"), allow(unused_mut))]
     pub fn build(mut self) -> Result<WorkerPool> {
         let shared = Arc::clone(self.pool.shared());
         shared.check_open()?;
@@ -153,11 +150,11 @@ impl WorkerPoolBuilder {
         let start = |scaling| scaling::Scaler::start(scaling, &shared, &arena, guard);
         let scaler = self.scaling.map(start);
         let scaler = scaler.transpose()?;
-        #[cfg(feature = "metrics")]
         if let Some((registry, name)) = self.metrics.take() {
             self.observers.push(Arc::new(metrics::Times::new(&registry, &name)?));
             let workers = self.make(shared, arena, guard, scaler);
-            metrics::attach(&registry, name, &workers);
+            let _first = workers.common.name.set(name);
+            metrics::attach(&registry, &workers);
             return Ok(workers);
         }
         Ok(self.make(shared, arena, guard, scaler))
@@ -195,6 +192,8 @@ impl WorkerPoolBuilder {
             task_types: TaskTypes::default(),
             phase: AtomicU32::new(OPEN),
             changed: Futex::new(0),
+            name: std::sync::OnceLock::new(),
+            is_left: crate::sync::atomic::AtomicBool::new(false),
         });
         // Tasks outlive the handles of their worker pool; those who observe them do, too.
         self.pool.shared().keep(Arc::clone(&common) as _);
@@ -225,7 +224,6 @@ impl WorkerPool {
             max_droppable: None,
             max_queued: DEFAULT_MAX_QUEUED,
             seed: None,
-            #[cfg(feature = "metrics")]
             metrics: None,
             scaling: None,
         }

@@ -4,6 +4,7 @@ use crate::contain::Contained;
 use crate::log::Logger;
 use crate::pool::Shared;
 use crate::source::Clock;
+use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
@@ -26,10 +27,10 @@ use crate::task::scaling::{Scaler, Waits};
 use crate::task::settings::{OverloadPolicy, Settings};
 use crate::task::stamp;
 use core::borrow::Borrow;
-#[cfg(feature = "capi")]
 use core::ffi::CStr;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 /// The life of a worker pool, in order.
@@ -58,6 +59,10 @@ pub(crate) struct Common {
     pub(super) made: u64,
     /// Changes when something has ended that a shutdown may wait for.
     pub(super) changed: Futex,
+    /// What its figures call it.
+    pub(super) name: OnceLock<String>,
+    /// No handle is left: it has no figures any more.
+    pub(super) is_left: AtomicBool,
 }
 
 impl Common {

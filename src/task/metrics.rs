@@ -2,6 +2,8 @@
 
 use crate::error::Result;
 use crate::metrics::{Collector, Histogram, Registry, Unit};
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::task::common::Common;
 use crate::task::result::observer::{EndRecord, Observer};
 use crate::task::stats::{WorkerStats, stats_of};
 use crate::task::worker_pool::WorkerPool;
@@ -34,20 +36,30 @@ impl Observer for Times {
     }
 }
 
-/// As long as the worker pool lives, which this does not keep alive.
-pub(super) fn attach(registry: &Registry, name: String, workers: &WorkerPool) {
-    let handles = Arc::downgrade(&workers.handles);
+/// As long as the worker pool has a handle.
+pub(super) fn attach(registry: &Registry, workers: &WorkerPool) {
+    let common = Arc::downgrade(&workers.common);
     registry.collect(move |collector| {
-        let handles = handles.upgrade();
-        if let Some(handles) = &handles {
-            collect(collector, &name, &stats_of(&handles.0));
-        }
-        handles.is_some()
+        let common = common.upgrade().filter(|common| !common.is_left.load(Relaxed));
+        common.is_some_and(|common| {
+            collect(collector, &common);
+            true
+        })
     });
 }
 
+pub(super) fn collect(collector: &mut Collector, common: &Common) {
+    if common.is_left.load(Relaxed) {
+        return;
+    }
+    let name = common.name.get_or_init(|| common.shared.end.next_name());
+    if let Some(name) = collector.enter(common, "workers", name) {
+        collect_counts(collector, &name, &stats_of(common));
+    }
+}
+
 /// The counts of each name.
-fn collect(collector: &mut Collector, workers: &str, stats: &WorkerStats) {
+fn collect_counts(collector: &mut Collector, workers: &str, stats: &WorkerStats) {
     let in_flight = stats.in_flight as f64;
     let labels = [("workers", workers)];
     collector.gauge("paceline_task_in_flight", "Tasks that have not ended", &labels, in_flight);

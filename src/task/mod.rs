@@ -80,7 +80,6 @@ mod builder;
 mod common;
 mod counters;
 mod health;
-#[cfg(feature = "metrics")]
 mod metrics;
 pub(crate) mod record;
 mod result;

@@ -118,6 +118,10 @@ impl Served for Common {
 
     /// The lanes refuse what comes.
     fn close(&self) {}
+
+    fn figures(&self, to: &mut crate::metrics::Collector, _pool: &str) {
+        crate::task::metrics::collect(to, self);
+    }
 }
 
 impl Common {

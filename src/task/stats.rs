@@ -13,7 +13,6 @@ use crate::task::record;
 use crate::task::task_type::TaskType;
 use crate::task::worker_pool::WorkerPool;
 use core::time::Duration;
-use std::sync::Arc;
 
 /// What has happened to the tasks of one name. Counts never fall, but for `running`
 /// and `waiting`.
@@ -187,7 +186,7 @@ impl TaskAudit {
     }
 }
 
-pub(super) fn stats_of(common: &Arc<Common>) -> WorkerStats {
+pub(super) fn stats_of(common: &Common) -> WorkerStats {
     let in_flight = in_flight(common);
     let task_types = common.task_types.all().into_iter().map(snapshot).collect();
     let pin = pin();
@@ -237,7 +236,7 @@ fn worker_snapshot(
 }
 
 /// Counted: the records of this worker pool whose tasks have not ended.
-fn in_flight(common: &Arc<Common>) -> usize {
+fn in_flight(common: &Common) -> usize {
     record::live(&pin(), |task_type| task_type.is_of(common)).count()
 }
 

@@ -36,7 +36,7 @@ use std::sync::Arc;
 pub struct WorkerPool {
     pub(super) pool: Pool,
     pub(super) common: Arc<Common>,
-    #[cfg_attr(not(feature = "metrics"), expect(dead_code, reason = "held"))]
+    #[expect(dead_code, reason = "held")]
     pub(super) handles: Arc<Handles>,
 }
 
@@ -49,6 +49,7 @@ impl Drop for Handles {
         if !self.0.shared.is_forked() {
             self.0.wait_lists.attempts.end();
             self.0.wait_lists.attempts.abandon();
+            self.0.is_left.store(true, crate::sync::atomic::Ordering::Relaxed);
         }
     }
 }

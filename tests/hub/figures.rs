@@ -104,10 +104,14 @@ fn figures_are_in_a_registry_while_the_hub_lives() {
     let id = one.id().to_string();
     let labels = [("subscription", &*id), ("pattern", "a.*")];
     assert_eq!(figure("paceline_hub_subscription_delivered", &labels), Some(2.0));
-    let measured = snapshot.family("paceline_hub_subscription_delivered").unwrap();
-    assert_eq!(measured.samples.len(), 1, "others are in the sums alone");
-    let latency = snapshot.sample("paceline_hub_subscription_latency_seconds", &labels).unwrap();
-    assert_eq!(latency.distribution().unwrap().count(), 2);
+    let others = [("pattern", "a.b")];
+    assert_eq!(figure("paceline_hub_subscription_delivered", &others), Some(2.0));
+    for name in ["latency", "handling"] {
+        let name = format!("paceline_hub_subscription_{name}_seconds");
+        let times = snapshot.sample(&name, &labels).unwrap();
+        assert_eq!(times.distribution().unwrap().count(), 2);
+        assert_eq!(snapshot.family(&name).unwrap().samples.len(), 1, "others are not measured");
+    }
     let text = snapshot.to_prometheus();
     assert!(text.contains("paceline_hub_published_total{hub=\"main\"} 2"), "{text}");
     assert!(text.contains("paceline_hub_subscription_latency_seconds_quantile{"), "{text}");

@@ -1,7 +1,8 @@
 //! The text for Prometheus.
 
 use crate::common::skipped;
-use paceline::metrics::{Registry, SystemFigures, TextFormat, Unit};
+use paceline::metrics::{Registry, Snapshot, SystemFigures, TextFormat, Unit};
+use proptest::prelude::*;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -52,7 +53,7 @@ fn the_text_is_as_expected() {
         "wait_seconds_bucket{le=\"0.005\",q=\"1\"} 2",
         "wait_seconds_bucket{le=\"50.0\",q=\"1\"} 2",
         "wait_seconds_bucket{le=\"+Inf\",q=\"1\"} 3",
-        "# TYPE wait_seconds_quantile gauge",
+        "# TYPE wait_seconds_quantile summary",
         "wait_seconds_quantile{q=\"1\",quantile=\"0.999\"} 100.0",
         "# EOF",
     ];
@@ -138,6 +139,30 @@ fn parse(python: &str, format: &str, text: &str) -> (Understood, Json) {
     (understood(&json["samples"]), json["types"].clone())
 }
 
+/// By Prometheus's own check of names, types and help texts, and by the parsers of both formats.
+pub fn accepted_by_parsers(snapshot: &Snapshot) {
+    let text = snapshot.to_prometheus();
+    let check = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    match check {
+        Ok(mut check) => {
+            check.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+            let told = check.wait_with_output().unwrap();
+            let told = (told.status.code(), String::from_utf8_lossy(&told.stderr).into_owned());
+            assert_eq!(told, (Some(0), String::new()), "{text}");
+        }
+        Err(_) => skipped("no promtool: it is in Debian's package prometheus"),
+    }
+    let Some(python) = python() else { return };
+    let (classic, _) = parse(python, "prometheus", &text);
+    let (exact, _) = parse(python, "openmetrics", &snapshot.to_text(TextFormat::OpenMetrics));
+    assert_eq!(format!("{classic:?}"), format!("{exact:?}"));
+}
+
 #[test]
 fn the_official_parser_understands_what_was_meant() {
     let Some(python) = python() else { return };
@@ -156,9 +181,9 @@ fn the_official_parser_understands_what_was_meant() {
     for types in [types, exact_types] {
         let of = |name: &str| types[name].as_str().unwrap_or("none").to_owned();
         let told = ["awkward", "level", "wait_seconds", "wait_seconds_quantile"].map(of);
-        assert_eq!(told, ["counter", "gauge", "histogram", "gauge"]);
+        assert_eq!(told, ["counter", "gauge", "histogram", "summary"]);
         let all = types.as_object().unwrap();
-        let known = ["counter", "gauge", "histogram"];
+        let known = ["counter", "gauge", "histogram", "summary"];
         assert!(all.values().all(|of| known.contains(&of.as_str().unwrap())), "{types:#}");
     }
     let sample = |name: &str, labels: &[(&str, &str)]| {
@@ -190,4 +215,100 @@ fn the_official_parser_understands_what_was_meant() {
     let expected: usize =
         numbers.map(|sample| if sample.value.number().is_some() { 1 } else { 24 + 3 + 4 }).sum();
     assert_eq!(samples.len(), expected);
+}
+
+/// Name, labels, value.
+type Written = (String, BTreeMap<String, String>, f64);
+
+/// One sample as the grammar of the format has it, read letter by letter. It knows nothing of what wrote it.
+fn sample_of(line: &str) -> Option<Written> {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+    let name_of = |text: &str| -> Option<(String, usize)> {
+        let end = text.find(|c| !is_of_name(c)).unwrap_or(text.len());
+        let starts_well = text.starts_with(|c: char| is_of_name(c) && !c.is_ascii_digit());
+        starts_well.then(|| (text[..end].to_owned(), end))
+    };
+    let (name, end) = name_of(line)?;
+    let mut rest = &line[end..];
+    let mut labels = BTreeMap::new();
+    if let Some(inner) = rest.strip_prefix('{') {
+        rest = inner;
+        loop {
+            let (label, end) = name_of(rest)?;
+            rest = rest[end..].strip_prefix("=\"")?;
+            let mut value = String::new();
+            let mut letters = rest.char_indices();
+            let end = loop {
+                match letters.next()? {
+                    (end, '"') => break end + 1,
+                    (_, '\\') => value.push(match letters.next()?.1 {
+                        'n' => '\n',
+                        letter @ ('\\' | '"') => letter,
+                        _ => return None,
+                    }),
+                    (_, letter) => value.push(letter),
+                }
+            };
+            labels.insert(label, value).is_none().then_some(())?;
+            match (rest[end..].strip_prefix(','), rest[end..].strip_prefix('}')) {
+                (Some(more), _) => rest = more,
+                (None, behind) => break rest = behind?,
+            }
+        }
+    }
+    Some((name, labels, rest.strip_prefix(' ')?.parse().ok()?))
+}
+
+/// The samples and help texts of a text whose every line is one that the format knows.
+fn read(text: &str) -> (Vec<Written>, Vec<String>) {
+    let (mut samples, mut helps) = (vec![], vec![]);
+    for line in text.strip_suffix("# EOF\n").unwrap_or(text).split_terminator('\n') {
+        match line.strip_prefix("# ") {
+            Some(comment) => match comment.split_once(' ') {
+                Some(("HELP", help)) => helps.push(help.split_once(' ').unwrap().1.to_owned()),
+                Some(("TYPE" | "UNIT", _)) => {}
+                _ => panic!("{line:?} in {text}"),
+            },
+            None => samples.push(sample_of(line).unwrap_or_else(|| panic!("{line:?} in {text}"))),
+        }
+    }
+    (samples, helps)
+}
+
+proptest! {
+    /// Goal: whatever names, help texts and labels are, the text has what was accepted, and nothing else. Method:
+    /// arbitrary texts, and an independent reader of the grammar.
+    #[test]
+    fn no_name_and_no_label_breaks_the_format(
+        name in "[a-zA-Z_:][a-zA-Z0-9_:]{0,6}|\\PC{0,6}",
+        label in "[a-zA-Z_][a-zA-Z0-9_]{0,6}|\\PC{0,6}",
+        value in ".{0,12}|[\"\\\\\n\r{}=,# ]{0,12}",
+        help in ".{0,12}|[\"\\\\\n\r]{0,12}",
+        figure in proptest::num::f64::NORMAL | proptest::num::f64::ZERO,
+    ) {
+        let registry = Registry::new();
+        let (of, is, about) = (name.clone(), label.clone(), help.clone());
+        let text = value.clone();
+        registry.collect(move |collector| {
+            collector.gauge(&of, &about, &[(&*is, &*text)], figure);
+            true
+        });
+        let snapshot = registry.snapshot();
+        let accepted = snapshot.family(&name).is_some();
+        prop_assert_eq!(accepted, snapshot.failures == 0);
+        for format in [TextFormat::Prometheus, TextFormat::OpenMetrics] {
+            let written = snapshot.to_text(format);
+            let (samples, helps) = read(&written);
+            let labels = BTreeMap::from([(label.clone(), value.clone())]);
+            let expected: Vec<_> =
+                accepted.then(|| (name.clone(), labels, figure)).into_iter().collect();
+            prop_assert_eq!(samples, expected);
+            prop_assert_eq!(helps.len(), usize::from(accepted));
+        }
+        let json: Json = serde_json::from_str(&snapshot.to_json()).unwrap();
+        if accepted {
+            let sample = &json["families"][0]["samples"][0];
+            prop_assert_eq!(&sample["labels"][&label], &Json::from(value));
+        }
+    }
 }

@@ -25,6 +25,7 @@ use crate::http::message::chunks::{Length, Piece};
 use crate::http::message::head::{self, Head, Parsed};
 use crate::http::message::refusal::Refusal;
 use crate::http::service::routes::{Found, Route, StreamingFactory, WholeHandler};
+use crate::http::telemetry::Timing;
 use crate::http::telemetry::counters::Abort;
 use crate::net::stream::output_buffer::End;
 use crate::net::{Accept, Conn, ConnHandler, Reason, Timeout, TimeoutAction};
@@ -187,8 +188,12 @@ impl RequestCycle {
         let found = service.routes.find(head, &mut params);
         let endpoint = match found {
             Found::Route(endpoint) => endpoint,
-            missing => return self.refuse_missing(service, conn, head, &missing),
+            missing => {
+                service.begin_timing(None);
+                return self.refuse_missing(service, conn, head, &missing);
+            }
         };
+        service.begin_timing(Some(endpoint));
         if service.counts_all() {
             self.note(service, head);
             if !self.begin_counting(service) {
@@ -259,7 +264,7 @@ impl RequestCycle {
         let ran = self.exchange.run_first(|| catch_unwind(AssertUnwindSafe(code)));
         if ran.is_err() {
             // It is reported whether or not there is a log.
-            self.exchange.trace(request.head.method, request.head.target);
+            self.exchange.trace(request.head.method, request.head.target, Timing::default());
         }
         self.ran(request.conn, ran)
     }
@@ -487,6 +492,7 @@ impl RequestCycle {
             && let (Stage::Head, false, false) = (&self.stage, self.last, self.works())
         {
             service.tally(|tally| tally.successful += 1);
+            service.end_timing(service.timing(), outcome.status());
             return self.exchange.clear();
         }
         self.conclude_fully(service, conn, outcome);
@@ -669,7 +675,7 @@ impl RequestCycle {
         match (refused, outcome) {
             (Ok(closes), _) => {
                 self.exchange.count_refusal(refusal);
-                self.exchange.report_end(Some(refusal.status()));
+                self.ended(service, Some(refusal.status()));
                 if closes {
                     self.close(conn);
                 }
@@ -695,7 +701,7 @@ impl RequestCycle {
     fn abort(&mut self, service: &Hook<'_>, conn: &Conn, abort: Abort) {
         self.end_work(service, false);
         service.telemetry.counters.aborted(abort);
-        self.exchange.report_end(None);
+        self.ended(service, None);
         self.exchange.seal();
         self.stage = Stage::Over;
         conn.abort();
@@ -784,14 +790,30 @@ impl RequestCycle {
             Outcome::Unfinished => service.telemetry.counters.aborted(Abort::Unfinished),
             Outcome::Lost => service.telemetry.counters.aborted(lost),
         }
-        self.exchange.report_end(outcome.status());
+        self.ended(service, outcome.status());
     }
 
-    /// Notes what a request is, if that will be reported.
+    /// None: without a whole answer.
+    fn ended(&self, service: &Hook<'_>, status: Option<u16>) {
+        service.end_timing(self.timing(service), status);
+        self.exchange.report_end(status);
+    }
+
+    /// Of the request that ends, which began in this hook or before.
+    #[inline]
+    fn timing(&self, service: &Hook<'_>) -> Timing {
+        let timing = service.timing();
+        match timing.began == 0 && service.measures() {
+            true => self.exchange.timing(),
+            false => timing,
+        }
+    }
+
+    /// Notes what a request is that may outlive this hook, if that will be reported or measured.
     #[cold]
     fn note(&self, service: &Hook<'_>, head: &Head<'_, '_>) {
-        if service.telemetry.notes() {
-            self.exchange.trace(head.method, head.target);
+        if service.telemetry.notes() || service.measures() {
+            self.exchange.trace(head.method, head.target, service.timing());
         }
     }
 
@@ -800,7 +822,7 @@ impl RequestCycle {
     fn note_part(&self, service: &Hook<'_>, bytes: &[u8]) {
         if service.telemetry.notes() {
             let (method, target) = head::first_words(bytes, service.limits.head.target);
-            self.exchange.trace(method, target);
+            self.exchange.trace(method, target, Timing::default());
         }
     }
 }

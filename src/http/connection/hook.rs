@@ -1,6 +1,8 @@
 //! The count of what one hook of a connection has done.
 
 use crate::http::service::HttpService;
+use crate::http::service::routes::Endpoint;
+use crate::http::telemetry::Timing;
 use crate::http::telemetry::counters::Tally;
 use core::cell::Cell;
 use core::ops::Deref;
@@ -11,12 +13,35 @@ use core::ops::Deref;
 pub(crate) struct Hook<'s> {
     service: &'s HttpService,
     tally: Cell<Tally>,
+    /// Of a request that began in this hook and has not ended.
+    timing: Cell<Timing>,
 }
 
 impl<'s> Hook<'s> {
     #[inline]
     pub(crate) fn of(service: &'s HttpService) -> Self {
-        Self { service, tally: Cell::default() }
+        Self { service, tally: Cell::default(), timing: Cell::default() }
+    }
+
+    /// A request begins, for this endpoint if there is one.
+    #[inline]
+    pub(crate) fn begin_timing(&self, endpoint: Option<&Endpoint>) {
+        self.timing.set(self.service.timing_of(endpoint));
+    }
+
+    /// Of the request that is in hand; it has not begun here if there is no time.
+    #[inline]
+    pub(crate) fn timing(&self) -> Timing {
+        self.timing.get()
+    }
+
+    /// It has ended with this status; None: without a whole answer.
+    #[inline]
+    pub(crate) fn end_timing(&self, timing: Timing, status: Option<u16>) {
+        if timing.began != 0 {
+            self.service.record_time(timing, status);
+            self.timing.set(Timing::default());
+        }
     }
 
     #[inline]

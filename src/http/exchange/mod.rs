@@ -45,7 +45,7 @@ pub(crate) mod response;
 use self::flags::{Offer, RequestFlags};
 use crate::error::{Error, Result};
 use crate::http::message::refusal::Refusal;
-use crate::http::telemetry::{RequestEnd, Telemetry};
+use crate::http::telemetry::{RequestEnd, Telemetry, Timing};
 use crate::log::Record;
 use crate::net::calls::Calls;
 use crate::net::stream::conn::refused;
@@ -56,13 +56,13 @@ use crate::net::{ConnHandler, WriteStatus};
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
+use crate::sys::clock;
 use core::any::Any;
 use core::cell::Cell;
 use core::time::Duration;
 use std::io::IoSlice;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
 
 /// What has become of a request, as whoever held its response says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -186,7 +186,10 @@ struct Trace {
     method: String,
     /// Likewise.
     target: String,
-    began: Instant,
+    /// When it began, by the clock.
+    began: u64,
+    /// Whether, and for which route, its time is measured.
+    timing: Timing,
 }
 
 /// What waits for the end of the request, and for the connection.
@@ -368,17 +371,28 @@ impl Exchange {
 
     /// Notes what the request is, for its end. That it began is noted once.
     #[cold]
-    pub(crate) fn trace(&self, method: &str, target: &str) {
+    pub(crate) fn trace(&self, method: &str, target: &str, timing: Timing) {
         self.left.store(true, Relaxed);
         let trace = &mut self.lock().trace;
-        let began = trace.as_ref().map_or_else(Instant::now, |trace| trace.began);
-        *trace = Some(Box::new(Trace { method: method.into(), target: target.into(), began }));
+        let began = match (&*trace, timing.began) {
+            (Some(trace), _) => trace.began,
+            (None, 0) => clock::now(),
+            (None, began) => began,
+        };
+        let (method, target) = (method.into(), target.into());
+        *trace = Some(Box::new(Trace { method, target, began, timing }));
     }
 
     fn take_trace(&self) -> Option<(Box<Trace>, Duration)> {
         let trace = self.lock().trace.take()?;
-        let time = trace.began.elapsed();
+        let time = Duration::from_nanos(clock::now().saturating_sub(trace.began));
         Some((trace, time))
+    }
+
+    /// What times the request, if it was noted.
+    #[cold]
+    pub(crate) fn timing(&self) -> Timing {
+        self.lock().trace.as_ref().map_or_else(Timing::default, |trace| trace.timing)
     }
 
     /// What is known of the request, for the log: its method and its path, empty if there is none.

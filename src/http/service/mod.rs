@@ -5,15 +5,20 @@ pub(crate) mod middleware;
 pub(crate) mod routes;
 
 use self::limits::HttpLimits;
-use self::routes::Routes;
+use self::routes::{Endpoint, Routes};
 use crate::error::Result;
-use crate::http::telemetry::Telemetry;
 use crate::http::telemetry::stats::HttpStats;
+use crate::http::telemetry::{Telemetry, Timing};
+use crate::http::telemetry::{figures, route_times::RouteTimes};
+use crate::metrics::Collector;
 use crate::net::ServerStats;
 use crate::net::stream::limits::Limits;
+use crate::pool::{Remains, Served};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
+use crate::sys::clock;
 use std::sync::Arc;
+use std::sync::OnceLock;
 
 /// What the connections of a server share.
 pub(crate) struct HttpService {
@@ -23,6 +28,10 @@ pub(crate) struct HttpService {
     /// Every request counts as in work from its beginning, since there is a maximum, or its end is reported.
     counts_all: AtomicBool,
     in_work: AtomicUsize,
+    /// None: nobody has asked for figures yet.
+    times: OnceLock<RouteTimes>,
+    /// What figures call the server: its first address.
+    pub(crate) name: OnceLock<String>,
 }
 
 impl HttpService {
@@ -34,6 +43,33 @@ impl HttpService {
             telemetry: Arc::new(telemetry),
             counts_all: AtomicBool::new(counts_all),
             in_work: AtomicUsize::new(0),
+            times: OnceLock::new(),
+            name: OnceLock::new(),
+        }
+    }
+
+    /// What times a request that begins.
+    #[inline]
+    pub(crate) fn timing_of(&self, endpoint: Option<&Endpoint>) -> Timing {
+        match self.measures() {
+            true => Timing {
+                began: clock::now(),
+                route: endpoint.map_or(u32::MAX, |endpoint| endpoint.number),
+            },
+            false => Timing::default(),
+        }
+    }
+
+    /// Whether requests are timed.
+    #[inline]
+    pub(crate) fn measures(&self) -> bool {
+        self.times.get().is_some()
+    }
+
+    /// A request has ended with this status; None: without a whole answer.
+    pub(crate) fn record_time(&self, timing: Timing, status: Option<u16>) {
+        if let Some(times) = self.times.get() {
+            times.record(timing.route, timing.began, status);
         }
     }
 
@@ -67,5 +103,22 @@ impl HttpService {
 
     pub(crate) fn end_work(&self) {
         self.in_work.fetch_sub(1, Relaxed);
+    }
+}
+
+/// The server beneath is what the end of the pool is about: this is a part for its figures alone.
+impl Served for HttpService {
+    fn remains(&self, _deadline: u64) -> Remains {
+        Remains::Nothing
+    }
+
+    fn close(&self) {}
+
+    fn figures(&self, to: &mut Collector, pool: &str) {
+        let times = self.times.get_or_init(|| RouteTimes::new(&self.routes));
+        let name = self.name.get().map_or("", String::as_str);
+        let Some(server) = to.enter(self, "http", name) else { return };
+        figures::collect(to, pool, &server, &self.stats(ServerStats::default()));
+        times.collect(to, pool, &server, &self.routes);
     }
 }

@@ -66,6 +66,9 @@ pub(crate) struct Endpoint {
     /// None: it is no route's.
     pub(crate) pattern: Option<String>,
     pub(crate) route: Route,
+    /// In the order in which routes were set; beyond all of them if it is no route's.
+    pub(crate) number: u32,
+    method: String,
 }
 
 /// What the patterns of one method are for: numbers of endpoints.
@@ -161,13 +164,19 @@ impl Routes {
             router.insert(&pattern, endpoints.len() as u32).map_err(|error| {
                 Error::invalid("route", &pattern, format!("a pattern of its own ({error})"))
             })?;
-            let (pattern, route) = (Some(pattern), route.within(&middleware));
-            endpoints.push(Endpoint { pattern, route });
+            endpoints.push(Endpoint {
+                pattern: Some(pattern),
+                route: route.within(&middleware),
+                number: endpoints.len() as u32,
+                method,
+            });
         }
         let tables = Arc::new(Tables(tables));
-        let nowhere = |route: Route| {
-            let route = route.within(&middleware);
-            Endpoint { pattern: None, route }
+        let nowhere = |route: Route| Endpoint {
+            pattern: None,
+            route: route.within(&middleware),
+            number: u32::MAX,
+            method: String::new(),
         };
         let options = nowhere(options(Arc::clone(&tables)));
         let error = || -> Box<WholeHandler> {
@@ -181,6 +190,13 @@ impl Routes {
             })))
         });
         Ok(Self { endpoints, tables, options, fallback })
+    }
+
+    /// The method and the pattern of each route, by number.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.endpoints
+            .iter()
+            .map(|route| (&*route.method, route.pattern.as_deref().unwrap_or_default()))
     }
 
     /// What stands for parameters is left in `params`.

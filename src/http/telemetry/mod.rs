@@ -1,6 +1,8 @@
 //! What is counted, logged and reported of requests.
 
 pub(crate) mod counters;
+pub(crate) mod figures;
+pub(crate) mod route_times;
 pub(crate) mod stats;
 
 use self::counters::Counters;
@@ -29,6 +31,15 @@ pub struct RequestEnd<'a> {
     pub duration: Duration,
     /// The other end.
     pub peer: &'a Address,
+}
+
+/// What times a request.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Timing {
+    /// By the clock; 0: it is not measured.
+    pub(crate) began: u64,
+    /// The number of its route; beyond all: it has none.
+    pub(crate) route: u32,
 }
 
 /// What is counted and logged of a server's requests, and who is called at their end.

@@ -6,7 +6,6 @@ use crate::hub::history::asking::own_key;
 use crate::hub::history::log::{Log, Sleeper};
 use crate::hub::history::replay::{AGAIN, BATCH, Cursor};
 use crate::hub::history::replay_stats::ReplayStats;
-#[cfg(feature = "capi")]
 use crate::hub::keys::key::Key;
 use crate::hub::mailbox::counters::Counters;
 use crate::hub::mailbox::pull::check_key;

@@ -4,7 +4,7 @@ use crate::hub::channel::segment::{InPlace, Taken};
 use crate::hub::mailbox::entry::Entry;
 use crate::hub::mailbox::progress::Progress;
 use crate::hub::message::Message;
-use crate::hub::supervise::failure_policy::FailurePolicy;
+use crate::hub::supervise::failure_policy::{FailurePolicy, Handling};
 use crate::pool::Shared;
 use crate::sync::atomic::Ordering::Release;
 
@@ -20,6 +20,8 @@ pub(in crate::hub) struct Lent<'a> {
     lost: u64,
     /// How many have begun.
     pub(in crate::hub) begun: u32,
+    /// Of the one that was lent last.
+    handling: Option<Handling<'a>>,
 }
 
 impl<'a> Lent<'a> {
@@ -30,7 +32,13 @@ impl<'a> Lent<'a> {
         taken: &'a Taken,
         lost: u64,
     ) -> Self {
-        Self { messages: taken.messages(), progress, policy, shared, taken, lost, begun: 0 }
+        let messages = taken.messages();
+        Self { messages, progress, policy, shared, taken, lost, begun: 0, handling: None }
+    }
+
+    /// The handler is through. Says how many have begun.
+    pub(in crate::hub) fn end(self) -> usize {
+        self.begun as usize
     }
 
     fn lost_before(&self, index: u32) -> u64 {
@@ -38,7 +46,8 @@ impl<'a> Lent<'a> {
     }
 
     /// The one that was lent last, which the handler has failed at.
-    pub(in crate::hub) fn failed_at(&self) -> Entry {
+    pub(in crate::hub) fn failed_at(&mut self) -> Entry {
+        self.handling = None;
         let index = self.begun - 1;
         let stored = self.taken.messages().nth(index as usize).expect("it was lent");
         Entry::of_ring(stored, self.lost_before(index))
@@ -51,6 +60,7 @@ impl<'a> Iterator for Lent<'a> {
     #[inline(always)] // It is what the loop of a handler's calls does.
     fn next(&mut self) -> Option<Message<'a>> {
         self.shared.end_if_forked();
+        self.handling = None;
         if self.progress.is_closing() {
             return None;
         }
@@ -63,6 +73,7 @@ impl<'a> Iterator for Lent<'a> {
         if let Some(policy) = self.policy {
             policy.catch_up();
             policy.measure(stored.time);
+            self.handling = Some(policy.handle());
         }
         Some(Message { stored, lost_before: self.lost_before(index), attempt: 1 })
     }

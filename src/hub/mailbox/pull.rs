@@ -12,7 +12,6 @@ use crate::hub::core::Core;
 use crate::hub::group::dispatch::finished;
 use crate::hub::handle::Hub;
 use crate::hub::keys::key;
-#[cfg(feature = "capi")]
 use crate::hub::keys::key::Key;
 use crate::hub::mailbox::closing::close;
 use crate::hub::mailbox::counters::Settled;

@@ -12,7 +12,6 @@ use crate::hub::mailbox::mail::Offer;
 use crate::hub::mailbox::rules::{Execution, Overflow};
 use crate::hub::mailbox::subscriber::Subscriber;
 use crate::hub::message::{Draft, Headers, Payload, Priority, Stored};
-#[cfg(feature = "capi")]
 use crate::hub::naps::NAP;
 use crate::hub::naps::SHORT_NAP;
 use crate::hub::publish::enqueue::{
@@ -27,10 +26,8 @@ use crate::hub::system::figures::count_key;
 use crate::hub::system::tell::lost_by;
 use crate::sync::MutexGuard;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed};
-#[cfg(feature = "capi")]
 use core::time::Duration;
 use std::sync::Arc;
-#[cfg(feature = "capi")]
 use std::time::Instant;
 
 /// What stands for a key: a [`Key`], which costs nothing, or its text, which is looked up.

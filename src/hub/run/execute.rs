@@ -292,7 +292,7 @@ fn deliver_in_place(
             // It may have been made for this failure.
             lent.policy = subscriber.policy();
         }
-        let begun = lent.begun as usize;
+        let begun = lent.end();
         settled.delivered += (begun - failed) as u64;
         if begun < taken.count {
             batch.extend(taken.rest(begun, following));

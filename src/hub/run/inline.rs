@@ -10,7 +10,7 @@ use crate::hub::mailbox::mail::{Mail, Offer};
 use crate::hub::mailbox::subscriber::Subscriber;
 use crate::hub::message::{Message, Stored};
 use crate::hub::run::depth::{InHandler, is_too_deep};
-use crate::hub::supervise::failure_policy::After;
+use crate::hub::supervise::failure_policy::{After, Handling};
 use crate::hub::supervise::failures::{failed_at, suspend_all};
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub(in crate::hub) fn deliver_inline(
     let Some(mut handler) = handler else { unreachable!("an inline mailbox has a shared one") };
     let failure = {
         let _in_handler = InHandler::enter();
-        catch_up(subscriber, stored);
+        let _handling = catch_up(subscriber, stored);
         let message = Message { stored, lost_before: lost, attempt: 1 };
         let failure = handler.call(&message);
         core.shared.end_if_forked();
@@ -68,13 +68,14 @@ pub(in crate::hub) fn deliver_inline(
     Inline::Delivered
 }
 
-/// Restarts the handler first, if that is due, and measures what the message has waited.
+/// Restarts the handler first, if that is due, and measures what the message has waited, and from here on how long the
+/// handler takes.
 #[inline]
-fn catch_up(subscriber: &Subscriber, stored: &Stored) {
-    if let Some(policy) = subscriber.policy() {
-        policy.catch_up();
-        policy.measure(stored.time);
-    }
+fn catch_up<'a>(subscriber: &'a Subscriber, stored: &Stored) -> Option<Handling<'a>> {
+    let policy = subscriber.policy()?;
+    policy.catch_up();
+    policy.measure(stored.time);
+    Some(policy.handle())
 }
 
 /// Calls the handler with a message that waited. Why it could not deal with it, if so.
@@ -85,7 +86,7 @@ pub(in crate::hub) fn call_handler(
     handler: &mut Handler,
     entry: &Entry,
 ) -> Option<Box<Failure>> {
-    catch_up(subscriber, &entry.stored);
+    let _handling = catch_up(subscriber, &entry.stored);
     let attempt = entry.tried.as_ref().map_or(1, |tried| tried.attempts + 1);
     let message = Message { stored: &entry.stored, lost_before: entry.lost, attempt };
     let failure = handler.call(&message);

@@ -12,6 +12,7 @@ use crate::hub::supervise::supervisor::{
     Decision, FailedAttempt, Intensity, OnFailure, RestartDecision, Supervisor,
 };
 use crate::hub::system::notice::Burst;
+use crate::metrics::{Histogram, Unit};
 use crate::pool::contain;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::atomic::{AtomicBool, AtomicU64};
@@ -42,7 +43,6 @@ pub(in crate::hub) struct FailureSettings {
     pub(in crate::hub) on_restart: Option<Arc<OnRestart>>,
     /// Set at each restart, if a factory makes the handler anew.
     pub(in crate::hub) stale: Option<Arc<AtomicBool>>,
-    #[cfg(feature = "metrics")]
     pub(in crate::hub) measured: bool,
 }
 
@@ -72,10 +72,7 @@ impl FailureSettings {
     }
 
     fn is_measured(&self) -> bool {
-        #[cfg(feature = "metrics")]
-        return self.measured;
-        #[cfg(not(feature = "metrics"))]
-        false
+        self.measured
     }
 
     fn is_unsupervised(&self) -> bool {
@@ -99,8 +96,27 @@ pub(in crate::hub) struct FailurePolicy {
     filter_panics: AtomicU64,
     /// Of losses by a full mailbox.
     burst: Burst,
-    #[cfg(feature = "metrics")]
-    latency: Option<crate::metrics::Histogram>,
+    measured: Option<Measured>,
+}
+
+/// How long messages wait, and how long the handler takes for one.
+struct Measured {
+    latency: Histogram,
+    handling: Histogram,
+}
+
+/// A call of a handler: measures, if that is wanted, how long it takes until this is dropped.
+pub(in crate::hub) struct Handling<'a> {
+    times: Option<(&'a Histogram, u64)>,
+}
+
+impl Drop for Handling<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some((times, began)) = self.times {
+            times.record(clock::now().saturating_sub(began));
+        }
+    }
 }
 
 /// What is to be done about a failure.
@@ -132,11 +148,11 @@ impl FailurePolicy {
             Some(supervisor) => supervisor.clone(),
             None => Supervisor::own(settings.intensity.unwrap_or_default())?,
         };
-        #[cfg(feature = "metrics")]
-        let time = crate::metrics::Unit::Time;
         Ok(Self {
-            #[cfg(feature = "metrics")]
-            latency: settings.measured.then(|| crate::metrics::Histogram::new(time)),
+            measured: settings.measured.then(|| Measured {
+                latency: Histogram::new(Unit::Time),
+                handling: Histogram::coarse(Unit::Time),
+            }),
             settings,
             seen: AtomicU64::new(supervisor.epoch()),
             supervisor,
@@ -163,22 +179,29 @@ impl FailurePolicy {
     /// A message that was published at this time, in nanoseconds since 1970, comes to its handler.
     #[inline]
     pub(in crate::hub) fn measure(&self, published: u64) {
-        #[cfg(feature = "metrics")]
-        if let Some(latency) = &self.latency {
-            latency.record(clock::unix_nanos().saturating_sub(published));
+        if let Some(measured) = &self.measured {
+            measured.latency.record(clock::unix_nanos().saturating_sub(published));
         }
-        #[cfg(not(feature = "metrics"))]
-        let _no_histogram = published;
     }
 
-    #[cfg(feature = "metrics")]
+    /// The handler is called with it.
+    #[inline]
+    pub(in crate::hub) fn handle(&self) -> Handling<'_> {
+        Handling {
+            times: self.measured.as_ref().map(|measured| (&measured.handling, clock::now())),
+        }
+    }
+
     pub(in crate::hub) fn is_measured(&self) -> bool {
-        self.latency.is_some()
+        self.measured.is_some()
     }
 
-    #[cfg(feature = "metrics")]
     pub(in crate::hub) fn latency(&self) -> Option<crate::metrics::Distribution> {
-        self.latency.as_ref().map(crate::metrics::Histogram::snapshot)
+        self.measured.as_ref().map(|measured| measured.latency.snapshot())
+    }
+
+    pub(in crate::hub) fn handling(&self) -> Option<crate::metrics::Distribution> {
+        self.measured.as_ref().map(|measured| measured.handling.snapshot())
     }
 
     pub(in crate::hub) fn burst(&self) -> &Burst {

@@ -20,14 +20,12 @@ use crate::hub::system::notice::{Notice, NoticeStats, Severity};
 use crate::hub::system::stats::{HubAudit, SubscriptionStats, audit, for_each_subscriber};
 use crate::hub::system::tell::tell;
 use crate::log::{Component, Level};
-#[cfg(feature = "metrics")]
-use crate::metrics::{Collector, Distribution, Registry};
+use crate::metrics::{Collector, Registry};
 use crate::pool::Timer;
 use crate::sys::clock;
 use core::time::Duration;
 use serde_json::{Value, json};
 use std::sync::PoisonError;
-#[cfg(feature = "metrics")]
 use std::sync::Weak;
 use std::time::SystemTime;
 
@@ -78,8 +76,15 @@ pub struct SubscriptionFigures {
     /// How long messages took from publishing to its handler, or to who pulls, if that is
     /// [measured](crate::hub::SubscriptionBuilder::measured).
     #[cfg(feature = "metrics")]
-    pub latency: Option<Distribution>,
+    pub latency: Option<crate::metrics::Distribution>,
+    /// How long its handler took for each message, within 6 %, if that is measured. Of a mailbox that is pulled there is
+    /// nothing.
+    #[cfg(feature = "metrics")]
+    pub handling: Option<crate::metrics::Distribution>,
 }
+
+/// How many subscriptions that are not measured have figures in a registry: as many as a family has room for.
+const MAX_OTHERS: usize = 1000;
 
 /// What a hub did in each second between two [`HubStats`].
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -189,6 +194,8 @@ impl SubscriptionFigures {
             stats: SubscriptionStats::of(subscriber),
             #[cfg(feature = "metrics")]
             latency: subscriber.policy().and_then(|policy| policy.latency()),
+            #[cfg(feature = "metrics")]
+            handling: subscriber.policy().and_then(|policy| policy.handling()),
         }
     }
 
@@ -205,8 +212,10 @@ impl SubscriptionFigures {
             "filter_panics": stats.filter_panics, "restarts": stats.restarts,
         });
         #[cfg(feature = "metrics")]
-        if let Some(latency) = &self.latency {
-            object["latency"] = latency.json();
+        for (name, times) in [("latency", &self.latency), ("handling", &self.handling)] {
+            if let Some(times) = times {
+                object[name] = times.json();
+            }
         }
         object
     }
@@ -287,7 +296,10 @@ fn all_publishers(core: &Core) -> Vec<PublisherFigures> {
     living.iter().map(|one| one.figures()).collect()
 }
 
-fn all_subscriptions(core: &Core, wants: impl Fn(&Subscriber) -> bool) -> Vec<SubscriptionFigures> {
+fn all_subscriptions(
+    core: &Core,
+    mut wants: impl FnMut(&Subscriber) -> bool,
+) -> Vec<SubscriptionFigures> {
     let mut all = Vec::new();
     for_each_subscriber(core, |subscriber| {
         if subscriber.mail().phase() != Phase::Ended && wants(subscriber) {
@@ -327,25 +339,30 @@ impl Hub {
     /// As [`HubBuilder::metrics`](crate::hub::HubBuilder::metrics), for a hub that is there: into one more registry. Any thread.
     #[cfg(feature = "metrics")]
     pub fn metrics(&self, registry: &Registry, name: &str) {
-        attach(registry, name.into(), &self.core.me);
+        attach(registry, name, &self.core);
     }
 }
 
 /// As long as the hub lives, which this does not keep alive.
-#[cfg(feature = "metrics")]
-pub(in crate::hub) fn attach(registry: &Registry, name: String, core: &Weak<Core>) {
-    let core = Weak::clone(core);
-    registry.collect(move |collector| match core.upgrade() {
-        Some(core) => {
-            collect(collector, &name, &core);
-            true
-        }
-        None => false,
+pub(in crate::hub) fn attach(registry: &Registry, name: &str, core: &Core) {
+    *core.name.lock().unwrap_or_else(PoisonError::into_inner) = Some(name.into());
+    let (core, name) = (Weak::clone(&core.me), name.to_owned());
+    registry.collect(move |collector| {
+        let core = core.upgrade();
+        core.iter().for_each(|core| collect(collector, Some(&name), core));
+        core.is_some()
     });
 }
 
-#[cfg(feature = "metrics")]
-fn collect(collector: &mut Collector, hub: &str, core: &Core) {
+/// Without a name it is called as it was last, or by a number.
+pub(in crate::hub) fn collect(collector: &mut Collector, name: Option<&str>, core: &Core) {
+    let known = || {
+        let mut known = core.name.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get_or_insert_with(|| core.shared.end.next_name()).clone()
+    };
+    let name = name.map_or_else(known, str::to_owned);
+    let Some(hub) = collector.enter(core, "hub", &name) else { return };
+    let hub = &*hub;
     let audit = audit(core);
     let labels = [("hub", hub)];
     let mut counter = |name: &str, help: &str, count: u64| {
@@ -399,16 +416,24 @@ fn collect(collector: &mut Collector, hub: &str, core: &Core) {
         let help = "Messages that were published with the key";
         collector.counter("paceline_hub_key_published", help, &labels, one.published as f64);
     }
-    let is_measured = |one: &Subscriber| one.policy().is_some_and(|policy| policy.is_measured());
-    for one in all_subscriptions(core, is_measured) {
+    let (mut others, mut left_out) = (0, 0);
+    let is_told = |one: &Subscriber| {
+        let is_measured = one.policy().is_some_and(|policy| policy.is_measured());
+        let is_told = is_measured || others < MAX_OTHERS;
+        (others, left_out) = (others + usize::from(!is_measured), left_out + usize::from(!is_told));
+        is_told
+    };
+    for one in all_subscriptions(core, is_told) {
         collect_subscription(collector, hub, one);
+    }
+    if left_out > 0 {
+        collector.leave_out("paceline_hub_subscription_waiting", left_out);
     }
     for one in all_replays(core) {
         collect_replay(collector, hub, &one);
     }
 }
 
-#[cfg(feature = "metrics")]
 fn collect_replay(collector: &mut Collector, hub: &str, one: &ReplayFigures) {
     let id = one.id.to_string();
     let labels = [("hub", hub), ("replay", &id), ("pattern", &one.pattern)];
@@ -437,7 +462,6 @@ fn collect_replay(collector: &mut Collector, hub: &str, one: &ReplayFigures) {
     gauge("suspended", "1 while it is suspended, else 0", u64::from(one.suspended));
 }
 
-#[cfg(feature = "metrics")]
 fn collect_subscription(collector: &mut Collector, hub: &str, one: SubscriptionFigures) {
     let id = one.id.to_string();
     let labels = [("hub", hub), ("subscription", &id), ("pattern", &one.pattern)];
@@ -453,11 +477,24 @@ fn collect_subscription(collector: &mut Collector, hub: &str, one: SubscriptionF
     counter("dropped", "Those that its full mailbox dropped", stats.dropped);
     counter("rejected", "Those that its full mailbox refused", stats.rejected);
     counter("restarts", "Restarts of its handler", stats.restarts);
-    let help = "Messages that wait in its mailbox";
-    collector.gauge("paceline_hub_subscription_waiting", help, &labels, stats.waiting as f64);
-    if let Some(latency) = one.latency {
-        let help = "From publishing to its handler";
-        collector.histogram("paceline_hub_subscription_latency_seconds", help, &labels, latency);
+    let mut gauge = |name: &str, help: &str, figure: u64| {
+        let name = format!("paceline_hub_subscription_{name}");
+        collector.gauge(&name, help, &labels, figure as f64);
+    };
+    gauge("waiting", "Messages that wait in its mailbox", stats.waiting);
+    gauge("capacity", "How many may wait there", one.capacity);
+    gauge("suspended", "1 while it is suspended, else 0", u64::from(one.suspended));
+    #[cfg(feature = "metrics")]
+    let times = [
+        ("latency", "From publishing to its handler", one.latency),
+        ("handling", "How long its handler took for a message", one.handling),
+    ];
+    #[cfg(feature = "metrics")]
+    for (name, help, times) in times {
+        if let Some(times) = times {
+            let name = format!("paceline_hub_subscription_{name}_seconds");
+            collector.histogram(&name, help, &labels, times);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Datagrams, which have no connections.
 
+mod figures;
 pub(super) mod host;
 mod settings;
 mod socket;

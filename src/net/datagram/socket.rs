@@ -31,11 +31,13 @@
 
 use crate::contain::contain;
 use crate::error::{Error, Result};
+use crate::metrics::Collector;
 use crate::net::calls::{CallWord, Calls};
 use crate::net::slot_ref::SlotRef;
 use crate::net::socket;
 use crate::net::stream::status::Reason;
 use crate::pool::{Activity, Deadline, Flow, HandleOptions, Key, Pool, Timer, WeakPool};
+use crate::pool::{Remains, Served};
 use crate::source::{Interest, Ready};
 use crate::sync::RwLock;
 use crate::sync::atomic::AtomicU64;
@@ -312,6 +314,7 @@ impl UdpSocket {
         let reader = Reader::new(Arc::clone(&core), Arc::clone(&socket), inbox, handler);
         let options = HandleOptions::new().interest(Interest::READABLE);
         pool.register_activity(socket, options, false, |_| Box::new(reader))?.detach();
+        pool.shared().end.serve(Arc::<Core>::downgrade(&core) as _);
         let life = Some(Arc::new(Life(Arc::clone(&core))));
         Ok(Self { core, life })
     }
@@ -594,6 +597,23 @@ impl Core {
             refused: self.refused.load(Relaxed),
             failed: self.failed.load(Relaxed),
             dropped: self.dropped.load(Relaxed),
+        }
+    }
+}
+
+/// The end of the pool closes it as any handle, so it is a part for its figures alone.
+impl Served for Core {
+    fn remains(&self, _deadline: u64) -> Remains {
+        Remains::Nothing
+    }
+
+    fn close(&self) {}
+
+    fn figures(&self, to: &mut Collector, pool: &str) {
+        if self.port.ended.load(Relaxed) == 0
+            && let Some(name) = to.enter(self, "socket", &self.address.to_string())
+        {
+            super::figures::collect(to, pool, &name, &self.stats());
         }
     }
 }

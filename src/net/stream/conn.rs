@@ -1,7 +1,6 @@
 //! What users see of a connection: the handler that they write, and its two ends.
 
 use super::connection::Connection;
-#[cfg(feature = "capi")]
 use super::output_buffer::Foreign;
 use super::output_buffer::{End, OutputBuffer, OutputState, Unwritten};
 use super::socket::{self, SendHalf};

@@ -8,6 +8,7 @@ mod alarm;
 pub(crate) mod conn;
 pub(crate) mod connection;
 pub(crate) mod driver;
+pub(crate) mod figures;
 pub(crate) mod filter;
 mod input;
 pub(crate) mod limits;

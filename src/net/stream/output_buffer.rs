@@ -414,7 +414,6 @@ impl<W: Wire> OutputBuffer<W> {
 
     /// The same of bytes of somebody else's, which are taken only if they have to wait: what is left in
     /// `slot` is not needed any more, or was refused.
-    #[cfg(any(feature = "capi", test))]
     pub(crate) fn write_foreign<F: Foreign>(
         &mut self,
         slot: &mut Option<F>,

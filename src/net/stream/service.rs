@@ -4,6 +4,7 @@
 
 use super::conn::{Conn, ConnHandler};
 use super::connection::Connection;
+use super::figures;
 use super::filter::Filter;
 use super::origin::{Origin, server_stats};
 use super::stats::ServerStats;
@@ -11,6 +12,7 @@ use super::status::{ConnId, Reason};
 use crate::contain::{Contained, contain};
 use crate::error::Error;
 use crate::log::{Component, Level, Logger};
+use crate::metrics::Collector;
 use crate::net::address::Address;
 use crate::net::bounds::nanos;
 use crate::net::calls::Calls;
@@ -354,6 +356,14 @@ impl Service {
     pub(crate) fn stats(&self) -> ServerStats {
         server_stats(&self.outgoing, &self.origins)
     }
+
+    /// Bytes that are queued for peers. It takes the lock of one connection after another.
+    pub(super) fn queued(&self) -> usize {
+        let of = |connection: Arc<Connection>| connection.output.lock().queued();
+        let shard = |shard: &Mutex<HashMap<_, _>>| lock(shard).values().cloned().collect();
+        let shards = self.registry.iter().map(|part| -> Vec<Arc<Connection>> { shard(part) });
+        shards.flatten().map(of).sum()
+    }
 }
 
 /// The end of the pool beneath drains its servers. Its end without a drain closes their connections, with
@@ -392,6 +402,14 @@ impl Served for Service {
         // Against *the last one ends, then look whether it drains*.
         store_load_barrier();
         self.announce();
+    }
+
+    fn figures(&self, to: &mut Collector, pool: &str) {
+        let (stats, outgoing) = (self.stats(), self.outgoing.stats());
+        let first = stats.listeners.first().map(|listener| &listener.address);
+        if let Some(server) = to.enter(self, "server", &figures::name_of(first)) {
+            figures::collect(to, (pool, &server), &stats, &outgoing, self.queued());
+        }
     }
 }
 

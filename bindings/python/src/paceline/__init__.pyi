@@ -164,8 +164,7 @@ from ._server import (
 )
 from ._signals import Signals as Signals
 from ._settings import Settings as Settings
-from ._lane import Lane as Lane
-from ._slow import SlowReport as SlowReport
+from ._sources import Lane as Lane
 from ._subscriptions import (
     Replay as Replay,
     Subscription as Subscription,
