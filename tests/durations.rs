@@ -354,6 +354,12 @@ const DRIVERS: &[(&str, Driver)] = &[
             assert_eq!(mailbox.recv_batch_timeout(&mut Vec::new(), 8, MAX).unwrap(), 1);
         });
     }),
+    ("ReplayMailbox::suspend", |pool| {
+        let hub = Hub::builder(pool).history(History::of("a")).build().unwrap();
+        let mailbox = hub.replay("a", ReplayFrom::Beginning).mailbox().unwrap();
+        let allowed = "up to 100 years";
+        assert!(mailbox.suspend(Some(MAX)).unwrap_err().to_string().contains(allowed));
+    }),
     ("ReplayMailbox::recv_batch_timeout", |pool| {
         let hub = Hub::builder(pool).history(History::of("a")).build().unwrap();
         let mailbox = hub.replay("a", ReplayFrom::Beginning).mailbox().unwrap();

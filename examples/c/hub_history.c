@@ -54,7 +54,7 @@ int main(void) {
     char folder[] = "/tmp/hub_history_XXXXXX", archive[64], beside[80];
     pace_pool_t *pool;
     pace_hub_t *hub;
-    pace_replay_mailbox_t *replay;
+    pace_mailbox_t *replay;
     pace_cq_t *cq;
     pace_cq_entry_t entries[8];
     pace_query_t query = {0};
@@ -81,9 +81,9 @@ int main(void) {
         must(open_hub(pool, archive, &hub));
     }
 
-    must(pace_hub_replay_mailbox(hub, "orders.eu", PACE_REPLAY_BEGINNING, 0, &replay));
+    must(pace_hub_replay_mailbox(hub, "orders.eu", NULL, &replay));
     must(pace_cq_new(pool, NULL, &cq));
-    must(pace_cq_replay(cq, replay, 1));
+    must(pace_cq_mailbox(cq, replay, 1));
     publish(hub, 4);
     printf("replayed: ");
     while (printed < 4) {
@@ -102,7 +102,7 @@ int main(void) {
     printf("\nrecorded: %s\n", recorded > 0 ? "true" : "false");
 
     pace_cq_free(cq);
-    pace_replay_mailbox_free(replay);
+    pace_mailbox_free(replay);
     pace_hub_free(hub);
     must(pace_pool_shutdown(pool, 60 * SECOND, NULL));
     pace_pool_free(pool);

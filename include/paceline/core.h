@@ -398,9 +398,6 @@ typedef struct pace_log_t pace_log_t;
 /** A pool: a fixed set of threads and what they serve. */
 typedef struct pace_pool_t pace_pool_t;
 
-/** A replay to a completion queue. */
-typedef struct pace_replay_mailbox_t pace_replay_mailbox_t;
-
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

@@ -809,7 +809,7 @@ pace_status_t pace_cq_task(pace_cq_t *cq,
                            uint64_t tag);
 
 /**
- * Messages of a mailbox come as PACE_CQ_MESSAGE with `tag`. They count as delivered when they are brought, and as dead
+ * Messages of a mailbox, also of that of a replay, come as PACE_CQ_MESSAGE with `tag`. They count as delivered when they are brought, and as dead
  * letters when they are completed with PACE_CQ_FAIL. Payloads of up to PACE_CQ_TOGETHER bytes lie one after the other.
  * A lease of the subscription counts whoever waits at the queue as one that takes messages. When the subscription has ended and all was taken, PACE_CQ_ENDED comes.
  *
@@ -820,15 +820,6 @@ pace_status_t pace_cq_task(pace_cq_t *cq,
 pace_status_t pace_cq_mailbox(pace_cq_t *cq,
                               pace_mailbox_t *mailbox,
                               uint64_t tag);
-
-/**
- * Messages of a replay come as PACE_CQ_MESSAGE with `tag`, as those of a mailbox do.
- *
- * PACE_EINVAL if it is attached already, or its descriptor was asked for.
- *
- * Threads: any. In handlers: yes. It may wait for who takes messages.
- */
-pace_status_t pace_cq_replay(pace_cq_t *cq, pace_replay_mailbox_t *replay, uint64_t tag);
 
 /**
  * As pace_key_request_async(), and what becomes of the request comes as PACE_CQ_REPLY with `tag`, once. Whoever replies

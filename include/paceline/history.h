@@ -139,6 +139,13 @@ typedef struct pace_replay_options_t {
     pace_factory_fn factory;
     /** Takes back what the factory has made, as that of pace_subscription_options_t. Default NULL. */
     pace_drop_fn drop_handler;
+    /**
+     * For mailboxes of a host that runs a handler of its own, as that of pace_subscription_options_t; the replay is among
+     * the figures of its hub then. Default: what was brought counts as delivered.
+     */
+    bool acknowledged;
+    /** Room for later versions; zero. */
+    uint8_t reserved[7];
 } pace_replay_options_t;
 
 /**
@@ -309,7 +316,8 @@ pace_status_t pace_replay_end(pace_replay_t *replay,
 void pace_replay_free(pace_replay_t *replay);
 
 /**
- * As pace_hub_replay(), to a completion queue (pace_cq_replay).
+ * As pace_hub_replay_supervised(), with a mailbox that a completion queue empties (pace_cq_mailbox). Of the options
+ * those of supervision are refused, because there is no handler.
  *
  * As there.
  *
@@ -317,47 +325,19 @@ void pace_replay_free(pace_replay_t *replay);
  */
 pace_status_t pace_hub_replay_mailbox(pace_hub_t *hub,
                                       const char *pattern,
-                                      uint32_t from,
-                                      uint64_t at,
-                                      pace_replay_mailbox_t **mailbox);
+                                      const pace_replay_options_t *options,
+                                      pace_mailbox_t **mailbox);
 
 /**
- * As pace_mailbox_bury(). As long as the replay lasts, pace_hub_redeliver() has the message brought again, before
- * what is read next.
+ * The counts of a replay to a mailbox. What was brought counts as delivered until it is buried, or with `acknowledged` as
+ * running until the host has said what became of it; what is in the history and was not brought is not counted.
  *
- * PACE_EINVAL for what cannot be a message of this replay.
+ * PACE_EINVAL for the mailbox of a subscription; PACE_EVERSION.
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_replay_mailbox_bury(pace_replay_mailbox_t *mailbox,
-                                       const pace_message_t *message,
-                                       const char *failure,
-                                       uint32_t attempts);
-
-/**
- * The counts of a replay. What was brought counts as delivered until it is buried; what is in the history and was
- * not brought is not counted. `failed`, `running` and `restarts` are 0: there is no handler.
- *
- * PACE_EVERSION.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_replay_mailbox_stats(pace_replay_mailbox_t *mailbox,
+pace_status_t pace_replay_mailbox_stats(pace_mailbox_t *mailbox,
                                         pace_replay_stats_t *stats);
-
-/**
- * Ends a replay: its completion queue tells that it has ended.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_replay_mailbox_end(pace_replay_mailbox_t *mailbox);
-
-/**
- * Ends a replay, and frees it. NULL is a no-op, and in a forked child nothing is freed.
- *
- * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
- */
-void pace_replay_mailbox_free(pace_replay_mailbox_t *mailbox);
 
 /* ---------- Histories: export and import, and archives without a hub */
 

@@ -1198,7 +1198,7 @@ pace_status_t pace_subscription_stats(const pace_hub_t *hub,
 
 /* -------------------------- The hub: mailboxes that the host empties */
 
-/** A subscription of a hub that the host empties itself. */
+/** A subscription or a replay of a hub that the host empties itself. */
 typedef struct pace_mailbox_t pace_mailbox_t;
 
 /**
@@ -1216,13 +1216,15 @@ pace_status_t pace_hub_mailbox(pace_hub_t *hub,
                                pace_mailbox_t **mailbox);
 
 /**
- * The counts of its subscription, as they are now. What was brought counts as delivered.
+ * The counts of its subscription, as they are now. What was brought counts as delivered, or with `acknowledged` as
+ * running until the host has said what became of it.
  *
- * PACE_EVERSION.
+ * PACE_EINVAL for the mailbox of a replay; PACE_EVERSION.
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_mailbox_stats(pace_mailbox_t *mailbox, pace_subscription_stats_t *stats);
+pace_status_t pace_mailbox_stats(pace_mailbox_t *mailbox,
+                                 pace_subscription_stats_t *stats);
 
 /**
  * Of a mailbox that was made with `acknowledged`: says what became of the messages that were taken first, in the order
@@ -1252,7 +1254,7 @@ pace_status_t pace_mailbox_restarted(pace_mailbox_t *mailbox,
 /**
  * Suspends the subscription as a supervisor would, because the host's handler fails too often: what waits, and what
  * comes, becomes dead letters for so long, up to 100 years, or until pace_mailbox_resume(); PACE_FOREVER: until that
- * alone. What was taken is the host's still. *suspended, which may be NULL, says whether it was open before.
+ * alone. A replay brings nothing until then, and what comes stays in the history. What was taken is the host's still. *suspended, which may be NULL, says whether it was open before.
  *
  * PACE_EINVAL.
  *
@@ -1273,7 +1275,7 @@ pace_status_t pace_mailbox_resume(pace_mailbox_t *mailbox,
                                   bool *resumed);
 
 /**
- * Ends the subscription. With PACE_UNSUBSCRIBE_DRAIN what waits is brought still. *ended, which may be
+ * Ends the subscription or the replay. With PACE_UNSUBSCRIBE_DRAIN what waits for a subscription is brought still. *ended, which may be
  * NULL, says whether nothing is left.
  *
  * PACE_EINVAL.
@@ -1285,7 +1287,7 @@ pace_status_t pace_mailbox_unsubscribe(pace_mailbox_t *mailbox,
                                        bool *ended);
 
 /**
- * Ends the subscription, and frees the mailbox. NULL is a no-op, and in a forked child nothing is freed.
+ * Ends the subscription or the replay, and frees the mailbox. NULL is a no-op, and in a forked child nothing is freed.
  *
  * Threads: any, as long as no other uses the mailbox any more. In handlers: yes, it never waits.
  */

@@ -6,8 +6,8 @@ use super::mail::Mail;
 use super::queue::{Core, Promise};
 use super::source::{Conns, Datagrams, Mailed, Source, Tasks};
 use crate::error::{Rejected, Result};
-use crate::hub::Mailbox;
 use crate::hub::history::ReplayMailbox;
+use crate::hub::{HostMailbox, Mailbox};
 use crate::net::{Server, ServerBuilder, UdpBuilder, UdpSocket, Wanted};
 use crate::pool::{Handle, HandleOptions, Pool, Timer};
 use crate::task::{Attempts, TaskHandle, WorkerPool};
@@ -162,9 +162,7 @@ impl CompletionQueue {
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) if it is attached already, or its descriptor was asked for.
     pub fn mailbox(&self, mailbox: &Arc<Mailbox>, tag: u64) -> Result<()> {
-        let mail = Mail::Mailbox(Arc::downgrade(mailbox));
-        let source = Arc::new(Mailed::new(mail));
-        self.attach(tag, source, |to| mailbox.listen(to))
+        self.mail(Arc::<Mailbox>::clone(mailbox), tag)
     }
 
     /// As [`mailbox`](Self::mailbox), for a replay.
@@ -172,9 +170,12 @@ impl CompletionQueue {
     /// # Errors
     /// As there.
     pub fn replay(&self, replay: &Arc<ReplayMailbox>, tag: u64) -> Result<()> {
-        let mail = Mail::Replay(Arc::downgrade(replay));
-        let source = Arc::new(Mailed::new(mail));
-        self.attach(tag, source, |to| replay.listen(to))
+        self.mail(Arc::<ReplayMailbox>::clone(replay), tag)
+    }
+
+    fn mail(&self, mailbox: Arc<dyn HostMailbox>, tag: u64) -> Result<()> {
+        let source = Arc::new(Mailed::new(Mail::of(&mailbox)));
+        self.attach(tag, source, |to| mailbox.listen(to))
     }
 
     fn attach(

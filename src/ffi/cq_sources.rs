@@ -12,7 +12,6 @@ use super::hub::{open_key, pace_key_t};
 use super::log::{outbox_of, pace_log_t};
 use super::mailbox::{open as open_mailbox, pace_mailbox_t};
 use super::message::pace_publication_t;
-use super::replay::{open_mailbox as open_replay, pace_replay_mailbox_t};
 use super::server::{builder, pace_server_options_t, pace_server_t};
 use super::signals::pace_signals_t;
 use super::sized;
@@ -246,7 +245,7 @@ pub unsafe extern "C" fn pace_cq_task(
     })
 }
 
-/// Messages of a mailbox come as PACE_CQ_MESSAGE with `tag`. They count as delivered when they are brought, and as dead
+/// Messages of a mailbox, also of that of a replay, come as PACE_CQ_MESSAGE with `tag`. They count as delivered when they are brought, and as dead
 /// letters when they are completed with PACE_CQ_FAIL. Payloads of up to PACE_CQ_TOGETHER bytes lie one after the other.
 /// A lease of the subscription counts whoever waits at the queue as one that takes messages. When the subscription has ended and all was taken, PACE_CQ_ENDED comes.
 ///
@@ -264,31 +263,8 @@ pub unsafe extern "C" fn pace_cq_mailbox(
         let cq = unsafe { open(cq) }?;
         // SAFETY: as the header demands.
         let mailbox = &unsafe { open_mailbox(mailbox) }?.mailbox;
-        let mail = Mail::Mailbox(Arc::downgrade(mailbox));
-        let source = Arc::new(Mailed::new(mail));
+        let source = Arc::new(Mailed::new(Mail::of(mailbox)));
         Ok(cq.core.attach_new(tag, source, |to| mailbox.listen(to))?)
-    })
-}
-
-/// Messages of a replay come as PACE_CQ_MESSAGE with `tag`, as those of a mailbox do.
-///
-/// PACE_EINVAL if it is attached already, or its descriptor was asked for.
-///
-/// Threads: any. In handlers: yes. It may wait for who takes messages.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_cq_replay(
-    cq: *mut pace_cq_t,
-    replay: *mut pace_replay_mailbox_t,
-    tag: u64,
-) -> pace_status_t {
-    call(|| {
-        // SAFETY: as the header demands.
-        let cq = unsafe { open(cq) }?;
-        // SAFETY: as the header demands.
-        let replay = &unsafe { open_replay(replay) }?.mailbox;
-        let mail = Mail::Replay(Arc::downgrade(replay));
-        let source = Arc::new(Mailed::new(mail));
-        Ok(cq.core.attach_new(tag, source, |to| replay.listen(to))?)
     })
 }
 

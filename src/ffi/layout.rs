@@ -292,9 +292,10 @@ layout! {
         errors 64 read_errors 72 durable 80 lines_lost 88 last_error 96 last_read_error 112
         last_lines_error 128
     }
-    replay::pace_replay_options_t 120 {
+    replay::pace_replay_options_t 128 {
         struct_size 0 from 4 at 8 retry 16 on_exhausted 56 restarts 60 within_ns 64 supervisor 72
         on_restart 80 suspension_ns 88 longest_suspension_ns 96 factory 104 drop_handler 112
+        acknowledged 120 reserved 121
     }
     replay::pace_replay_stats_t 112 {
         struct_size 0 reserved 4 delivered 8 failed 16 lost 24 last 32 matched 40 dead_lettered 48

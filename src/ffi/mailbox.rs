@@ -1,4 +1,4 @@
-//! Subscriptions whose messages a completion queue brings to threads of the host.
+//! Subscriptions and replays whose messages a completion queue brings to threads of the host.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{self, FORKED, Out, Result, call, call_void, nanos};
@@ -11,15 +11,35 @@ use super::subscription::{
     way,
 };
 use super::values::PACE_FOREVER;
-use crate::hub::{Acknowledged, Mailbox, Unsubscribed};
+use crate::hub::history::ReplayMailbox;
+use crate::hub::{Acknowledged, HostMailbox, Mailbox, Unsubscribed};
 use crate::pool::Shared;
 use core::ffi::c_char;
 use std::sync::Arc;
 
-/// A subscription of a hub that the host empties itself.
+/// A subscription or a replay of a hub that the host empties itself.
 pub struct pace_mailbox_t {
-    pub(super) mailbox: Arc<Mailbox>,
+    pub(super) mailbox: Arc<dyn HostMailbox>,
+    pub(super) of: MailboxOf,
     shared: Arc<Shared>,
+}
+
+/// Whose counts a mailbox has.
+pub(super) enum MailboxOf {
+    Subscription(Arc<Mailbox>),
+    Replay(Arc<ReplayMailbox>),
+}
+
+impl pace_mailbox_t {
+    /// For its owner, in C.
+    pub(super) fn give(of: MailboxOf, hub: &pace_hub_t) -> *mut Self {
+        let mailbox: Arc<dyn HostMailbox> = match &of {
+            MailboxOf::Subscription(mailbox) => Arc::<Mailbox>::clone(mailbox),
+            MailboxOf::Replay(mailbox) => Arc::<ReplayMailbox>::clone(mailbox),
+        };
+        let shared = Arc::clone(hub.hub.pool().shared());
+        Box::into_raw(Box::new(Self { mailbox, of, shared }))
+    }
 }
 
 /// Subscribes with a mailbox that a completion queue empties (pace_cq_mailbox). Of the options the execution is not looked at, and
@@ -56,16 +76,16 @@ pub unsafe extern "C" fn pace_hub_mailbox(
             lease => builder.lease(nanos(lease)),
         };
         let builder = if options.acknowledged { builder.acknowledged() } else { builder };
-        let mailbox = Arc::new(builder.pull()?);
-        let shared = Arc::clone(hub.hub.pool().shared());
-        to.set(Box::into_raw(Box::new(pace_mailbox_t { mailbox, shared })));
+        let mailbox = MailboxOf::Subscription(Arc::new(builder.pull()?));
+        to.set(pace_mailbox_t::give(mailbox, hub));
         Ok(())
     })
 }
 
-/// The counts of its subscription, as they are now. What was brought counts as delivered.
+/// The counts of its subscription, as they are now. What was brought counts as delivered, or with `acknowledged` as
+/// running until the host has said what became of it.
 ///
-/// PACE_EVERSION.
+/// PACE_EINVAL for the mailbox of a replay; PACE_EVERSION.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
@@ -78,9 +98,13 @@ pub unsafe extern "C" fn pace_mailbox_stats(
         let mailbox = unsafe { open(mailbox) }?;
         // SAFETY: as the header demands.
         let room = unsafe { Room::new(stats, "stats") }?;
-        let stats = mailbox.mailbox.stats();
-        let counts = counts(stats, mailbox.mailbox.id(), stats.suspended);
-        let counts = super::subscription::with_latency(counts, mailbox.mailbox.latency());
+        let MailboxOf::Subscription(mailbox) = &mailbox.of else {
+            let allowed = "that of a subscription; see pace_replay_mailbox_stats";
+            return Err(boundary::Failure::invalid("mailbox", "of a replay", allowed));
+        };
+        let stats = mailbox.stats();
+        let counts = counts(stats, mailbox.id(), stats.suspended);
+        let counts = super::subscription::with_latency(counts, mailbox.latency());
         room.fill(counts);
         Ok(())
     })
@@ -130,7 +154,7 @@ pub unsafe extern "C" fn pace_mailbox_restarted(
 
 /// Suspends the subscription as a supervisor would, because the host's handler fails too often: what waits, and what
 /// comes, becomes dead letters for so long, up to 100 years, or until pace_mailbox_resume(); PACE_FOREVER: until that
-/// alone. What was taken is the host's still. *suspended, which may be NULL, says whether it was open before.
+/// alone. A replay brings nothing until then, and what comes stays in the history. What was taken is the host's still. *suspended, which may be NULL, says whether it was open before.
 ///
 /// PACE_EINVAL.
 ///
@@ -172,7 +196,7 @@ pub unsafe extern "C" fn pace_mailbox_resume(
     })
 }
 
-/// Ends the subscription. With PACE_UNSUBSCRIBE_DRAIN what waits is brought still. *ended, which may be
+/// Ends the subscription or the replay. With PACE_UNSUBSCRIBE_DRAIN what waits for a subscription is brought still. *ended, which may be
 /// NULL, says whether nothing is left.
 ///
 /// PACE_EINVAL.
@@ -194,7 +218,7 @@ pub unsafe extern "C" fn pace_mailbox_unsubscribe(
     })
 }
 
-/// Ends the subscription, and frees the mailbox. NULL is a no-op, and in a forked child nothing is freed.
+/// Ends the subscription or the replay, and frees the mailbox. NULL is a no-op, and in a forked child nothing is freed.
 ///
 /// Threads: any, as long as no other uses the mailbox any more. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]

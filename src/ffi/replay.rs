@@ -3,8 +3,8 @@
 
 use super::boundary::{self, FORKED, Failure, Out, Result, call, call_void, callback};
 use super::callback::pace_drop_fn;
-use super::dead::{failure_of, stored_of};
 use super::hub::{open as open_hub, pace_hub_t};
+use super::mailbox::{MailboxOf, open as open_mailbox, pace_mailbox_t};
 use super::message::{self, lend, lend_to, pace_message_fn, pace_message_t, pace_subscription_t};
 use super::owner::pair;
 use super::retry::{NO_RETRY, pace_retry_t};
@@ -16,10 +16,11 @@ use super::supervisor::{
     pace_supervisor_t, restart_notifier,
 };
 use super::values::pace_text_t;
-use crate::hub::history::{Query, Replay, ReplayBuilder, ReplayFrom, ReplayMailbox, ReplayStats};
+use crate::hub::history::{Query, Replay, ReplayBuilder, ReplayFrom, ReplayStats};
 use crate::hub::{Intensity, Message, OnFailure, Stored, Unsubscribed};
 use crate::pool::Shared;
 use core::ffi::{c_char, c_void};
+use core::mem::offset_of;
 use core::ptr;
 use core::time::Duration;
 use std::sync::Arc;
@@ -147,12 +148,23 @@ pub struct pace_replay_options_t {
     pub factory: pace_factory_fn,
     /// Takes back what the factory has made, as that of pace_subscription_options_t. Default NULL.
     pub drop_handler: pace_drop_fn,
+    /// For mailboxes of a host that runs a handler of its own, as that of pace_subscription_options_t; the replay is among
+    /// the figures of its hub then. Default: what was brought counts as delivered.
+    pub acknowledged: bool,
+    /// Room for later versions; zero.
+    pub reserved: [u8; 7],
 }
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
 unsafe impl sized::Sized for pace_replay_options_t {
     const FIRST: usize = 88;
     const NAME: &'static str = "pace_replay_options_t";
+    const FLAGS: &'static [(&'static str, usize)] =
+        &[("acknowledged", offset_of!(pace_replay_options_t, acknowledged))];
+    const RESERVED: &'static [usize] = {
+        const NEXT: usize = offset_of!(pace_replay_options_t, reserved);
+        &[NEXT, NEXT + 1, NEXT + 2, NEXT + 3, NEXT + 4, NEXT + 5, NEXT + 6]
+    };
 }
 
 const DEFAULTS: pace_replay_options_t = pace_replay_options_t {
@@ -169,6 +181,8 @@ const DEFAULTS: pace_replay_options_t = pace_replay_options_t {
     longest_suspension_ns: 0,
     factory: None,
     drop_handler: None,
+    acknowledged: false,
+    reserved: [0; 7],
 };
 
 /// What a replay has done. Set struct_size to sizeof the struct before the call.
@@ -220,12 +234,6 @@ unsafe impl sized::Sized for pace_replay_stats_t {
 /// A replay to a handler.
 pub struct pace_replay_t {
     replay: Replay,
-    shared: Arc<Shared>,
-}
-
-/// A replay to a completion queue.
-pub struct pace_replay_mailbox_t {
-    pub(super) mailbox: Arc<ReplayMailbox>,
     shared: Arc<Shared>,
 }
 
@@ -399,28 +407,13 @@ pub unsafe extern "C" fn pace_hub_replay_supervised(
         let hub = unsafe { open_hub(hub) }?;
         // SAFETY: as the header demands.
         let pattern = unsafe { pattern_of(pattern) }?;
-        let options = match options.is_null() {
-            true => DEFAULTS,
-            // SAFETY: as the header demands.
-            false => unsafe { sized::read(options, "options") }?,
-        };
-        let pace_replay_options_t { retry, on_exhausted, restarts, within_ns, supervisor, .. } =
-            options;
-        let pace_replay_options_t { suspension_ns, longest_suspension_ns, .. } = options;
-        let times = Times { restarts, within_ns, suspension_ns, longest_suspension_ns };
-        let care = Care { retry: &retry, on_exhausted, times, supervisor };
-        let from = start(options.from, options.at)?;
+        // SAFETY: as the header demands.
+        let options = unsafe { read(options) }?;
         let handler = callback(handler, "handler")?;
         // SAFETY: as the header demands.
         let to = unsafe { Out::new(replay, "replay") }?;
-        let mut replay = hub.hub.replay(pattern, from).on_failure(care.policy()?);
-        if let Some(intensity) = care.intensity() {
-            replay = replay.intensity(intensity);
-        }
         // SAFETY: as the header demands.
-        if let Some(supervisor) = unsafe { care.supervisor() }? {
-            replay = replay.supervisor(supervisor);
-        }
+        let replay = unsafe { configure(hub, pattern, &options) }?;
         // SAFETY: as the header demands.
         unsafe { serve(hub, replay, &options, handler, user_data, drop, to) }
     })
@@ -505,7 +498,8 @@ pub unsafe extern "C" fn pace_replay_free(replay: *mut pace_replay_t) {
     });
 }
 
-/// As pace_hub_replay(), to a completion queue (pace_cq_replay).
+/// As pace_hub_replay_supervised(), with a mailbox that a completion queue empties (pace_cq_mailbox). Of the options
+/// those of supervision are refused, because there is no handler.
 ///
 /// As there.
 ///
@@ -514,95 +508,54 @@ pub unsafe extern "C" fn pace_replay_free(replay: *mut pace_replay_t) {
 pub unsafe extern "C" fn pace_hub_replay_mailbox(
     hub: *mut pace_hub_t,
     pattern: *const c_char,
-    from: u32,
-    at: u64,
-    mailbox: *mut *mut pace_replay_mailbox_t,
+    options: *const pace_replay_options_t,
+    mailbox: *mut *mut pace_mailbox_t,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
         let hub = unsafe { open_hub(hub) }?;
         // SAFETY: as the header demands.
         let pattern = unsafe { pattern_of(pattern) }?;
-        let from = start(from, at)?;
+        // SAFETY: as the header demands.
+        let options = unsafe { read(options) }?;
         // SAFETY: as the header demands.
         let to = unsafe { Out::new(mailbox, "mailbox") }?;
-        let mailbox = hub.hub.replay(pattern, from).mailbox()?;
-        let shared = Arc::clone(hub.hub.pool().shared());
-        to.set(Box::into_raw(Box::new(pace_replay_mailbox_t {
-            mailbox: Arc::new(mailbox),
-            shared,
-        })));
+        if options.on_restart.is_some() || options.factory.is_some() {
+            let allowed = "NULL for a mailbox, which has no handler";
+            return Err(Failure::invalid("on_restart", "set", allowed));
+        }
+        // SAFETY: as the header demands.
+        let replay = unsafe { configure(hub, pattern, &options) }?;
+        let replay = if options.acknowledged { replay.acknowledged() } else { replay };
+        let mailbox = MailboxOf::Replay(Arc::new(replay.mailbox()?));
+        to.set(pace_mailbox_t::give(mailbox, hub));
         Ok(())
     })
 }
 
-/// As pace_mailbox_bury(). As long as the replay lasts, pace_hub_redeliver() has the message brought again, before
-/// what is read next.
+/// The counts of a replay to a mailbox. What was brought counts as delivered until it is buried, or with `acknowledged` as
+/// running until the host has said what became of it; what is in the history and was not brought is not counted.
 ///
-/// PACE_EINVAL for what cannot be a message of this replay.
-///
-/// Threads: any. In handlers: yes, it never waits.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_replay_mailbox_bury(
-    mailbox: *mut pace_replay_mailbox_t,
-    message: *const pace_message_t,
-    failure: *const c_char,
-    attempts: u32,
-) -> pace_status_t {
-    call(|| {
-        // SAFETY: as the header demands.
-        let mailbox = &unsafe { open_mailbox(mailbox) }?.mailbox;
-        // SAFETY: as the header demands.
-        let stored = unsafe { stored_of(message, |key| mailbox.key(key)) }?;
-        // SAFETY: as the header demands.
-        Ok(mailbox.bury(&stored, unsafe { failure_of(failure) }?, attempts)?)
-    })
-}
-
-/// The counts of a replay. What was brought counts as delivered until it is buried; what is in the history and was
-/// not brought is not counted. `failed`, `running` and `restarts` are 0: there is no handler.
-///
-/// PACE_EVERSION.
+/// PACE_EINVAL for the mailbox of a subscription; PACE_EVERSION.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pace_replay_mailbox_stats(
-    mailbox: *mut pace_replay_mailbox_t,
+    mailbox: *mut pace_mailbox_t,
     stats: *mut pace_replay_stats_t,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
-        let mailbox = &unsafe { open_mailbox(mailbox) }?.mailbox;
+        let mailbox = unsafe { open_mailbox(mailbox) }?;
         // SAFETY: as the header demands.
         let room = unsafe { Room::new(stats, "stats") }?;
-        room.fill(counts_of(&mailbox.stats(), mailbox.id(), false));
+        let MailboxOf::Replay(mailbox) = &mailbox.of else {
+            let allowed = "that of a replay; see pace_mailbox_stats";
+            return Err(Failure::invalid("mailbox", "of a subscription", allowed));
+        };
+        room.fill(counts_of(&mailbox.stats(), mailbox.id(), mailbox.is_suspended()));
         Ok(())
     })
-}
-
-/// Ends a replay: its completion queue tells that it has ended.
-///
-/// Threads: any. In handlers: yes, it never waits.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_replay_mailbox_end(
-    mailbox: *mut pace_replay_mailbox_t,
-) -> pace_status_t {
-    // SAFETY: as the header demands.
-    call(|| Ok(unsafe { open_mailbox(mailbox) }?.mailbox.end()?))
-}
-
-/// Ends a replay, and frees it. NULL is a no-op, and in a forked child nothing is freed.
-///
-/// Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_replay_mailbox_free(mailbox: *mut pace_replay_mailbox_t) {
-    call_void(|| {
-        // SAFETY: as the header demands.
-        if unsafe { open_mailbox(mailbox) }.is_ok() {
-            // SAFETY: as the header demands, it came from here and is used by nobody else.
-            drop(unsafe { Box::from_raw(mailbox) });
-        }
-    });
 }
 
 fn counts_of(counts: &ReplayStats, number: u64, suspended: bool) -> pace_replay_stats_t {
@@ -628,6 +581,43 @@ fn counts_of(counts: &ReplayStats, number: u64, suspended: bool) -> pace_replay_
 
 /// # Safety
 ///
+/// As the header demands of options, which may be NULL.
+unsafe fn read(options: *const pace_replay_options_t) -> Result<pace_replay_options_t> {
+    match options.is_null() {
+        true => Ok(DEFAULTS),
+        // SAFETY: as the caller promises.
+        false => unsafe { sized::read(options, "options") },
+    }
+}
+
+/// All but what has to do with a handler's functions.
+///
+/// # Safety
+///
+/// As the header demands of options.
+unsafe fn configure<'a>(
+    hub: &'a pace_hub_t,
+    pattern: &'a str,
+    options: &pace_replay_options_t,
+) -> Result<ReplayBuilder<'a>> {
+    let pace_replay_options_t { on_exhausted, restarts, within_ns, supervisor, .. } = *options;
+    let pace_replay_options_t { suspension_ns, longest_suspension_ns, .. } = *options;
+    let times = Times { restarts, within_ns, suspension_ns, longest_suspension_ns };
+    let care = Care { retry: &options.retry, on_exhausted, times, supervisor };
+    let replay = hub.hub.replay(pattern, start(options.from, options.at)?);
+    let mut replay = replay.on_failure(care.policy()?);
+    if let Some(intensity) = care.intensity() {
+        replay = replay.intensity(intensity);
+    }
+    // SAFETY: as the caller promises.
+    if let Some(supervisor) = unsafe { care.supervisor() }? {
+        replay = replay.supervisor(supervisor);
+    }
+    Ok(replay)
+}
+
+/// # Safety
+///
 /// As the header demands of the functions and of what comes with them.
 unsafe fn serve(
     hub: &pace_hub_t,
@@ -648,11 +638,7 @@ unsafe fn serve(
     let name = pace_subscription_t { id: 0 };
     let made = if let Some(make) = options.factory {
         // SAFETY: as the caller promises.
-        let factory = unsafe { Factory::new(make, options.drop_handler, handler, &owner, name) };
-        factory.next().map_err(Factory::not_made).and_then(|first| {
-            let made = replay.serve_renewed(first, move || factory.next());
-            made.map_err(Failure::from)
-        })
+        unsafe { Factory::new(make, options.drop_handler, handler, &owner, name) }.serve(replay)
     } else {
         let run = move |shown: &Message<'_>| message::handle(handler, owner.data(), shown, name);
         replay.serve(run).map_err(Failure::from)
@@ -733,15 +719,4 @@ unsafe fn open<'a>(replay: *const pace_replay_t) -> Result<&'a pace_replay_t> {
     // SAFETY: as the caller promises.
     let replay = unsafe { boundary::borrow(replay, "replay") }?;
     if replay.shared.is_forked() { Err(FORKED) } else { Ok(replay) }
-}
-
-/// # Safety
-///
-/// As the header demands of a mailbox.
-pub(super) unsafe fn open_mailbox<'a>(
-    mailbox: *const pace_replay_mailbox_t,
-) -> Result<&'a pace_replay_mailbox_t> {
-    // SAFETY: as the caller promises.
-    let mailbox = unsafe { boundary::borrow(mailbox, "mailbox") }?;
-    if mailbox.shared.is_forked() { Err(FORKED) } else { Ok(mailbox) }
 }

@@ -335,12 +335,8 @@ pub unsafe extern "C" fn pace_hub_subscribe(
         }
         let made = if let Some(make) = options.factory {
             // SAFETY: as the header demands, the functions take what came with them, and what this makes.
-            let factory =
-                unsafe { Factory::new(make, options.drop_handler, handler, &owner, name) };
-            factory.next().map_err(Factory::not_made).and_then(|first| {
-                let made = builder.serve_renewed(first, move || factory.next());
-                made.map_err(Failure::from)
-            })
+            unsafe { Factory::new(make, options.drop_handler, handler, &owner, name) }
+                .serve(builder)
         } else {
             let run = move |message: &crate::hub::Message<'_>| {
                 message::handle(handler, owner.data(), message, name)

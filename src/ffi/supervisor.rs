@@ -8,7 +8,9 @@ use super::owner::Owner;
 use super::retry::{pace_retry_t, retry_of};
 use super::status::*;
 use super::values::{PACE_FOREVER, PACE_UNLIMITED32, pace_text_t};
-use crate::hub::{self, Intensity, Message, OnFailure, Restart, RestartStrategy, Supervisor};
+use crate::hub::{
+    self, Intensity, Message, OnFailure, Renew, Restart, RestartStrategy, Supervisor, Told,
+};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use std::sync::Arc;
@@ -233,12 +235,14 @@ impl Factory {
         Self { make, drop_handler, handler, owner: Arc::clone(owner), name }
     }
 
-    /// What the registering call says if the first handler cannot be made.
-    pub(super) fn not_made(failure: hub::Failure) -> Failure {
-        Failure::told(PACE_EFAILED, failure.message())
+    /// Fails if the first handler cannot be made.
+    pub(super) fn serve<B: Renew>(self, builder: B) -> Result<B::Served> {
+        let not_made = |failure: hub::Failure| Failure::told(PACE_EFAILED, failure.message());
+        let first = self.next().map_err(not_made)?;
+        Ok(builder.serve_renewed(first, move || self.next())?)
     }
 
-    pub(super) fn next(
+    fn next(
         &self,
     ) -> core::result::Result<impl FnMut(&Message<'_>) -> Told + Send + use<>, hub::Failure> {
         let (handler, name, drop) = (self.handler, self.name, self.drop_handler);
@@ -257,8 +261,6 @@ impl Factory {
         Ok(move |message: &Message<'_>| message::handle(handler, data.get(), message, name))
     }
 }
-
-type Told = core::result::Result<(), hub::Failure>;
 
 /// What a handler's restarts are told by, which does not keep user_data when the handler has been dropped.
 ///

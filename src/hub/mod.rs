@@ -154,7 +154,8 @@ pub use system::stats::{HubAudit, SubscriptionStats};
 pub use system::threshold::{Crossing, Threshold, Watch, WatchBuilder};
 pub use topic::{Codec, Json, Text, Topic};
 
-pub(crate) use self::mailbox::pull::Messages;
+pub(crate) use self::mailbox::factory::{Renew, Told};
+pub(crate) use self::mailbox::pull::{HostMailbox, Messages};
 #[cfg(feature = "capi")]
 pub(crate) use self::{
     core::MAX_PAYLOAD, mailbox::failure::Advice, message::MAX_HEADERS,

@@ -205,13 +205,13 @@ static void inside_handlers(void) {
 static void in_a_child(void) {
     things_t t;
     pace_replay_t *replay;
-    pace_replay_mailbox_t *pulled;
+    pace_mailbox_t *pulled;
     pace_webhook_t *webhook = NULL;
     pace_service_t *service = NULL;
     pace_subscription_t subscription;
     make(&t);
     OK(pace_hub_replay_supervised(t.hub, "a", NULL, quick, &t, drop_it, &replay));
-    OK(pace_hub_replay_mailbox(t.hub, "a", PACE_REPLAY_NOW, 0, &pulled));
+    OK(pace_hub_replay_mailbox(t.hub, "a", NULL, &pulled));
     OK(pace_hub_subscribe(t.hub, "a", NULL, quick, &t, drop_it, &subscription));
     pace_status_t made = pace_webhook_new("http://127.0.0.1:9", NULL, &webhook);
     CHECK(made == PACE_OK || made == PACE_EUNSUPPORTED);
@@ -227,9 +227,9 @@ static void in_a_child(void) {
         alarm(60);
         SAYS(PACE_EFORKED, pace_subscription_drain(t.hub, subscription, PACE_FOREVER, NULL));
         SAYS(PACE_EFORKED, pace_replay_resume(replay, NULL));
-        SAYS(PACE_EFORKED, pace_replay_mailbox_bury(pulled, NULL, NULL, 0));
+        SAYS(PACE_EFORKED, pace_mailbox_bury(pulled, NULL, NULL, 0));
         SAYS(PACE_EFORKED, pace_replay_mailbox_stats(pulled, NULL));
-        SAYS(PACE_EFORKED, pace_replay_mailbox_end(pulled));
+        SAYS(PACE_EFORKED, pace_mailbox_unsubscribe(pulled, 0, NULL));
         SAYS(PACE_EFORKED, pace_cq_wait(t.cq, &entry, 1, PACE_FOREVER, &count));
         SAYS(PACE_EFORKED, pace_cq_fd(t.cq, &fd));
         SAYS(PACE_EFORKED, pace_cq_request(t.cq, t.key, NULL, "x", 1, 0, 1, NULL));
@@ -248,7 +248,7 @@ static void in_a_child(void) {
             pace_service_free(service);
         }
         pace_replay_free(replay);
-        pace_replay_mailbox_free(pulled);
+        pace_mailbox_free(pulled);
         pace_cq_free(t.cq);
         _exit(42);
     }
@@ -263,7 +263,7 @@ static void in_a_child(void) {
     pace_service_free(service);
     OK(pace_subscription_drain(t.hub, subscription, PACE_FOREVER, NULL));
     pace_replay_free(replay);
-    pace_replay_mailbox_free(pulled);
+    pace_mailbox_free(pulled);
     UNTIL(atomic_load(&t.counts.drops) == 2);
     unmake(&t);
 }

@@ -1426,7 +1426,7 @@ static void kept_and_replayed(pace_pool_t *pool) {
     pace_hub_options_t how;
     pace_history_options_t history;
     pace_replay_t *replay;
-    pace_replay_mailbox_t *mailbox;
+    pace_mailbox_t *mailbox;
     pace_message_t messages[64];
     pace_replay_stats_t done = {0};
     pace_query_t query = {0};
@@ -1472,8 +1472,8 @@ static void kept_and_replayed(pace_pool_t *pool) {
     CHECK(count == 0);
 
     /* From the last ten on into what is published meanwhile, each once. */
-    OK(pace_hub_replay_mailbox(hub, "a.b", PACE_REPLAY_LAST, 10, &mailbox));
-    inbox_t inbox = inbox_of_replay(pool, mailbox);
+    mailbox = replay_to(hub, "a.b", PACE_REPLAY_LAST, 10);
+    inbox_t inbox = inbox_of(pool, mailbox);
     OK(pace_hub_replay(hub, "a.*", PACE_REPLAY_SEQUENCE, 91, take_replayed, &seen, drop_seen, &replay));
     for (unsigned n = 101; n <= 120; n++)
         OK(pace_hub_publish(hub, "a.b", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
@@ -1499,8 +1499,8 @@ static void kept_and_replayed(pace_pool_t *pool) {
     SAYS(PACE_EINVAL, pace_hub_replay(hub, ">", 0, 0, take_replayed, &seen, drop_seen, &replay));
     pace_hub_free(hub);
     inbox_free(&inbox);
-    pace_replay_mailbox_free(mailbox);
-    pace_replay_mailbox_free(NULL);
+    pace_mailbox_free(mailbox);
+    pace_mailbox_free(NULL);
     pace_replay_free(NULL);
     CHECK(close(fd) == 0 && unlink(lines) == 0);
 
@@ -2041,11 +2041,12 @@ static void told_of_restart(void *data, pace_text_t failure, uint64_t count) {
     atomic_store(&((seen_t *)data)->lost, count);
 }
 
-static pace_replay_stats_t mailbox_stats_of(pace_replay_mailbox_t *mailbox) {
+static pace_replay_stats_t mailbox_stats_of(pace_mailbox_t *mailbox) {
     pace_replay_stats_t stats = {0};
     stats.struct_size = sizeof stats;
     OK(pace_replay_mailbox_stats(mailbox, &stats));
-    CHECK(stats.matched == stats.delivered + stats.dead_lettered + stats.discarded + stats.waiting);
+    const uint64_t ended = stats.delivered + stats.failed + stats.dead_lettered + stats.discarded;
+    CHECK(stats.matched == ended + stats.waiting + stats.running);
     return stats;
 }
 
@@ -2069,7 +2070,7 @@ static void pulled_replays(pace_pool_t *pool) {
     pace_hub_t *hub;
     pace_hub_options_t how;
     pace_history_options_t history;
-    pace_replay_mailbox_t *mailbox;
+    pace_mailbox_t *mailbox;
     pace_replay_stats_t stats;
     pace_redelivered_t again = {0};
     pace_message_t messages[4], copy;
@@ -2083,25 +2084,25 @@ static void pulled_replays(pace_pool_t *pool) {
     how.history_count = 1;
     OK(pace_hub_new(pool, &how, &hub));
     for (n = 1; n <= 3; n++) OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
-    OK(pace_hub_replay_mailbox(hub, "a", PACE_REPLAY_BEGINNING, 0, &mailbox));
-    inbox_t inbox = inbox_of_replay(pool, mailbox);
+    mailbox = replay_to(hub, "a", PACE_REPLAY_BEGINNING, 0);
+    inbox_t inbox = inbox_of(pool, mailbox);
     OK(pace_cq_fd(inbox.cq, &fd));
     CHECK(readable(fd));
-    SAYS(PACE_EINVAL, pace_replay_mailbox_bury(mailbox, NULL, NULL, 1));
+    SAYS(PACE_EINVAL, pace_mailbox_bury(mailbox, NULL, NULL, 1));
     OK(inbox_take(&inbox, messages, 2, 0, &count));
     CHECK(count == 2 && readable(fd));
     /* Of another key, or more than were pulled: they cannot have come from here. */
     copy = messages[1];
     copy.key.text = "b";
-    SAYS(PACE_EINVAL, pace_replay_mailbox_bury(mailbox, &copy, NULL, 1));
+    SAYS(PACE_EINVAL, pace_mailbox_bury(mailbox, &copy, NULL, 1));
     copy = messages[1];
-    OK(pace_replay_mailbox_bury(mailbox, &copy, "no", 3));
+    OK(pace_mailbox_bury(mailbox, &copy, "no", 3));
     stats = mailbox_stats_of(mailbox);
     CHECK(stats.matched == 2 && stats.delivered == 1 && stats.dead_lettered == 1 && stats.last == 2);
     OK(pace_hub_dead_letters(hub, NULL, expect_letter, &stats, &count));
     CHECK(count == 1);
-    OK(pace_replay_mailbox_bury(mailbox, &messages[0], NULL, 0));
-    SAYS(PACE_EINVAL, pace_replay_mailbox_bury(mailbox, &messages[0], NULL, 0));
+    OK(pace_mailbox_bury(mailbox, &messages[0], NULL, 0));
+    SAYS(PACE_EINVAL, pace_mailbox_bury(mailbox, &messages[0], NULL, 0));
     OK(inbox_take(&inbox, messages, 4, 0, &count));
     CHECK(count == 1 && messages[0].sequence == 3 && !readable(fd));
     /* What comes makes it readable, and a pull that finds nothing unreadable. */
@@ -2117,38 +2118,104 @@ static void pulled_replays(pace_pool_t *pool) {
     CHECK(again.enqueued == 2 && readable(fd) && mailbox_stats_of(mailbox).waiting == 2);
     OK(inbox_take(&inbox, messages, 1, 0, &count));
     CHECK(messages[0].sequence == 2 && readable(fd));
-    OK(pace_replay_mailbox_bury(mailbox, &messages[0], "no", 3));
+    OK(pace_mailbox_bury(mailbox, &messages[0], "no", 3));
     OK(inbox_take(&inbox, messages, 4, PACE_FOREVER, &count));
     CHECK(count == 1 && messages[0].sequence == 1 && !readable(fd));
     stats = mailbox_stats_of(mailbox);
     CHECK(stats.redelivered == 2 && stats.delivered == 3 && stats.dead_lettered == 3 && stats.last == 5);
     /* Its end is heard of by who waits; what died is nobody's then. */
     CHECK(pthread_create(&thread, NULL, take_until_it_ends, &inbox) == 0);
-    OK(pace_replay_mailbox_end(mailbox));
+    OK(pace_mailbox_unsubscribe(mailbox, PACE_UNSUBSCRIBE_ASYNC, NULL));
     CHECK(pthread_join(thread, NULL) == 0);
     SAYS(PACE_ESTALE, inbox_take(&inbox, messages, 1, 0, &count));
     OK(pace_hub_redeliver(hub, NULL, &again));
     CHECK(again.enqueued == 0 && again.orphaned == 1);
     inbox_free(&inbox);
-    pace_replay_mailbox_free(mailbox);
+    pace_mailbox_free(mailbox);
     /* A descriptor that is asked for late tells of what came again before, and of the end. */
-    OK(pace_hub_replay_mailbox(hub, "a", PACE_REPLAY_LAST, 1, &mailbox));
-    inbox = inbox_of_replay(pool, mailbox);
+    mailbox = replay_to(hub, "a", PACE_REPLAY_LAST, 1);
+    inbox = inbox_of(pool, mailbox);
     OK(inbox_take(&inbox, messages, 1, PACE_FOREVER, &count));
-    OK(pace_replay_mailbox_bury(mailbox, &messages[0], NULL, 1));
+    OK(pace_mailbox_bury(mailbox, &messages[0], NULL, 1));
     OK(pace_hub_redeliver(hub, NULL, &again));
     CHECK(again.enqueued == 1);
     OK(pace_cq_fd(inbox.cq, &fd));
     CHECK(readable(fd));
     inbox_free(&inbox);
-    pace_replay_mailbox_free(mailbox);
-    OK(pace_hub_replay_mailbox(hub, "a", PACE_REPLAY_NOW, 0, &mailbox));
-    inbox = inbox_of_replay(pool, mailbox);
-    OK(pace_replay_mailbox_end(mailbox));
+    pace_mailbox_free(mailbox);
+    mailbox = replay_to(hub, "a", PACE_REPLAY_NOW, 0);
+    inbox = inbox_of(pool, mailbox);
+    OK(pace_mailbox_unsubscribe(mailbox, PACE_UNSUBSCRIBE_ASYNC, NULL));
     OK(pace_cq_fd(inbox.cq, &fd));
     CHECK(readable(fd));
     inbox_free(&inbox);
-    pace_replay_mailbox_free(mailbox);
+    pace_mailbox_free(mailbox);
+    pace_hub_free(hub);
+}
+
+/* Goal: the hub knows what a host's own handler does with what is replayed to it. Method: messages are acknowledged,
+ * buried and given up; restarts and suspensions are told; while it is suspended nothing comes, and nothing is lost. */
+static void acknowledged_replays(pace_pool_t *pool) {
+    pace_hub_t *hub;
+    pace_hub_options_t how;
+    pace_history_options_t history;
+    pace_replay_options_t options;
+    pace_mailbox_t *mailbox;
+    pace_replay_stats_t stats;
+    pace_subscription_stats_t others = {0};
+    pace_message_t messages[8];
+    errors_t errors = {0};
+    size_t count = 0;
+    bool changed = false;
+    OK(pace_hub_options_init(&how, sizeof how));
+    OK(pace_history_options_init(&history, sizeof history));
+    OK(pace_replay_options_init(&options, sizeof options));
+    how.histories = &history;
+    how.history_count = 1;
+    OK(pace_hub_new(pool, &how, &hub));
+    for (int i = 0; i < 4; i++) OK(pace_hub_publish(hub, "a", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+    options.acknowledged = true;
+    options.on_exhausted = PACE_ON_EXHAUSTED_DISCARD;
+    SAYS(PACE_EINVAL, pace_hub_replay_mailbox(hub, "a", &options, &mailbox));
+    options.on_exhausted = PACE_ON_EXHAUSTED_DEAD_LETTER;
+    OK(pace_hub_replay_mailbox(hub, "a", &options, &mailbox));
+    others.struct_size = sizeof others;
+    SAYS(PACE_EINVAL, pace_mailbox_stats(mailbox, &others));
+    inbox_t inbox = inbox_of(pool, mailbox);
+    OK(inbox_take(&inbox, messages, 8, PACE_FOREVER, &count));
+    CHECK(count == 4);
+    stats = mailbox_stats_of(mailbox);
+    CHECK(stats.running == 4 && stats.delivered == 0 && stats.last == 0);
+    SAYS(PACE_EINVAL, pace_mailbox_acknowledge(mailbox, 3, 1, 1));
+    OK(pace_mailbox_acknowledge(mailbox, 1, 1, 0));
+    OK(pace_mailbox_bury(mailbox, &messages[3], "no", 1));
+    SAYS(PACE_EINVAL, pace_mailbox_bury(mailbox, &messages[0], "no", 1));
+    stats = mailbox_stats_of(mailbox);
+    CHECK(stats.delivered == 1 && stats.failed == 1 && stats.dead_lettered == 1 && stats.running == 1);
+    CHECK(stats.last == 4);
+    OK(pace_mailbox_restarted(mailbox, "broken"));
+    OK(pace_mailbox_suspend(mailbox, PACE_FOREVER, &changed));
+    CHECK(changed);
+    OK(pace_mailbox_suspend(mailbox, PACE_FOREVER, &changed));
+    CHECK(!changed);
+    OK(pace_hub_publish(hub, "a", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
+    SAYS(PACE_ETIMEDOUT, inbox_take(&inbox, messages, 8, 0, &count));
+    stats = mailbox_stats_of(mailbox);
+    CHECK(stats.suspended && stats.restarts == 1 && stats.matched == 4);
+    OK(pace_mailbox_resume(mailbox, &changed));
+    CHECK(changed);
+    OK(inbox_take(&inbox, messages, 8, PACE_FOREVER, &count));
+    CHECK(count == 1 && messages[0].sequence > 4);
+    OK(pace_mailbox_suspend(mailbox, MILLI, NULL));
+    while (mailbox_stats_of(mailbox).suspended) OK(pace_hub_errors(hub, NULL, NULL, NULL, &count));
+    OK(pace_hub_errors(hub, NULL, note, &errors, &count));
+    CHECK(count == 3 && errors.others == 3 && errors.last.severity == PACE_SEVERITY_ERROR);
+    OK(pace_mailbox_unsubscribe(mailbox, PACE_UNSUBSCRIBE_DRAIN, &changed));
+    CHECK(!changed); /* two are in hand */
+    OK(pace_mailbox_acknowledge(mailbox, 1, 0, 0));
+    inbox_free(&inbox);
+    pace_mailbox_free(mailbox);
+    balances(hub);
     pace_hub_free(hub);
 }
 
@@ -2377,6 +2444,7 @@ int main(int argc, char **argv) {
     advised(pool);
     kept_and_replayed(pool);
     pulled_replays(pool);
+    acknowledged_replays(pool);
     replays_are_supervised(pool);
     replies_are_brought(pool);
     drained_until(pool_of(2));

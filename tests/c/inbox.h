@@ -20,11 +20,16 @@ static inline inbox_t inbox_of(pace_pool_t *pool, pace_mailbox_t *mailbox) {
     return inbox;
 }
 
-static inline inbox_t inbox_of_replay(pace_pool_t *pool, pace_replay_mailbox_t *replay) {
-    inbox_t inbox = {0};
-    OK(pace_cq_new(pool, NULL, &inbox.cq));
-    OK(pace_cq_replay(inbox.cq, replay, 0));
-    return inbox;
+/* A replay with a mailbox. */
+static inline pace_mailbox_t *replay_to(pace_hub_t *hub, const char *pattern, uint32_t from,
+                                        uint64_t at) {
+    pace_mailbox_t *mailbox = NULL;
+    pace_replay_options_t options;
+    OK(pace_replay_options_init(&options, sizeof options));
+    options.from = from;
+    options.at = at;
+    OK(pace_hub_replay_mailbox(hub, pattern, &options, &mailbox));
+    return mailbox;
 }
 
 static inline void inbox_done(inbox_t *inbox) {

@@ -490,14 +490,15 @@ AT(pace_history_stats_t, read_errors, 72); AT(pace_history_stats_t, durable, 80)
 AT(pace_history_stats_t, lines_lost, 88); AT(pace_history_stats_t, last_error, 96);
 AT(pace_history_stats_t, last_read_error, 112); AT(pace_history_stats_t, last_lines_error, 128);
 
-SIZE(pace_replay_options_t, 120);
+SIZE(pace_replay_options_t, 128);
 AT(pace_replay_options_t, struct_size, 0); AT(pace_replay_options_t, from, 4);
 AT(pace_replay_options_t, at, 8); AT(pace_replay_options_t, retry, 16);
 AT(pace_replay_options_t, on_exhausted, 56); AT(pace_replay_options_t, restarts, 60);
 AT(pace_replay_options_t, within_ns, 64); AT(pace_replay_options_t, supervisor, 72);
 AT(pace_replay_options_t, on_restart, 80); AT(pace_replay_options_t, suspension_ns, 88);
 AT(pace_replay_options_t, longest_suspension_ns, 96); AT(pace_replay_options_t, factory, 104);
-AT(pace_replay_options_t, drop_handler, 112);
+AT(pace_replay_options_t, drop_handler, 112); AT(pace_replay_options_t, acknowledged, 120);
+AT(pace_replay_options_t, reserved, 121);
 
 SIZE(pace_replay_stats_t, 112);
 AT(pace_replay_stats_t, struct_size, 0); AT(pace_replay_stats_t, reserved, 4);

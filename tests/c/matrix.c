@@ -32,7 +32,7 @@ typedef struct things {
     pace_mailbox_t *mailbox;
     pace_publisher_t *publisher;
     pace_replay_t *replay;
-    pace_replay_mailbox_t *replayed;
+    pace_mailbox_t *replayed;
     pace_supervisor_t *supervisor;
     pace_message_filter_t *filter;
     pace_watch_t *watch;
@@ -567,14 +567,13 @@ static pace_status_t do_mailbox_bury(things_t *t) {
 static pace_status_t do_replay_mailbox_bury(things_t *t) {
     /* Nothing was brought. */
     pace_message_t message = request_of("a.b", NULL, 0);
-    return pace_replay_mailbox_bury(t->replayed, &message, NULL, 1);
+    return pace_mailbox_bury(t->replayed, &message, NULL, 1);
 }
 static pace_status_t do_replay_mailbox_stats(things_t *t) {
     pace_replay_stats_t stats = {0};
     stats.struct_size = sizeof stats;
     return pace_replay_mailbox_stats(t->replayed, &stats);
 }
-static pace_status_t do_replay_mailbox_end(things_t *t) { return pace_replay_mailbox_end(t->replayed); }
 static pace_status_t do_mailbox_acknowledge(things_t *t) {
     return pace_mailbox_acknowledge(t->mailbox, 1, 0, 0);
 }
@@ -815,9 +814,9 @@ static pace_status_t do_replay_end(things_t *t) {
     return pace_replay_end(t->replay, PACE_UNSUBSCRIBE_ASYNC, NULL);
 }
 static pace_status_t do_replay_mailbox(things_t *t) {
-    pace_replay_mailbox_t *mailbox;
-    pace_status_t status = pace_hub_replay_mailbox(t->hub, "a.b", PACE_REPLAY_LAST, 1, &mailbox);
-    if (status == PACE_OK) pace_replay_mailbox_free(mailbox);
+    pace_mailbox_t *mailbox;
+    pace_status_t status = pace_hub_replay_mailbox(t->hub, "a.b", NULL, &mailbox);
+    if (status == PACE_OK) pace_mailbox_free(mailbox);
     return status;
 }
 static pace_status_t do_message_fail(things_t *t) {
@@ -1232,11 +1231,11 @@ static pace_status_t do_cq_mailbox(things_t *t) {
     return status;
 }
 static pace_status_t do_cq_replay(things_t *t) {
-    pace_replay_mailbox_t *replay;
-    pace_status_t status = pace_hub_replay_mailbox(t->hub, "cq", PACE_REPLAY_NOW, 0, &replay);
+    pace_mailbox_t *replay;
+    pace_status_t status = pace_hub_replay_mailbox(t->hub, "cq", NULL, &replay);
     if (status != PACE_OK) return status;
-    status = pace_cq_replay(t->cq, replay, 14);
-    pace_replay_mailbox_free(replay);
+    status = pace_cq_mailbox(t->cq, replay, 14);
+    pace_mailbox_free(replay);
     return status;
 }
 static pace_status_t do_cq_request(things_t *t) {
@@ -1543,7 +1542,6 @@ static const row_t table[] = {
     {"cq_log", do_cq_log, IS_OK, IS_OK, IS_OK, 'c'},
     {"cq_signals", do_cq_signals, INV, INV, INV | DOWN, 'c'},
     /* What ends things comes last. */
-    {"replay_mailbox_end", do_replay_mailbox_end, IS_OK, IS_OK, IS_OK, 'o'},
     {"workers_shutdown", do_workers_shutdown, IS_OK, IS_OK, IS_OK, 'w'},
     {"subscription_drain", do_subscription_drain, IS_OK | GONE | B(PACE_EDEADLOCK), GONE, IS_OK | GONE,
      'y'},
@@ -1650,7 +1648,7 @@ static void make_things(things_t *t) {
     kept.history_count = 1;
     OK(pace_hub_new(t->pool, &kept, &t->hub));
     OK(pace_hub_replay(t->hub, "a.b", PACE_REPLAY_BEGINNING, 0, quick_message, C, &t->replay));
-    OK(pace_hub_replay_mailbox(t->hub, "a.b", PACE_REPLAY_BEGINNING, 0, &t->replayed));
+    OK(pace_hub_replay_mailbox(t->hub, "a.b", NULL, &t->replayed));
     OK(pace_hub_key(t->hub, "a.b", &t->key));
     OK(pace_hub_mailbox(t->hub, "a.*", NULL, &t->mailbox));
     OK(pace_hub_subscribe(t->hub, "a.b", NULL, quick_message, C, &t->subscription));
@@ -1686,7 +1684,7 @@ static void free_things(things_t *t) {
     pace_key_free(t->key);
     pace_publisher_free(t->publisher);
     pace_replay_free(t->replay);
-    pace_replay_mailbox_free(t->replayed);
+    pace_mailbox_free(t->replayed);
     pace_supervisor_free(t->supervisor);
     pace_message_filter_free(t->filter);
     pace_watch_free(t->watch);
@@ -1979,7 +1977,7 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_request_fail(NULL));
     SAYS(PACE_EINVAL, pace_http_fail(NULL, t.conn));
     SAYS(PACE_EINVAL, pace_mailbox_bury(t.mailbox, NULL, NULL, 1));
-    SAYS(PACE_EINVAL, pace_replay_mailbox_bury(t.replayed, NULL, NULL, 1));
+    SAYS(PACE_EINVAL, pace_mailbox_bury(t.replayed, NULL, NULL, 1));
     SAYS(PACE_EINVAL, pace_replay_mailbox_stats(t.replayed, NULL));
     SAYS(PACE_EINVAL, pace_hub_dead_letter_stats(t.hub, NULL));
     SAYS(PACE_EINVAL, pace_key_request(t.key, NULL, NULL, 1, 1, &(pace_message_t){0}));
@@ -2032,8 +2030,8 @@ static void with_null(void) {
     SAYS(PACE_EVERSION, pace_replay_options_init(&(pace_replay_options_t){0}, 4));
     SAYS(PACE_EINVAL, pace_replay_stats(t.replay, NULL));
     SAYS(PACE_EINVAL, pace_replay_end(t.replay, 3, NULL));
-    SAYS(PACE_EINVAL, pace_hub_replay_mailbox(t.hub, NULL, 0, 0, &t.replayed));
-    SAYS(PACE_EINVAL, pace_hub_replay_mailbox(t.hub, "a", 0, 0, NULL));
+    SAYS(PACE_EINVAL, pace_hub_replay_mailbox(t.hub, NULL, NULL, &t.replayed));
+    SAYS(PACE_EINVAL, pace_hub_replay_mailbox(t.hub, "a", NULL, NULL));
     SAYS(PACE_EINVAL, pace_publisher_options_init(NULL, sizeof(pace_publisher_options_t)));
     SAYS(PACE_EINVAL, pace_publisher_new(t.hub, NULL, NULL, &t.publisher));
     SAYS(PACE_EINVAL, pace_publisher_new(t.hub, "a", NULL, NULL));

@@ -174,7 +174,7 @@ static void a_mailbox(void) {
 
 /* Replays, by a handler or by a completion queue. */
 static void a_replay(void) {
-    pace_replay_mailbox_t *mailbox = NULL;
+    pace_mailbox_t *mailbox = NULL;
     pace_replay_t *replay = NULL;
     pace_replay_stats_t stats = {.struct_size = sizeof stats};
     pace_cq_t *cq = NULL;
@@ -182,11 +182,22 @@ static void a_replay(void) {
     size_t count;
     bool ended;
     uint32_t from = (uint32_t)below(6);
-    if (any(pace_hub_replay_mailbox(hub, any_pattern(), from, below(100), &mailbox)) &&
-        any(pace_cq_new(pool, NULL, &cq)) && any(pace_cq_replay(cq, mailbox, 1)))
+    pace_replay_options_t options;
+    OK(pace_replay_options_init(&options, sizeof options));
+    options.from = from;
+    options.at = below(100);
+    options.acknowledged = below(2) == 0;
+    if (any(pace_hub_replay_mailbox(hub, any_pattern(), &options, &mailbox)) &&
+        any(pace_cq_new(pool, NULL, &cq)) && any(pace_cq_mailbox(cq, mailbox, 1)))
         any(pace_cq_wait(cq, entries, below(5), below(20000), &count));
+    if (mailbox != NULL && below(2) == 0) {
+        any(pace_mailbox_acknowledge(mailbox, below(2), below(2), below(2)));
+        any(pace_mailbox_suspend(mailbox, below(2) == 0 ? PACE_FOREVER : below(20000), MAYBE(&ended)));
+        any(pace_mailbox_resume(mailbox, MAYBE(&ended)));
+        any(pace_replay_mailbox_stats(mailbox, &stats));
+    }
     pace_cq_free(cq);
-    pace_replay_mailbox_free(mailbox);
+    pace_mailbox_free(mailbox);
     if (took(pace_hub_replay(hub, any_pattern(), from, below(100), MAYBE(handle), C, &replay))) {
         any(pace_replay_stats(replay, &stats));
         any(pace_replay_end(replay, (uint32_t)below(4), MAYBE(&ended)));

@@ -5,7 +5,7 @@ use crate::common::{Count, Gate, hang_guard, in_child, open_descriptors, quiet_p
 use paceline::Error;
 use paceline::hub::history::{Limits, LinesOptions, Replay, ReplayFrom};
 use paceline::hub::{
-    DeadFilter, ErrorFilter, Execution, HubAudit, Intensity, OnFailure, Redelivered,
+    Acknowledged, DeadFilter, ErrorFilter, Execution, HubAudit, Intensity, OnFailure, Redelivered,
     RestartStrategy, Retry, Severity, Supervisor, Unsubscribe, Unsubscribed,
 };
 use std::sync::atomic::AtomicBool;
@@ -685,6 +685,69 @@ fn pullers_share_what_comes() {
     })
     .unwrap();
     assert!(told.recv().unwrap());
+    finish(&pool);
+}
+
+/// Goal: what a host says of the handler that it runs for a replay is where the hub tells of its own handlers. Method:
+/// messages are acknowledged, buried and given up; restarts and suspensions are told, and nothing is lost by them.
+#[test]
+fn a_host_answers_for_what_is_replayed_to_it() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let hub = hub(&pool, all_kept(">"));
+    let publish = || hub.publish("a", "").unwrap().sequence;
+    let first = publish();
+    for _ in 0..4 {
+        publish();
+    }
+    let plain = hub.replay(">", ReplayFrom::Beginning).on_failure(OnFailure::discard());
+    assert!(plain.acknowledged().mailbox().is_err());
+    let mailbox = hub.replay("a", ReplayFrom::Beginning).acknowledged().mailbox().unwrap();
+    let mut taken = Vec::new();
+    assert_eq!(mailbox.recv_batch(&mut taken, 9).unwrap(), 5);
+    let stats = mailbox.stats();
+    assert_eq!((stats.running, stats.delivered, stats.last), (5, 0, 0));
+    let done = |delivered, failed, discarded| Acknowledged { delivered, failed, discarded };
+    mailbox.acknowledge(done(1, 1, 1)).unwrap();
+    let refused = mailbox.acknowledge(done(3, 0, 0)).unwrap_err().to_string();
+    assert!(refused.contains("acknowledged messages is 3, but must be up to 2"), "{refused}");
+    assert!(mailbox.bury(&taken[0].clone().into_stored(), None, 1).is_err(), "it is not in hand");
+    assert_eq!(mailbox.stats().last, first + 1, "the third was thrown away");
+    mailbox.bury(&taken[4].clone().into_stored(), Some("no"), 2).unwrap();
+    let figures = hub.stats().replays.remove(0);
+    assert_eq!((figures.id, figures.stats), (mailbox.id(), mailbox.stats()));
+    let stats = figures.stats;
+    assert_eq!((stats.delivered, stats.failed, stats.discarded), (1, 1, 1));
+    assert_eq!((stats.dead_lettered, stats.running, stats.last), (1, 1, first + 4));
+    assert!(hub.audit().is_balanced());
+
+    mailbox.restarted(Some("broken"));
+    assert!(mailbox.suspend(None).unwrap() && !mailbox.suspend(None).unwrap());
+    assert!(mailbox.is_suspended() && hub.stats().replays[0].suspended);
+    assert_eq!(hub.redeliver(&DeadFilter::all()).unwrap().refused, 1);
+    let kept = publish();
+    assert_eq!(mailbox.recv_batch(&mut taken, 9).unwrap(), 0);
+    assert!(mailbox.resume() && !mailbox.resume());
+    assert_eq!(mailbox.recv_batch_timeout(&mut taken, 9, HOUR).unwrap(), 1);
+    assert_eq!(taken[5].sequence(), kept);
+    assert!(mailbox.suspend(Some(Duration::MAX)).is_err());
+    assert!(mailbox.suspend(Some(Duration::from_millis(1))).unwrap());
+    until("the suspension is over", || !mailbox.is_suspended());
+    let errors = hub.errors(&ErrorFilter::all());
+    let events: Vec<_> = errors.iter().map(|error| error.event).collect();
+    let suspended = "subscription.suspended";
+    assert_eq!(events, ["subscription.restarted", suspended, suspended]);
+    assert_eq!(errors[0].origin, format!("replay {} (a)", mailbox.id()));
+    assert_eq!(mailbox.stats().restarts, 1);
+
+    // What is in hand at the end has its end still, or is thrown away with the mailbox.
+    mailbox.end().unwrap();
+    mailbox.acknowledge(done(1, 0, 0)).unwrap();
+    assert!(hub.audit().running == 1 && hub.stats().replays.len() == 1);
+    drop(mailbox);
+    let audit = audited(&hub);
+    assert_eq!((audit.matched, audit.delivered, audit.discarded), (6, 2, 2));
+    assert!(hub.stats().replays.is_empty());
     finish(&pool);
 }
 

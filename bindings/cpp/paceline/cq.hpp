@@ -604,14 +604,10 @@ public:
         }
         return detail::outcome(pace_cq_task(raw_, task.core_->workers, task.id_, tag));
     }
-    /// Messages of the mailbox come as EntryKind::Message: delivered when they are brought, dead letters when they are
+    /// Messages of the mailbox, of a subscription or of a replay, come as EntryKind::Message: delivered when they are brought, dead letters when they are
     /// completed by Completion::fail(). When the subscription has ended and all was taken, EntryKind::Ended comes.
-    Result<void> attach(const Mailbox &mailbox, std::uint64_t tag) const {
+    Result<void> attach(const detail::HostMailbox &mailbox, std::uint64_t tag) const {
         return detail::outcome(pace_cq_mailbox(raw_, mailbox.raw_, tag));
-    }
-    /// Messages of the replay come as EntryKind::Message, as those of a mailbox do.
-    Result<void> attach(const ReplayMailbox &replay, std::uint64_t tag) const {
-        return detail::outcome(pace_cq_replay(raw_, replay.raw_.get(), tag));
     }
     /// Records of the log come as EntryKind::Record; LogConfig::cq_capacity says how many may wait, and is not to be 0.
     /// When the log was closed and all was taken, EntryKind::Ended comes.

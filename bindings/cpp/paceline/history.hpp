@@ -179,12 +179,16 @@ struct ReplayConfig {
     std::optional<Intensity> intensity{};
     /// Restarts it together with others, in place of an intensity of its own.
     std::optional<Supervisor> supervisor{};
+    /// For mailboxes of a host that runs a handler of its own, as that of SubscriptionConfig; the replay is among the
+    /// figures of its hub then.
+    bool acknowledged = false;
 
     ReplayConfig &set_on_failure(OnExhausted value, std::optional<Retry> before = {}) {
         return on_exhausted = value, retry = before, *this;
     }
     ReplayConfig &set_intensity(Intensity value) { return intensity = value, *this; }
     ReplayConfig &set_supervisor(Supervisor value) { return supervisor = std::move(value), *this; }
+    ReplayConfig &set_acknowledged(bool value) { return acknowledged = value, *this; }
 
     pace_replay_options_t native() const noexcept {
         pace_replay_options_t raw{};
@@ -200,6 +204,7 @@ struct ReplayConfig {
             raw.longest_suspension_ns = detail::limit_nanos(intensity->longest_suspension);
         }
         raw.supervisor = supervisor ? supervisor->native() : nullptr;
+        raw.acknowledged = acknowledged;
         return raw;
     }
 };
@@ -281,25 +286,18 @@ private:
 };
 
 /// A replay whose messages wait for the host's own threads, which take them by CompletionQueue::attach().
-class [[nodiscard]] ReplayMailbox {
+class [[nodiscard]] ReplayMailbox : public detail::HostMailbox {
 public:
-    /// Its counts; what a completion queue has brought counts as delivered.
+    /// Its counts; what a completion queue has brought counts as delivered, or if it is `acknowledged` as running.
     Result<ReplayStats> stats() const {
         ReplayStats stats;
-        const pace_status_t status = pace_replay_mailbox_stats(raw_.get(), &stats);
+        const pace_status_t status = pace_replay_mailbox_stats(raw_, &stats);
         return status == PACE_OK ? Result<ReplayStats>(stats) : Result<ReplayStats>(Error::last(status));
     }
-    /// Ends it: no message comes any more, and a completion queue is told so by EntryKind::Ended.
-    Result<void> end() const { return detail::outcome(pace_replay_mailbox_end(raw_.get())); }
 
 private:
     friend class Hub;
-    friend class CompletionQueue;
-    ReplayMailbox(std::shared_ptr<const detail::HubCore> core, pace_replay_mailbox_t *raw)
-        : core_(std::move(core)), raw_(raw, &pace_replay_mailbox_free) {}
-
-    std::shared_ptr<const detail::HubCore> core_;
-    std::unique_ptr<pace_replay_mailbox_t, void (*)(pace_replay_mailbox_t *)> raw_;
+    using HostMailbox::HostMailbox;
 };
 
 /// What was read of a file of lines.

@@ -703,10 +703,13 @@ public:
         return Replay(core_, raw);
     }
     /// As replay(), to a mailbox that a completion queue takes from.
-    Result<ReplayMailbox> replay_mailbox(const char *pattern, ReplayFrom from) const {
-        pace_replay_mailbox_t *raw = nullptr;
-        const pace_status_t status =
-            pace_hub_replay_mailbox(native(), pattern, from.from_, from.at_, &raw);
+    Result<ReplayMailbox> replay_mailbox(const char *pattern, ReplayFrom from,
+                                         const ReplayConfig &config = {}) const {
+        pace_replay_options_t options = config.native();
+        options.from = from.from_;
+        options.at = from.at_;
+        pace_mailbox_t *raw = nullptr;
+        const pace_status_t status = pace_hub_replay_mailbox(native(), pattern, &options, &raw);
         if (status != PACE_OK) {
             return Error::last(status);
         }

@@ -357,42 +357,39 @@ private:
     pace_subscription_t id_;
 };
 
-/// A subscription whose messages wait for the host's own threads, which take them by CompletionQueue::attach().
-class [[nodiscard]] Mailbox {
+class CompletionQueue;
+
+namespace detail {
+
+/// What mailboxes of subscriptions and of replays have in common.
+class HostMailbox {
 public:
-    Mailbox(Mailbox &&other) noexcept
+    HostMailbox(HostMailbox &&other) noexcept
         : core_(std::move(other.core_)), raw_(std::exchange(other.raw_, nullptr)) {}
-    Mailbox &operator=(Mailbox &&other) noexcept {
+    HostMailbox &operator=(HostMailbox &&other) noexcept {
         std::swap(core_, other.core_);
         std::swap(raw_, other.raw_);
         return *this;
     }
-    ~Mailbox() { pace_mailbox_free(raw_); }
 
-    /// Its counts; what a completion queue has brought counts as delivered.
-    Result<SubscriptionStats> stats() const {
-        SubscriptionStats stats;
-        const pace_status_t status = pace_mailbox_stats(raw_, &stats);
-        return status == PACE_OK ? Result<SubscriptionStats>(stats)
-                                 : Result<SubscriptionStats>(Error::last(status));
-    }
     /// Of a mailbox that is `acknowledged`: says what became of the messages that were taken first, in the order in which
     /// they were taken: dealt with, failed for good, and thrown away. A message whose completion fails is a dead letter,
     /// and needs none. Code::Invalid for more than were taken and are not acknowledged.
     Result<void> acknowledge(std::uint64_t delivered, std::uint64_t failed = 0,
                              std::uint64_t discarded = 0) const {
-        return detail::outcome(pace_mailbox_acknowledge(raw_, delivered, failed, discarded));
+        return outcome(pace_mailbox_acknowledge(raw_, delivered, failed, discarded));
     }
-    /// Tells the hub that the host has restarted its handler of these messages, and why: it counts as a restart of the
-    /// subscription, and is told under $SYS.subscription.restarted and by Hub::errors().
+    /// Tells the hub that the host has restarted its handler of these messages, and why: it counts as a restart, and is
+    /// told under $SYS.subscription.restarted and by Hub::errors().
     Result<void> restarted(const std::string &failure) const {
-        return detail::outcome(pace_mailbox_restarted(raw_, failure.c_str()));
+        return outcome(pace_mailbox_restarted(raw_, failure.c_str()));
     }
-    /// Suspends the subscription as a supervisor would: what waits, and what comes, becomes dead letters for so long, or
-    /// until resume(). False: it was suspended before, or has ended.
+    /// Suspends it as a supervisor would, for so long, or until resume(): what waits for a subscription, and what comes,
+    /// becomes dead letters; what comes to a replay stays in the history, and nothing is brought. False: it was suspended
+    /// before, or has ended.
     Result<bool> suspend(Duration lasts = forever) const {
         bool suspended = false;
-        const pace_status_t status = pace_mailbox_suspend(raw_, detail::nanos(lasts), &suspended);
+        const pace_status_t status = pace_mailbox_suspend(raw_, nanos(lasts), &suspended);
         return status == PACE_OK ? Result<bool>(suspended) : Result<bool>(Error::last(status));
     }
     /// Ends a suspension. False: there was none.
@@ -401,7 +398,8 @@ public:
         const pace_status_t status = pace_mailbox_resume(raw_, &resumed);
         return status == PACE_OK ? Result<bool>(resumed) : Result<bool>(Error::last(status));
     }
-    /// Ends it; with Unsubscribe::Drain what waits still comes. True: nothing is left.
+    /// Ends it: a completion queue is told so by EntryKind::Ended. With Unsubscribe::Drain what waits for a subscription
+    /// still comes. True: nothing is left.
     Result<bool> unsubscribe(Unsubscribe how = Unsubscribe::Async) const {
         bool ended = false;
         const pace_status_t status =
@@ -409,14 +407,32 @@ public:
         return status == PACE_OK ? Result<bool>(ended) : Result<bool>(Error::last(status));
     }
 
+protected:
+    friend CompletionQueue;
+    HostMailbox(std::shared_ptr<const HubCore> core, pace_mailbox_t *raw) noexcept
+        : core_(std::move(core)), raw_(raw) {}
+    ~HostMailbox() { pace_mailbox_free(raw_); }
+
+    std::shared_ptr<const HubCore> core_;
+    pace_mailbox_t *raw_;
+};
+
+} // namespace detail
+
+/// A subscription whose messages wait for the host's own threads, which take them by CompletionQueue::attach().
+class [[nodiscard]] Mailbox : public detail::HostMailbox {
+public:
+    /// Its counts; what a completion queue has brought counts as delivered, or if it is `acknowledged` as running.
+    Result<SubscriptionStats> stats() const {
+        SubscriptionStats stats;
+        const pace_status_t status = pace_mailbox_stats(raw_, &stats);
+        return status == PACE_OK ? Result<SubscriptionStats>(stats)
+                                 : Result<SubscriptionStats>(Error::last(status));
+    }
+
 private:
     friend class Hub;
-    friend class CompletionQueue;
-    Mailbox(std::shared_ptr<const detail::HubCore> core, pace_mailbox_t *raw) noexcept
-        : core_(std::move(core)), raw_(raw) {}
-
-    std::shared_ptr<const detail::HubCore> core_;
-    pace_mailbox_t *raw_;
+    using HostMailbox::HostMailbox;
 };
 
 } // inline namespace

@@ -944,9 +944,38 @@ TEST_CASE("messages of a replay are waited for, and one that fails is a dead let
     some = inbox.take(1h).value();
     CHECK(some[0].sequence == 2);
     CHECK(replay.stats().value().redelivered == 1);
-    CHECK(replay.end().has_value());
+    CHECK(replay.unsubscribe().value());
     CHECK(poll(&waits, 1, -1) == 1);
     CHECK(inbox.take(1h).error() == Code::Stale);
+}
+
+TEST_CASE("a host acknowledges messages of a replay, and suspends it") {
+    const Pool pool = make_pool();
+    const Hub hub =
+        Hub::create(pool, paceline::HubConfig().add_history(paceline::HistoryConfig())).value();
+    (void)hub.publish("a", "1").value();
+    const auto config = paceline::ReplayConfig().set_acknowledged(true);
+    const auto replay = hub.replay_mailbox("a", paceline::ReplayFrom::beginning(), config).value();
+    Inbox inbox(pool, replay);
+    CHECK(inbox.take(1h).value().size() == 1);
+    CHECK(replay.stats().value().running == 1);
+    CHECK(replay.acknowledge(1));
+    CHECK(replay.acknowledge(1).error() == Code::Invalid);
+    CHECK(replay.restarted("broken"));
+    CHECK(replay.suspend().value());
+    (void)hub.publish("a", "2").value();
+    CHECK(inbox.take(0ns).error() == Code::TimedOut);
+    CHECK(replay.stats().value().suspended);
+    CHECK(replay.resume().value());
+    CHECK(inbox.take(1h).value().at(0).text() == "2");
+    CHECK(!replay.unsubscribe().value());
+    CHECK(replay.acknowledge(0, 1));
+    CHECK(replay.stats().value().failed == 1);
+    CHECK(replay.stats().value().restarts == 1);
+    const auto errors = hub.errors().value();
+    REQUIRE(errors.size() == 2);
+    CHECK(errors[0].message == "restart 1: broken");
+    CHECK(errors[1].event == "subscription.suspended");
 }
 
 TEST_CASE("a replay's handler is supervised") {

@@ -397,6 +397,12 @@ class Table(Case):
         message = paceline.Message("a", b"", (), 1, 0, 0, "normal")
         buried = {"message": "", "failure": "text", "attempts": "number"}
         yield row("ReplayMailbox.bury", replay.bury, {"message": message}, **buried)
+        own = hub.replay_mailbox(">", acknowledged=True)
+        counts = dict.fromkeys(("delivered", "failed", "discarded"), "number")
+        yield row("ReplayMailbox.acknowledge", own.acknowledge, {"delivered": 0}, **counts)
+        yield row("ReplayMailbox.restarted", own.restarted, {}, failure="none text")
+        yield row("ReplayMailbox.suspend", own.suspend, {}, seconds=MAYBE_TIME)
+        yield row("ReplayMailbox.unsubscribe", own.unsubscribe, {}, how="text")
         opened = {"threads": 1}
         sizes = dict.fromkeys("threads max_payload dead_letters errors count_keys".split(), "number")
         sizes["notice_interval"] = TIME

@@ -81,6 +81,40 @@ class Notices(Case):
         self.assertIn("$SYS.subscription.suspended", told)
         self.assertTrue(hub.audit().balances)
 
+    def test_handlers_of_replays_are_seen_by_the_hub(self) -> None:
+        hub = self.open(errors=9, histories=[paceline.History(">")])
+
+        def handle(message: paceline.Message) -> None:
+            if message.payload == b"crash":
+                raise SystemExit("broken")
+            if message.payload == b"fail":
+                raise ValueError("no")
+
+        times = {"restarts": 1, "within": 3600, "suspension": None}
+        replay = hub.replay("a", handle, on_error=lambda *_: None, on_failure="discard", **times)
+        for payload in ("", "fail", "crash", "crash"):
+            hub.publish("a", payload.encode())
+        self.until(lambda: replay.suspended)
+        last = hub.publish("a").sequence
+        self.until(lambda: hub.audit().running == 0)
+        (figures,) = hub.stats()["replays"]
+        stats = replay.stats()
+        self.assertEqual((figures["delivered"], figures["failed"], figures["running"]), (1, 2, 0))
+        self.assertEqual((stats.delivered, stats.failed, stats.dead_lettered), (1, 2, 1))
+        self.assertEqual((figures["restarts"], figures["suspended"]), (1, True))
+        self.assertEqual((figures["id"], figures["last"]), (stats.number, last - 1))
+        restarted, suspended = hub.errors()
+        self.assertEqual(restarted.event, "subscription.restarted")
+        self.assertEqual(restarted.message, "restart 1: SystemExit: broken")
+        self.assertEqual(suspended.event, "subscription.suspended")
+        self.assertEqual(suspended.origin, f"replay {stats.number} (a)")
+        self.assertTrue(replay.resume())
+        self.until(lambda: hub.stats()["replays"][0]["last"] == last)
+        self.assertTrue(replay.unsubscribe("sync"))
+        audit = hub.audit()
+        self.assertTrue(audit.balances)
+        self.assertEqual((audit.delivered, audit.failed, audit.dead_lettered), (2, 2, 1))
+
     def test_a_suspension_ends_in_the_hub_though_nobody_looks(self) -> None:
         def crash(message: paceline.Message) -> None:
             raise SystemExit

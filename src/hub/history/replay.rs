@@ -52,8 +52,8 @@ use crate::hub::history::replay_stats::{ReplayFigures, ReplayStats};
 use crate::hub::history::turn::{Next, State, Turn};
 use crate::hub::mailbox::counters::Counters;
 use crate::hub::mailbox::entry::Tried;
-use crate::hub::mailbox::factory::renewed;
-use crate::hub::mailbox::failure::{Answer, Failure};
+use crate::hub::mailbox::factory::{Renew, Told};
+use crate::hub::mailbox::failure::Answer;
 use crate::hub::mailbox::handler::Handler;
 use crate::hub::mailbox::subscription::{Unsubscribe, Unsubscribed};
 use crate::hub::message::{Message, Stored};
@@ -62,16 +62,14 @@ use crate::hub::run::inline::call_in_handler;
 use crate::hub::supervise::burial::Who;
 use crate::hub::supervise::dead::{Origin, Unfit};
 use crate::hub::supervise::failure_policy::{After, FailurePolicy, FailureSettings, Restart};
-use crate::hub::supervise::failures::{failed, suspension, until};
+use crate::hub::supervise::failures::{failed, tell_resumption, tell_suspension};
 use crate::hub::supervise::supervisor::{Find, Intensity, OnFailure, Supervised, Supervisor};
-use crate::hub::system::notice::Severity;
 use crate::pool::{Timer, contain};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::{Acquire, Release};
 use crate::sync::{Mutex, MutexGuard};
 use core::fmt;
 use core::time::Duration;
-use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError, Weak};
 use std::time::SystemTime;
@@ -82,6 +80,8 @@ pub(in crate::hub) const BATCH: usize = 64;
 const READS: usize = 4;
 /// So many dead letters may wait to be delivered again.
 pub(in crate::hub) const AGAIN: usize = 1024;
+/// What becomes of the messages of one that is suspended.
+pub(in crate::hub) const KEPT: &str = "what comes stays in the history";
 
 /// Where a replay begins.
 ///
@@ -123,6 +123,7 @@ pub struct ReplayBuilder<'a> {
     pattern: &'a str,
     from: ReplayFrom,
     failure: FailureSettings,
+    acknowledged: bool,
 }
 
 impl Hub {
@@ -133,7 +134,8 @@ impl Hub {
     /// A message that was no longer kept when its turn came is lost; the next one tells how many
     /// ([`Message::lost_before`]), other keys of the history included.
     pub fn replay<'a>(&'a self, pattern: &'a str, from: ReplayFrom) -> ReplayBuilder<'a> {
-        ReplayBuilder { hub: self, pattern, from, failure: FailureSettings::default() }
+        let failure = FailureSettings::default();
+        ReplayBuilder { hub: self, pattern, from, failure, acknowledged: false }
     }
 }
 
@@ -160,6 +162,15 @@ impl ReplayBuilder<'_> {
     /// As [`SubscriptionBuilder::on_restart`](crate::hub::SubscriptionBuilder::on_restart).
     pub fn on_restart(mut self, f: impl Fn(&Restart<'_>) + Send + Sync + 'static) -> Self {
         self.failure.on_restart = Some(Arc::new(f));
+        self
+    }
+
+    /// For a [`mailbox`](Self::mailbox) of a host that runs a handler of its own, as
+    /// [`SubscriptionBuilder::acknowledged`](crate::hub::SubscriptionBuilder::acknowledged): what was taken counts as
+    /// running until [`ReplayMailbox::acknowledge`] or [`ReplayMailbox::bury`], and the replay is among the figures of its
+    /// hub. Default: what was taken counts as delivered.
+    pub fn acknowledged(mut self) -> Self {
+        self.acknowledged = true;
         self
     }
 
@@ -215,18 +226,6 @@ impl ReplayBuilder<'_> {
         self.serve_renewed(first, move || Ok(factory()))
     }
 
-    /// The same with a factory that may fail, and what it has made first.
-    pub(crate) fn serve_renewed<M, F, A>(mut self, first: F, factory: M) -> Result<Replay>
-    where
-        M: FnMut() -> core::result::Result<F, Failure> + Send + 'static,
-        F: FnMut(&Message<'_>) -> A + Send + 'static,
-        A: Answer + 'static,
-    {
-        let stale = Arc::new(AtomicBool::new(false));
-        self.failure.stale = Some(Arc::clone(&stale));
-        self.serve(renewed(first, factory, stale))
-    }
-
     /// To whoever pulls.
     ///
     /// # Errors
@@ -235,7 +234,11 @@ impl ReplayBuilder<'_> {
         self.failure.check(false, true)?;
         let (log, cursor) = self.cursor()?;
         let core = Arc::clone(&self.hub.core);
-        let pulling = Arc::new(Pulling::new(core.next_subscription(), self.pattern));
+        let (id, policy) = (core.next_subscription(), FailurePolicy::with(self.failure)?);
+        let pulling = Arc::new(Pulling::new(id, self.pattern, self.acknowledged, policy));
+        if self.acknowledged {
+            core.add_replay(Arc::<Pulling>::clone(&pulling));
+        }
         Ok(ReplayMailbox { core, log, cursor: Mutex::new(cursor), pulling })
     }
 
@@ -261,6 +264,21 @@ impl ReplayBuilder<'_> {
         };
         let is_beginning = self.from == ReplayFrom::Beginning;
         Ok((log, Cursor { query, next, lost: 0, forgives: is_beginning }))
+    }
+}
+
+impl Renew for ReplayBuilder<'_> {
+    type Served = Replay;
+
+    fn renews(&mut self, stale: Arc<AtomicBool>) {
+        self.failure.stale = Some(stale);
+    }
+
+    fn serve_all(
+        self,
+        handler: impl FnMut(&Message<'_>) -> Told + Send + 'static,
+    ) -> Result<Replay> {
+        self.serve(handler)
     }
 }
 
@@ -451,19 +469,14 @@ impl Replaying {
         })
     }
 
-    fn suspend(self: &Arc<Self>, core: &Core) {
+    fn suspend(self: &Arc<Self>, core: &Core) -> bool {
         // Not in the condition: the lock would be held to the end of the block.
         let is_new = self.turn().suspend();
         if is_new {
-            self.who().tell(core, "subscription.suspended", Severity::Error, || {
-                let (waited, lasts) =
-                    (self.counts().waiting, self.policy.supervisor().suspended_for());
-                let until = until(lasts);
-                let message =
-                    format!("panicked too often; what comes stays in the history; {until}");
-                (message, suspension(waited, lasts))
-            });
+            let waited = self.counts().waiting;
+            tell_suspension(&self.who(), core, &self.policy, waited, KEPT);
         }
+        is_new
     }
 
     fn resume(self: &Arc<Self>, core: &Core) -> bool {
@@ -475,8 +488,7 @@ impl Replaying {
         }
         drop(turn);
         if resumed {
-            let say = || ("it takes messages again".into(), Value::Null);
-            self.who().tell(core, "subscription.resumed", Severity::Info, say);
+            tell_resumption(&self.who(), core);
         }
         if is_listed {
             core.call(core.ready.push(Work::Replay(Arc::<Self>::clone(self))));
@@ -486,8 +498,8 @@ impl Replaying {
 }
 
 impl Supervised for (Arc<Core>, Arc<Replaying>) {
-    fn suspend(&self) {
-        self.1.suspend(&self.0);
+    fn suspend(&self) -> bool {
+        self.1.suspend(&self.0)
     }
 
     fn resume(&self) -> bool {

@@ -1,18 +1,22 @@
 //! A replay that a thread of the host takes messages of.
 
 use crate::error::{Error, Result};
-use crate::hub::core::Core;
+use crate::hub::core::{Core, ReplayRun};
 use crate::hub::history::asking::own_key;
 use crate::hub::history::log::{Log, Sleeper};
-use crate::hub::history::replay::{AGAIN, BATCH, Cursor};
-use crate::hub::history::replay_stats::ReplayStats;
+use crate::hub::history::replay::{AGAIN, BATCH, Cursor, KEPT};
+use crate::hub::history::replay_stats::{ReplayFigures, ReplayStats};
 use crate::hub::keys::key::Key;
 use crate::hub::mailbox::counters::Counters;
-use crate::hub::mailbox::pull::check_key;
+use crate::hub::mailbox::pull::{Acknowledged, HostMailbox, Messages, check_key};
+use crate::hub::mailbox::subscription::{Unsubscribe, Unsubscribed};
 use crate::hub::message::{Received, Stored};
 use crate::hub::naps::NAP;
 use crate::hub::supervise::burial::{Who, bury};
 use crate::hub::supervise::dead::{DeadReason, Origin, Unfit};
+use crate::hub::supervise::failure_policy::FailurePolicy;
+use crate::hub::supervise::failures::{tell_restart, tell_resumption, tell_suspension};
+use crate::hub::supervise::supervisor::{Find, Supervised};
 use crate::hub::system::notice::lock;
 use crate::pool::contain;
 use crate::queue::{Line, Pollable, Wire};
@@ -40,6 +44,9 @@ pub struct ReplayMailbox {
 pub(in crate::hub) struct Pulling {
     id: u64,
     pattern: Arc<str>,
+    /// The host says what becomes of what it has taken.
+    acknowledged: bool,
+    pub(in crate::hub) policy: FailurePolicy,
     state: Mutex<Ledger>,
     /// Pullers wait here.
     changed: Condvar,
@@ -52,21 +59,34 @@ struct Ledger {
     /// How often pullers were woken.
     rung: u64,
     ended: bool,
+    /// Nothing can be taken.
+    suspended: bool,
     /// Dead letters that are delivered again before what is read.
     again: VecDeque<Stored>,
     /// Of the counters, `offered` is what was pulled and what waits to be pulled again.
     counters: Counters,
-    /// Of the delivered, those that are about to become dead letters.
+    /// If it is acknowledged: the sequences of what was taken and is not, in order.
+    hand: VecDeque<u64>,
+    /// Of the delivered, or taken out of `hand`: those that are about to become dead letters.
     burying: u64,
     lost: u64,
     last: u64,
+    /// The counters are the hub's by now.
+    moved: bool,
 }
 
 impl Pulling {
-    pub(in crate::hub) fn new(id: u64, pattern: &str) -> Self {
+    pub(in crate::hub) fn new(
+        id: u64,
+        pattern: &str,
+        acknowledged: bool,
+        policy: FailurePolicy,
+    ) -> Self {
         Self {
             id,
             pattern: pattern.into(),
+            acknowledged,
+            policy,
             state: Mutex::default(),
             changed: Condvar::new(),
             pollable: Pollable::new(),
@@ -77,25 +97,125 @@ impl Pulling {
         lock(&self.state)
     }
 
-    /// Takes dead letters that are to be delivered again.
-    fn take_again(&self, into: &mut Vec<Received>, most: usize) -> Result<()> {
+    /// Takes dead letters that are to be delivered again. False: it is suspended.
+    fn take_again(&self, into: &mut Vec<Received>, most: usize) -> Result<bool> {
         let mut state = self.state();
         if state.ended {
             return Err(Error::Stale { what: "replay" });
         }
-        let count = most.min(state.again.len());
-        state.counters.delivered += count as u64;
+        if state.suspended {
+            return Ok(false);
+        }
+        let (count, before) = (most.min(state.again.len()), into.len());
         into.extend(state.again.drain(..count).map(|stored| Received { stored, lost_before: 0 }));
-        Ok(())
+        self.count_taken(&mut state, &into[before..]);
+        Ok(true)
     }
 
     /// Counts what was read.
     fn count(&self, read: &[Received]) {
         let mut state = self.state();
         state.counters.offered += read.len() as u64;
-        state.counters.delivered += read.len() as u64;
         state.lost += read.iter().map(|received| received.lost_before).sum::<u64>();
-        state.last = read.last().map_or(state.last, |received| received.stored.sequence);
+        if !self.acknowledged {
+            state.last = read.last().map_or(state.last, |received| received.stored.sequence);
+        }
+        self.count_taken(&mut state, read);
+    }
+
+    fn count_taken(&self, state: &mut Ledger, taken: &[Received]) {
+        match self.acknowledged {
+            true => state.hand.extend(taken.iter().map(|received| received.stored.sequence)),
+            false => state.counters.delivered += taken.len() as u64,
+        }
+    }
+
+    fn stats(&self) -> ReplayStats {
+        let state = self.state();
+        let Counters { offered, delivered, failed, dead, discarded, redelivered, .. } =
+            state.counters;
+        ReplayStats {
+            matched: offered,
+            delivered,
+            failed,
+            dead_lettered: dead,
+            discarded,
+            waiting: state.again.len() as u64,
+            running: state.running(self.acknowledged),
+            lost: state.lost,
+            last: state.last,
+            restarts: self.policy.restarts(),
+            redelivered,
+        }
+    }
+
+    /// If it is acknowledged, and nothing is left: its counters become the hub's.
+    fn settle(&self, core: &Core) {
+        // In this order, so that whoever adds them up finds these once.
+        let mut ended = core.lock_ended();
+        let mut state = self.state();
+        let is_over = state.ended && state.running(self.acknowledged) == 0;
+        if self.acknowledged && is_over && !state.moved {
+            state.moved = true;
+            ended.add(&state.counters);
+        }
+    }
+}
+
+impl Ledger {
+    fn running(&self, acknowledged: bool) -> u64 {
+        if acknowledged { self.hand.len() as u64 + self.burying } else { 0 }
+    }
+}
+
+impl ReplayRun for Pulling {
+    /// Whoever pulls does.
+    fn run(self: Arc<Self>, _: &Core) -> bool {
+        false
+    }
+
+    /// It leaves when it is dropped.
+    fn leave_log(self: Arc<Self>) {}
+
+    fn audit(&self) -> Option<(Counters, u64, u64)> {
+        let state = self.state();
+        let left = (state.again.len() as u64, state.running(self.acknowledged));
+        (!state.moved).then_some((state.counters, left.0, left.1))
+    }
+
+    fn figures(&self) -> Option<ReplayFigures> {
+        let (stats, state) = (self.stats(), self.state());
+        (!state.moved).then(|| ReplayFigures {
+            id: self.id,
+            pattern: (&*self.pattern).into(),
+            suspended: state.suspended,
+            stats,
+        })
+    }
+}
+
+impl Supervised for (Arc<Core>, Arc<Pulling>) {
+    fn suspend(&self) -> bool {
+        let (core, pulling) = self;
+        let mut state = pulling.state();
+        let is_new = !state.suspended && !state.ended;
+        state.suspended |= is_new;
+        let waited = state.again.len() as u64;
+        drop(state);
+        if is_new {
+            tell_suspension(&pulling.who(), core, &pulling.policy, waited, KEPT);
+        }
+        is_new
+    }
+
+    fn resume(&self) -> bool {
+        let (core, pulling) = self;
+        let resumed = core::mem::take(&mut pulling.state().suspended);
+        if resumed {
+            tell_resumption(&pulling.who(), core);
+            Sleeper::wake(Arc::clone(pulling));
+        }
+        resumed
     }
 }
 
@@ -118,12 +238,17 @@ impl Pulling {
         })
     }
 
+    fn who(self: &Arc<Self>) -> Who {
+        let (id, pattern) = (self.id, Arc::clone(&self.pattern));
+        Who { kind: "replay", id, pattern, origin: self.origin() }
+    }
+
     fn redeliver(self: Arc<Self>, stored: &Stored) -> Result<(), Unfit> {
         let mut state = self.state();
         if state.ended {
             return Err(Unfit::Orphaned);
         }
-        if state.again.len() >= AGAIN {
+        if state.suspended || state.again.len() >= AGAIN {
             return Err(Unfit::Refused);
         }
         state.again.push_back(stored.clone());
@@ -183,28 +308,102 @@ impl ReplayMailbox {
             return Err(Error::Forked);
         }
         check_key(self.pattern(), message.key.as_str())?;
+        let acknowledged = self.pulling.acknowledged;
         let mut state = self.pulling.state();
-        if state.counters.delivered <= state.burying {
+        let is_taken = match acknowledged {
+            true => {
+                let place = state.hand.iter().position(|taken| *taken == message.sequence);
+                place.and_then(|place| state.hand.remove(place)).is_some()
+            }
+            false => state.counters.delivered > state.burying,
+        };
+        if !is_taken {
             let allowed = "one that was taken from this mailbox and not buried before";
             return Err(Error::invalid("the message", format!("{message:?}"), allowed));
         }
         state.burying += 1;
         drop(state);
         let reason = if attempts == 0 { DeadReason::Suspended } else { DeadReason::Failed };
-        let (id, pattern) = (self.id(), Arc::clone(&self.pulling.pattern));
-        let who = Who { kind: "replay", id, pattern, origin: self.pulling.origin() };
-        bury(&self.core, &who, message, reason, failure, attempts);
+        bury(&self.core, &self.pulling.who(), message, reason, failure, attempts);
         let mut state = self.pulling.state();
         state.burying -= 1;
-        state.counters.delivered -= 1;
         state.counters.dead += 1;
+        match acknowledged {
+            // What is delivered again is older.
+            true => state.last = state.last.max(message.sequence),
+            false => state.counters.delivered -= 1,
+        }
+        drop(state);
+        self.pulling.settle(&self.core);
         Ok(())
     }
 
-    /// A key of messages that come here.
-    pub(crate) fn key(&self, text: &str) -> Result<Key> {
-        check_key(self.pattern(), text)?;
-        Ok(self.core.keys.intern(text))
+    /// Of one that is [acknowledged](crate::hub::history::ReplayBuilder::acknowledged): as
+    /// [`Mailbox::acknowledge`](crate::hub::Mailbox::acknowledge).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn acknowledge(&self, done: Acknowledged) -> Result<()> {
+        if self.core.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        let mut state = self.pulling.state();
+        let (count, left) = (done.count(), state.hand.len() as u64);
+        if count > left {
+            drop(state);
+            return Err(done.too_many(left));
+        }
+        // What is thrown away was taken last.
+        let dealt = (done.delivered + done.failed) as usize;
+        let last = state.hand.drain(..count as usize).take(dealt).max();
+        state.last = state.last.max(last.unwrap_or(0));
+        state.counters.delivered += done.delivered;
+        state.counters.failed += done.failed;
+        state.counters.discarded += done.discarded;
+        let is_over = state.ended;
+        drop(state);
+        if is_over {
+            self.pulling.settle(&self.core);
+        }
+        Ok(())
+    }
+
+    /// As [`Mailbox::restarted`](crate::hub::Mailbox::restarted).
+    pub fn restarted(&self, failure: Option<&str>) {
+        if !self.core.shared.is_forked() {
+            let count = self.pulling.policy.count_restart();
+            tell_restart(&self.pulling.who(), &self.core, count, failure);
+        }
+    }
+
+    /// As [`Mailbox::suspend`](crate::hub::Mailbox::suspend), but that what comes stays in the history, and can be taken
+    /// after [`resume`](Self::resume), or when the time is over: until then nothing can.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn suspend(&self, lasts: Option<Duration>) -> Result<bool> {
+        if self.core.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        self.pulling.policy.supervisor().suspend_for(&self.core.shared, lasts, &self.find())
+    }
+
+    /// Ends a suspension. False: there was none.
+    pub fn resume(&self) -> bool {
+        let own = || self.find()().is_some_and(|found| found.resume());
+        !self.core.shared.is_forked() && self.pulling.policy.supervisor().resume_members(own)
+    }
+
+    /// Whether it is suspended.
+    pub fn is_suspended(&self) -> bool {
+        self.pulling.state().suspended
+    }
+
+    fn find(&self) -> Find {
+        let (core, pulling) = (Arc::downgrade(&self.core), Arc::downgrade(&self.pulling));
+        Arc::new(move || {
+            Some(Box::new((core.upgrade()?, pulling.upgrade()?)) as Box<dyn Supervised>)
+        })
     }
 
     /// A descriptor that is readable while a message may wait, or when it has ended. Poll it, do not read it: a
@@ -220,11 +419,6 @@ impl ReplayMailbox {
         pollable.demand(Wire::descriptor, || self.is_worth_a_look())?.as_fd()
     }
 
-    /// As [`Mailbox::listen`](crate::hub::Mailbox).
-    pub(crate) fn listen(&self, line: Arc<dyn Line>) -> bool {
-        self.pulling.pollable.listen(line, || self.is_worth_a_look())
-    }
-
     /// Its number, which no subscription and no other replay of the hub has or had.
     pub fn id(&self) -> u64 {
         self.pulling.id
@@ -235,22 +429,11 @@ impl ReplayMailbox {
         &self.pulling.pattern
     }
 
-    /// Its counts. What was pulled counts as delivered until it is [buried](Self::bury); what is in the history
-    /// and was not pulled is not counted.
+    /// Its counts. What was pulled counts as delivered until it is [buried](Self::bury), or if it is
+    /// [acknowledged](crate::hub::history::ReplayBuilder::acknowledged) as running until then; what is in the history and
+    /// was not pulled is not counted.
     pub fn stats(&self) -> ReplayStats {
-        let state = self.pulling.state();
-        let Counters { offered, delivered, dead, discarded, redelivered, .. } = state.counters;
-        ReplayStats {
-            matched: offered,
-            delivered,
-            dead_lettered: dead,
-            discarded,
-            waiting: state.again.len() as u64,
-            lost: state.lost,
-            last: state.last,
-            redelivered,
-            ..ReplayStats::default()
-        }
+        self.pulling.stats()
     }
 
     /// Ends it: nothing can be pulled any more, and who waits hears of it. Any thread, any number of times.
@@ -267,6 +450,7 @@ impl ReplayMailbox {
         let left = core::mem::take(&mut state.again);
         drop(state);
         let _panicked = contain(|| drop(left));
+        self.pulling.settle(&self.core);
         Sleeper::wake(Arc::clone(&self.pulling));
         Ok(())
     }
@@ -305,7 +489,11 @@ impl ReplayMailbox {
             return Err(Error::Forked);
         }
         let before = into.len();
-        self.pulling.take_again(into, most)?;
+        if !self.pulling.take_again(into, most)? {
+            self.pulling.pollable.found_nothing(|| self.is_worth_a_look());
+            // Whoever resumes it wakes those who wait.
+            return Ok((0, true));
+        }
         let again = into.len() - before;
         // What comes again while this reads is found by the next: it has woken those who wait.
         let sleeper = sleeper.filter(|_| again == 0);
@@ -345,7 +533,10 @@ impl ReplayMailbox {
     /// Whether there may be something to pull, or it has ended; if not, the log wakes it for the next.
     fn is_worth_a_look(&self) -> bool {
         let state = self.pulling.state();
-        if state.ended || !state.again.is_empty() {
+        if state.ended || state.suspended {
+            return state.ended;
+        }
+        if !state.again.is_empty() {
             return true;
         }
         drop(state);
@@ -358,10 +549,59 @@ impl ReplayMailbox {
     }
 }
 
+impl HostMailbox for ReplayMailbox {
+    fn take_brought(&self, most: usize) -> Result<(Messages, usize, bool)> {
+        let (mut received, mut messages) = (Vec::new(), Messages::default());
+        let count = self.recv_batch(&mut received, most)?;
+        received.into_iter().for_each(|message| messages.push(message));
+        Ok((messages, count, false))
+    }
+
+    fn listen(&self, line: Arc<dyn Line>) -> bool {
+        self.pulling.pollable.listen(line, || self.is_worth_a_look())
+    }
+
+    fn bury(&self, message: &Stored, failure: Option<&str>, attempts: u32) -> Result<()> {
+        self.bury(message, failure, attempts)
+    }
+
+    fn key(&self, text: &str) -> Result<Key> {
+        check_key(self.pattern(), text)?;
+        Ok(self.core.keys.intern(text))
+    }
+
+    fn acknowledge(&self, done: Acknowledged) -> Result<()> {
+        self.acknowledge(done)
+    }
+
+    fn restarted(&self, failure: Option<&str>) {
+        self.restarted(failure);
+    }
+
+    fn suspend(&self, lasts: Option<Duration>) -> Result<bool> {
+        self.suspend(lasts)
+    }
+
+    fn resume(&self) -> bool {
+        self.resume()
+    }
+
+    fn unsubscribe(&self, _: Unsubscribe) -> Result<Unsubscribed> {
+        self.end()?;
+        match self.pulling.state().running(self.pulling.acknowledged) {
+            0 => Ok(Unsubscribed::Now),
+            _ => Ok(Unsubscribed::Later),
+        }
+    }
+}
+
 impl Drop for ReplayMailbox {
     fn drop(&mut self) {
         // In a child made by fork it is the parent's.
         if self.end().is_ok() {
+            // Nobody acknowledges the rest any more.
+            let left = self.pulling.state().hand.len() as u64;
+            let _none = self.acknowledge(Acknowledged { discarded: left, ..Default::default() });
             let sleeper: Arc<dyn Sleeper> = Arc::<Pulling>::clone(&self.pulling);
             self.log.forget(&sleeper);
         }

@@ -12,12 +12,39 @@ use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
 
+/// What a handler has answered.
+pub(crate) type Told = Result<(), Failure>;
+
+/// What is served by handlers of a factory's making: a subscription, or a replay.
+pub(crate) trait Renew: Sized {
+    type Served;
+
+    /// Each restart sets this.
+    fn renews(&mut self, stale: Arc<AtomicBool>);
+    fn serve_all(
+        self,
+        handler: impl FnMut(&Message<'_>) -> Told + Send + 'static,
+    ) -> crate::Result<Self::Served>;
+
+    /// By what a factory, which may fail, has made first, and what it makes later.
+    fn serve_renewed<M, F, A>(mut self, first: F, factory: M) -> crate::Result<Self::Served>
+    where
+        M: FnMut() -> Result<F, Failure> + Send + 'static,
+        F: FnMut(&Message<'_>) -> A + Send + 'static,
+        A: Answer + 'static,
+    {
+        let stale = Arc::new(AtomicBool::new(false));
+        self.renews(Arc::clone(&stale));
+        self.serve_all(renewed(first, factory, stale))
+    }
+}
+
 /// `first`, and what `factory` makes once that is stale.
-pub(in crate::hub) fn renewed<M, F, A>(
+fn renewed<M, F, A>(
     first: F,
     mut factory: M,
     stale: Arc<AtomicBool>,
-) -> impl FnMut(&Message<'_>) -> Result<(), Failure> + Send + 'static
+) -> impl FnMut(&Message<'_>) -> Told + Send + 'static
 where
     M: FnMut() -> Result<F, Failure> + Send + 'static,
     F: FnMut(&Message<'_>) -> A + Send + 'static,

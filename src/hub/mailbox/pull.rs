@@ -26,7 +26,7 @@ use crate::hub::message::{Received, Stored};
 use crate::hub::naps::NAP;
 use crate::hub::supervise::burial::{bury_of, who};
 use crate::hub::supervise::dead::DeadReason;
-use crate::hub::supervise::failures::{resume, suspend, tell_restart};
+use crate::hub::supervise::failures::{find, tell_restart};
 use crate::hub::system::notice::Severity;
 use crate::hub::system::stats::SubscriptionStats;
 use crate::hub::system::tell::tell_of;
@@ -142,6 +142,23 @@ impl Messages {
     }
 }
 
+/// A mailbox as a completion queue and the C interface know it: of a subscription, or of a replay.
+#[cfg_attr(not(feature = "capi"), allow(dead_code, reason = "for the C interface"))]
+pub(crate) trait HostMailbox: Send + Sync {
+    /// Messages that wait, how many, and whether there may be more.
+    fn take_brought(&self, most: usize) -> Result<(Messages, usize, bool)>;
+    /// From now on this is raised when a message may wait, or it has ended. False: something else is.
+    fn listen(&self, line: Arc<dyn Line>) -> bool;
+    fn bury(&self, message: &Stored, failure: Option<&str>, attempts: u32) -> Result<()>;
+    /// A key of messages that come here.
+    fn key(&self, text: &str) -> Result<Key>;
+    fn acknowledge(&self, done: Acknowledged) -> Result<()>;
+    fn restarted(&self, failure: Option<&str>);
+    fn suspend(&self, lasts: Option<Duration>) -> Result<bool>;
+    fn resume(&self) -> bool;
+    fn unsubscribe(&self, how: Unsubscribe) -> Result<Unsubscribed>;
+}
+
 /// Whether messages of this key come to a mailbox of this pattern.
 pub(in crate::hub) fn check_key(pattern: &str, text: &str) -> Result<()> {
     let is_key = key::check_pattern(text).is_ok() && key::is_literal(text);
@@ -161,6 +178,17 @@ pub struct Acknowledged {
     pub failed: u64,
     /// Messages that it has thrown away unhandled.
     pub discarded: u64,
+}
+
+impl Acknowledged {
+    pub(in crate::hub) fn count(&self) -> u64 {
+        self.delivered.saturating_add(self.failed).saturating_add(self.discarded)
+    }
+
+    pub(in crate::hub) fn too_many(&self, left: u64) -> Error {
+        let allowed = format!("up to {left}, as many as were taken and not acknowledged");
+        Error::invalid("acknowledged messages", self.count(), allowed)
+    }
 }
 
 /// A subscription whose messages are taken by the host's threads, any number of them. Dropping it
@@ -228,16 +256,6 @@ impl Mailbox {
         self.take_or_wait(most, timeout, |part| part.each(|message| into.push(message)))
     }
 
-    /// As [`recv_batch_timeout`](Self::recv_batch_timeout), without copies of what lies in the channel's ring.
-    pub(crate) fn pull_batch(
-        &self,
-        into: &mut Messages,
-        most: usize,
-        timeout: Duration,
-    ) -> Result<usize> {
-        self.take_or_wait(most, timeout, |part| into.0.push(part))
-    }
-
     /// Of a mailbox that is [acknowledged](crate::hub::SubscriptionBuilder::acknowledged): says what became of the
     /// messages that were taken first, in the order in which they were taken. Any thread; it never waits.
     ///
@@ -248,16 +266,12 @@ impl Mailbox {
         if core.shared.is_forked() {
             return Err(Error::Forked);
         }
-        let Acknowledged { delivered, failed, discarded } = done;
-        let count = delivered.saturating_add(failed).saturating_add(discarded);
-        let Some(messages) = self.puller().let_go(count) else {
-            let left = self.puller().in_hand();
-            let allowed = format!("up to {left}, as many as were taken and not acknowledged");
-            return Err(Error::invalid("acknowledged messages", count, allowed));
+        let Some(messages) = self.puller().let_go(done.count()) else {
+            return Err(done.too_many(self.puller().in_hand()));
         };
-        if count > 0 {
-            let settled = Settled { delivered, failed, dead: 0 };
-            self.settle(&settled, discarded, &messages);
+        if done.count() > 0 {
+            let settled = Settled { delivered: done.delivered, failed: done.failed, dead: 0 };
+            self.settle(&settled, done.discarded, &messages);
         }
         Ok(())
     }
@@ -291,38 +305,13 @@ impl Mailbox {
         if core.shared.is_forked() {
             return Err(Error::Forked);
         }
-        if let Some(lasts) = lasts.filter(|lasts| *lasts > MAX_DELAY) {
-            return Err(Error::invalid("suspension", format!("{lasts:?}"), "up to 100 years"));
-        }
-        if !suspend(subscriber, core, lasts) {
-            return Ok(false);
-        }
-        let number = self.puller().suspensions.fetch_add(1, Relaxed) + 1;
-        let Some(lasts) = lasts else { return Ok(true) };
-        let (core_left, subscriber_left) = (Arc::downgrade(core), Arc::downgrade(subscriber));
-        let look = move || {
-            let (Some(core), Some(subscriber)) = (core_left.upgrade(), subscriber_left.upgrade())
-            else {
-                return;
-            };
-            let puller = subscriber.puller();
-            if puller.is_some_and(|puller| puller.suspensions.load(Relaxed) == number) {
-                resume(&subscriber, &core);
-            }
-        };
-        match Timer::after(&core.shared, lasts, look, |_| ()) {
-            Ok(timer) => drop(timer),
-            Err((Error::Full { .. }, look)) => look(),
-            // The pool has ended.
-            Err(_) => {}
-        }
-        Ok(true)
+        let supervisor = subscriber.policy_or_default().supervisor();
+        supervisor.suspend_for(&core.shared, lasts, &find(subscriber, core))
     }
 
     /// Ends a suspension. False: there was none.
     pub fn resume(&self) -> bool {
-        let core = &self.subscription.core;
-        !core.shared.is_forked() && resume(self.subscriber(), core)
+        !self.subscription.core.shared.is_forked() && self.subscription.resume()
     }
 
     /// Makes a message that was taken a dead letter of this subscription, after so many attempts of whoever
@@ -369,12 +358,6 @@ impl Mailbox {
         Ok(())
     }
 
-    /// A key of messages that come here.
-    pub(crate) fn key(&self, text: &str) -> Result<Key> {
-        self.check_key(text)?;
-        Ok(self.subscription.core.keys.intern(text))
-    }
-
     fn check_key(&self, text: &str) -> Result<()> {
         check_key(self.pattern(), text)
     }
@@ -387,11 +370,6 @@ impl Mailbox {
     pub fn descriptor(&self) -> Result<BorrowedFd<'_>> {
         let pollable = &self.puller().pollable;
         pollable.demand(Wire::descriptor, || self.is_worth_a_look())?.as_fd()
-    }
-
-    /// From now on this is raised when a message may wait, or the subscription has ended. False: something else is.
-    pub(crate) fn listen(&self, line: Arc<dyn Line>) -> bool {
-        self.puller().pollable.listen(line, || self.is_worth_a_look())
     }
 
     /// The number of its subscription.
@@ -435,7 +413,7 @@ impl Mailbox {
     }
 
     /// Whether something waits, or it has ended.
-    pub(crate) fn is_worth_a_look(&self) -> bool {
+    fn is_worth_a_look(&self) -> bool {
         let mail = self.subscriber().mail();
         !mail.is_empty() || mail.is_over() || self.subscriber().is_called()
     }
@@ -565,6 +543,48 @@ impl Mailbox {
             }
             drop(self.puller().sleep(mail, left.min(NAP)));
         }
+    }
+}
+
+impl HostMailbox for Mailbox {
+    fn take_brought(&self, most: usize) -> Result<(Messages, usize, bool)> {
+        let mut messages = Messages::default();
+        let count = self.take_or_wait(most, Duration::ZERO, |part| messages.0.push(part))?;
+        // It does not call again for its end if it was draining before the last message was taken.
+        Ok((messages, count, count > 0 && self.is_worth_a_look()))
+    }
+
+    fn listen(&self, line: Arc<dyn Line>) -> bool {
+        self.puller().pollable.listen(line, || self.is_worth_a_look())
+    }
+
+    fn bury(&self, message: &Stored, failure: Option<&str>, attempts: u32) -> Result<()> {
+        self.bury(message, failure, attempts)
+    }
+
+    fn key(&self, text: &str) -> Result<Key> {
+        self.check_key(text)?;
+        Ok(self.subscription.core.keys.intern(text))
+    }
+
+    fn acknowledge(&self, done: Acknowledged) -> Result<()> {
+        self.acknowledge(done)
+    }
+
+    fn restarted(&self, failure: Option<&str>) {
+        self.restarted(failure);
+    }
+
+    fn suspend(&self, lasts: Option<Duration>) -> Result<bool> {
+        self.suspend(lasts)
+    }
+
+    fn resume(&self) -> bool {
+        self.resume()
+    }
+
+    fn unsubscribe(&self, how: Unsubscribe) -> Result<Unsubscribed> {
+        self.unsubscribe(how)
     }
 }
 

@@ -22,8 +22,6 @@ pub(in crate::hub) struct Puller {
     pub(in crate::hub) pulled_at: AtomicU64,
     /// Of messages that are acknowledged: those that were taken and are not.
     hand: Mutex<Hand>,
-    /// How often the host has suspended the subscription.
-    pub(in crate::hub) suspensions: AtomicU64,
 }
 
 /// Messages that the host has taken and not acknowledged.
@@ -42,7 +40,6 @@ impl Puller {
             sleepers: AtomicUsize::new(0),
             pulled_at: AtomicU64::new(clock::now()),
             hand: Mutex::default(),
-            suspensions: AtomicU64::new(0),
         }
     }
 

@@ -8,8 +8,8 @@ use crate::hub::group::balance::Balance;
 use crate::hub::group::dispatch::group_of;
 use crate::hub::handle::Hub;
 use crate::hub::keys::key;
-use crate::hub::mailbox::factory::renewed;
-use crate::hub::mailbox::failure::{Answer, Failure};
+use crate::hub::mailbox::factory::{Renew, Told};
+use crate::hub::mailbox::failure::Answer;
 use crate::hub::mailbox::handler::Handler;
 use crate::hub::mailbox::mail::Mail;
 use crate::hub::mailbox::progress::Progress;
@@ -227,18 +227,6 @@ impl<'a> SubscriptionBuilder<'a> {
         self.serve_renewed(first, move || Ok(factory()))
     }
 
-    /// The same with a factory that may fail, and what it has made first.
-    pub(crate) fn serve_renewed<M, F, A>(mut self, first: F, factory: M) -> Result<Subscription>
-    where
-        M: FnMut() -> core::result::Result<F, Failure> + Send + 'static,
-        F: FnMut(&Message<'_>) -> A + Send + 'static,
-        A: Answer + 'static,
-    {
-        let stale = Arc::new(AtomicBool::new(false));
-        self.failure.stale = Some(Arc::clone(&stale));
-        self.serve(renewed(first, factory, stale))
-    }
-
     /// As [`serve`](Self::serve), with a handler that several threads may call at once, for any execution.
     ///
     /// # Errors
@@ -351,6 +339,21 @@ impl<'a> SubscriptionBuilder<'a> {
             (format!("with {:?} execution", subscriber.rules.execution), Value::Null)
         });
         Ok(Subscription { core: Arc::clone(core), subscriber, detached: false })
+    }
+}
+
+impl Renew for SubscriptionBuilder<'_> {
+    type Served = Subscription;
+
+    fn renews(&mut self, stale: Arc<AtomicBool>) {
+        self.failure.stale = Some(stale);
+    }
+
+    fn serve_all(
+        self,
+        handler: impl FnMut(&Message<'_>) -> Told + Send + 'static,
+    ) -> Result<Subscription> {
+        self.serve(handler)
     }
 }
 

@@ -14,9 +14,7 @@ use crate::hub::supervise::dead::DeadReason;
 use crate::hub::supervise::failure_policy::{After, FailurePolicy};
 use crate::hub::supervise::supervisor::{Decision, Find, Supervised};
 use crate::hub::system::notice::Severity;
-use crate::hub::system::tell::tell_of;
 use crate::sys::clock;
-use core::time::Duration;
 use serde_json::{Value, json};
 use std::sync::{Arc, Weak};
 
@@ -59,8 +57,8 @@ pub(in crate::hub) fn tell_restart(who: &Who, core: &Core, count: u64, failure: 
 }
 
 impl Supervised for (Arc<Core>, Arc<Subscriber>) {
-    fn suspend(&self) {
-        suspend(&self.1, &self.0, suspended_for(&self.1));
+    fn suspend(&self) -> bool {
+        suspend(&self.1, &self.0)
     }
 
     fn resume(&self) -> bool {
@@ -95,13 +93,8 @@ pub(in crate::hub) fn suspend_all(subscriber: &Arc<Subscriber>, core: &Core) {
     supervisor.suspend_members(&core.shared, &find(subscriber, core));
 }
 
-/// Suspends this one: what waits becomes dead letters, and so does what comes; `lasts` is told. False: it was not
-/// open.
-pub(in crate::hub) fn suspend(
-    subscriber: &Arc<Subscriber>,
-    core: &Core,
-    lasts: Option<Duration>,
-) -> bool {
+/// Suspends this one: what waits becomes dead letters, and so does what comes. False: it was not open.
+fn suspend(subscriber: &Arc<Subscriber>, core: &Core) -> bool {
     if let Some(group) = subscriber.group() {
         group.step_back(subscriber.id());
     }
@@ -121,13 +114,9 @@ pub(in crate::hub) fn suspend(
     drop(state);
     core.let_go(let_go);
     if was_open {
-        let waited = waited.len();
-        tell_of(subscriber, core, "subscription.suspended", Severity::Error, || {
-            let until = until(lasts);
-            let message =
-                format!("panicked too often; {waited} messages that waited are dead; {until}");
-            (message, suspension(waited as u64, lasts))
-        });
+        let (waited, policy) = (waited.len() as u64, subscriber.policy_or_default());
+        let fate = format!("{waited} messages that waited are dead");
+        tell_suspension(&who(subscriber, core), core, policy, waited, &fate);
     }
     for entry in &waited {
         let attempts = entry.tried.as_ref().map_or(0, |tried| tried.attempts);
@@ -143,12 +132,34 @@ pub(in crate::hub) fn suspend(
     was_open
 }
 
-fn suspended_for(subscriber: &Subscriber) -> Option<Duration> {
-    subscriber.policy_or_default().supervisor().suspended_for()
+/// Tells that one is suspended; `fate`: what becomes of its messages.
+pub(in crate::hub) fn tell_suspension(
+    who: &Who,
+    core: &Core,
+    policy: &FailurePolicy,
+    waited: u64,
+    fate: &str,
+) {
+    who.tell(core, "subscription.suspended", Severity::Error, || {
+        let lasts = policy.supervisor().suspended_for();
+        let until = match lasts {
+            Some(lasts) => format!("it tries again in {lasts:?}"),
+            None => "it is suspended until it is resumed".into(),
+        };
+        let lasts = lasts.map(|lasts| u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX));
+        let fields = json!({ "waited": waited, "resumes_in_ms": lasts });
+        (format!("panicked too often; {fate}; {until}"), fields)
+    });
+}
+
+/// Tells that a suspension is over.
+pub(in crate::hub) fn tell_resumption(who: &Who, core: &Core) {
+    let say = || ("it takes messages again".into(), Value::Null);
+    who.tell(core, "subscription.resumed", Severity::Info, say);
 }
 
 /// Ends the suspension of this one. False: there was none.
-pub(in crate::hub) fn resume(subscriber: &Arc<Subscriber>, core: &Core) -> bool {
+fn resume(subscriber: &Arc<Subscriber>, core: &Core) -> bool {
     let mut mail = subscriber.mail();
     let resumed = mail.resume();
     // Before the next message, which needs the lock.
@@ -160,24 +171,9 @@ pub(in crate::hub) fn resume(subscriber: &Arc<Subscriber>, core: &Core) -> bool 
         group.join(subscriber.id(), subscriber);
     }
     if resumed {
-        let say = || ("it takes messages again".into(), Value::Null);
-        tell_of(subscriber, core, "subscription.resumed", Severity::Info, say);
+        tell_resumption(&who(subscriber, core), core);
     }
     resumed
-}
-
-/// For people: how long a suspension lasts.
-pub(in crate::hub) fn until(lasts: Option<Duration>) -> String {
-    match lasts {
-        Some(lasts) => format!("it tries again in {lasts:?}"),
-        None => "it is suspended until it is resumed".into(),
-    }
-}
-
-/// The fields of a notice of a suspension.
-pub(in crate::hub) fn suspension(waited: u64, lasts: Option<Duration>) -> Value {
-    let lasts = lasts.map(|lasts| u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX));
-    json!({ "waited": waited, "resumes_in_ms": lasts })
 }
 
 impl Subscription {

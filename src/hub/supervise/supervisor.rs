@@ -292,7 +292,8 @@ struct Inner {
 
 /// What a supervisor suspends and resumes: a subscription or a replay, with its hub.
 pub(in crate::hub) trait Supervised {
-    fn suspend(&self);
+    /// True: it was not suspended before, and has not ended.
+    fn suspend(&self) -> bool;
     /// True: it was suspended.
     fn resume(&self) -> bool;
 }
@@ -307,8 +308,8 @@ struct State {
     suspensions: u64,
     /// The last of these for which there is a timer.
     timed: u64,
-    /// How long it lasts, or lasted.
-    lasts: Duration,
+    /// How long it lasts, or lasted; None: until it is resumed, or there was none.
+    lasts: Option<Duration>,
     /// When it ended.
     resumed: u64,
 }
@@ -316,15 +317,19 @@ struct State {
 impl State {
     /// There were too many restarts.
     fn suspend(&mut self, now: u64) {
+        let Intensity { within, suspension, .. } = self.window.intensity;
+        let sound = Duration::from_nanos(now.saturating_sub(self.resumed));
+        let before = self.lasts.filter(|lasts| sound <= *lasts.max(&within));
+        self.suspend_for(
+            suspension
+                .map(|(first, longest)| before.map_or(first, |before| (before * 2).min(longest))),
+        );
+    }
+
+    fn suspend_for(&mut self, lasts: Option<Duration>) {
         self.suspended = true;
         self.suspensions += 1;
-        let Intensity { within, suspension, .. } = self.window.intensity;
-        let Some((first, longest)) = suspension else { return };
-        let sound = Duration::from_nanos(now.saturating_sub(self.resumed));
-        self.lasts = match self.lasts.is_zero() || sound > self.lasts.max(within) {
-            true => first,
-            false => (self.lasts * 2).min(longest),
-        };
+        self.lasts = lasts;
     }
 }
 
@@ -352,7 +357,7 @@ impl Supervisor {
             suspended: false,
             suspensions: 0,
             timed: 0,
-            lasts: Duration::ZERO,
+            lasts: None,
             resumed: 0,
         };
         let members = Mutex::new(Vec::new());
@@ -385,28 +390,49 @@ impl Supervisor {
     }
 
     /// Suspends all members, and what was `found` to have panicked too often, if it is none; and has them resumed when
-    /// their time has come.
-    pub(in crate::hub) fn suspend_members(&self, shared: &Arc<Shared>, found: &Find) {
+    /// their time has come. True: one of them was not suspended before.
+    pub(in crate::hub) fn suspend_members(&self, shared: &Arc<Shared>, found: &Find) -> bool {
         // They are dropped after the lock is released.
         let mut kept = Vec::new();
         let members = self.members();
         if !self.is_suspended() {
-            return;
+            return false;
         }
         kept.extend(found());
         kept.extend(members.iter().filter_map(|find| find()));
-        kept.iter().for_each(|member| member.suspend());
+        let mut suspended = false;
+        kept.iter().for_each(|member| suspended |= member.suspend());
         drop(members);
         self.resume_later(shared, found);
+        suspended
+    }
+
+    /// The same without regard to restarts: for so long, or until they are resumed. False: they were suspended, or have
+    /// ended.
+    pub(in crate::hub) fn suspend_for(
+        &self,
+        shared: &Arc<Shared>,
+        lasts: Option<Duration>,
+        found: &Find,
+    ) -> Result<bool> {
+        if let Some(lasts) = lasts.filter(|lasts| *lasts > MAX_DELAY) {
+            return Err(Error::invalid("suspension", format!("{lasts:?}"), "up to 100 years"));
+        }
+        let mut state = self.lock();
+        if state.suspended {
+            return Ok(false);
+        }
+        state.suspend_for(lasts);
+        drop(state);
+        Ok(self.suspend_members(shared, found))
     }
 
     fn resume_later(&self, shared: &Arc<Shared>, found: &Find) {
         let mut state = self.lock();
-        let (number, lasts) = (state.suspensions, state.lasts);
-        let is_due = state.window.intensity.suspension.is_some() && state.timed < number;
-        if !state.suspended || !is_due {
+        let number = state.suspensions;
+        let Some(lasts) = state.lasts.filter(|_| state.suspended && state.timed < number) else {
             return;
-        }
+        };
         state.timed = number;
         drop(state);
         let (supervisor, found) = (self.clone(), Arc::clone(found));
@@ -423,8 +449,7 @@ impl Supervisor {
 
     /// How long the suspension lasts that is now; none: until somebody resumes it.
     pub(in crate::hub) fn suspended_for(&self) -> Option<Duration> {
-        let state = self.lock();
-        state.window.intensity.suspension.map(|_| state.lasts)
+        self.lock().lasts
     }
 
     /// Resumes all members; `own` the one that was asked. False: none was suspended.

@@ -185,6 +185,7 @@ pub(in crate::hub) fn audit(core: &Core) -> HubAudit {
         sum.failed += counters.failed;
         sum.dead_lettered += counters.dead;
         sum.redelivered += counters.redelivered;
+        sum.discarded += counters.discarded;
         sum.waiting += waiting;
         sum.running += running;
     }

@@ -176,16 +176,17 @@ class ReplayMailbox(Pulled):
     Any thread; each message goes to one of those who pull. It lasts until ``close``, or until it or its hub is
     lost or closed."""
 
-    def __init__(self, core: Core, pattern: str, start: tuple[int, int]) -> None:
-        pointer, at = ctypes.c_void_p(), ctypes.c_uint64(start[1])
+    def __init__(
+        self, core: Core, pattern: str, start: tuple[int, int], acknowledged: bool = False
+    ) -> None:
+        options, pointer = layout.ReplayOptions(), ctypes.c_void_p()
+        check(quick.pace_replay_options_init(ctypes.byref(options), ctypes.sizeof(options)))
+        setattr(options, "from", start[0])
+        options.at, options.acknowledged = start[1], acknowledged
         inside, encoded = core.pointer(), text("pattern", pattern)
-        check(lib.pace_hub_replay_mailbox(inside, encoded, start[0], at, ctypes.byref(pointer)))
-        super().__init__(core, pattern, pointer, lib.pace_replay_mailbox_free, lib.pace_cq_replay)
-
-    def bury(self, message: Message, failure: str = "", attempts: int = 1) -> None:
-        """As ``Mailbox.bury``. As long as this lasts, ``redeliver`` has the message pulled again, before what is
-        read next."""
-        self._bury(quick.pace_replay_mailbox_bury, message, failure, attempts)
+        at = ctypes.byref(pointer)
+        check(lib.pace_hub_replay_mailbox(inside, encoded, ctypes.byref(options), at))
+        super().__init__(core, pattern, pointer)
 
     def stats(self) -> ReplayStats:
         """Its counts. What is in the history and was not pulled is not counted."""
@@ -193,10 +194,6 @@ class ReplayMailbox(Pulled):
         raw.struct_size = ctypes.sizeof(raw)
         check(quick.pace_replay_mailbox_stats(self._native.pointer, ctypes.byref(raw)))
         return ReplayStats(*(getattr(raw, name) for name in ReplayStats.__dataclass_fields__))
-
-    def close(self) -> None:
-        """Ends it: who waits in ``pull`` gets StaleError."""
-        check(quick.pace_replay_mailbox_end(self._native.pointer))
 
 
 def start_of(

@@ -832,7 +832,7 @@ class Hub:
         function("handler", handler)
         turn = _turn_of(batch, TURN)
         loop = _loop_of(handler)
-        mailbox = ReplayMailbox(self._core, pattern, start)
+        mailbox = ReplayMailbox(self._core, pattern, start, acknowledged=True)
         served = Served(self._core, mailbox, handler, on_error, terms, turn, batch is not None)
         served.begin(loop)
         return Replay(self, served)
@@ -845,9 +845,12 @@ class Hub:
         since_ns: Optional[int] = None,
         last: Optional[int] = None,
         now: bool = False,
+        acknowledged: bool = False,
     ) -> ReplayMailbox:
-        """As ``replay``, with a mailbox that you empty. Raises as ``query``, ShutDownError."""
-        mailbox = ReplayMailbox(self._core, pattern, start_of(sequence, since_ns, last, now))
+        """As ``replay``, with a mailbox that you empty. With ``acknowledged`` what was pulled counts as running until
+        ``acknowledge`` or ``bury``, and the hub has its figures. Raises as ``query``, ShutDownError."""
+        start = start_of(sequence, since_ns, last, now)
+        mailbox = ReplayMailbox(self._core, pattern, start, acknowledged)
         self._core.add_mailbox(mailbox)
         return mailbox
 

@@ -1379,6 +1379,8 @@ class ReplayOptions(c.Structure):
         ("longest_suspension_ns", c.c_uint64),
         ("factory", c.c_void_p),
         ("drop_handler", c.c_void_p),
+        ("acknowledged", c.c_bool),
+        ("reserved", c.c_uint8 * 7),
     ]
 
 

@@ -227,6 +227,11 @@ class Settings:
         return options
 
 
+def _said(failure: str) -> bytes:
+    """As C has it: what was raised may say anything."""
+    return failure.replace("\0", "").encode("utf-8", "replace")
+
+
 class Pulled:
     """What mailboxes of subscriptions and of replays have in common."""
 
@@ -235,14 +240,12 @@ class Pulled:
         core: Core,
         pattern: str,
         pointer: ctypes.c_void_p,
-        free: Callable[[ctypes.c_void_p], object],
-        attach: Callable[[ctypes.c_void_p, ctypes.c_void_p, int], int],
     ) -> None:
         self._queue = queue = queue_of(core.pool)
         self._pointer = queue.pointer
-        self._native = Source(pointer, free, queue)
+        self._native = Source(pointer, lib.pace_mailbox_free, queue)
         # What is pulled first takes this along, and attaches it, so a CompletionQueue can have it until then.
-        self._to_attach = [attach]
+        self._to_attach = [lib.pace_cq_mailbox]
         self._runner = core.pool._runner
         #: What is raised when it has ended.
         self._over: type[Error] = ShutDownError
@@ -333,9 +336,6 @@ class Pulled:
             self._attach()
         return self._queue.fileno()
 
-    def close(self) -> None:
-        raise NotImplementedError
-
     def pull(self, most: int = BATCH, timeout: float | None = None) -> list[Message]:
         """Waits up to ``timeout`` seconds (None: for ever) for a message, and takes up to ``most`` (65536
         at most) of those that are there, in order. Empty: none has come.
@@ -380,15 +380,62 @@ class Pulled:
         except (StaleError, ShutDownError):
             raise StopAsyncIteration from None
 
-    def _bury(self, call: Any, message: Message, failure: str, attempts: int) -> None:
+    def bury(self, message: Message, failure: str = "", attempts: int = 1) -> None:
+        """Makes a message that was pulled here a dead letter, after so many attempts: it counts as that then,
+        and no longer as delivered or running. Raises InvalidError: it cannot have come from here; ForkedError."""
         attempts = within("attempts", attempts, 0, (1 << 32) - 1)
         raw, kept = raw_of("message", message)
         if not isinstance(failure, str):
             raise wrong("failure", failure, "text")
-        # What was raised may say anything.
-        said = failure.replace("\0", "").encode("utf-8", "replace") or None
-        check(call(self._native.pointer, ctypes.byref(raw), said, attempts))
+        said = _said(failure) or None
+        pointer = self._native.pointer
+        check(quick.pace_mailbox_bury(pointer, ctypes.byref(raw), said, attempts))
         del kept
+
+    def acknowledge(self, delivered: int = 1, failed: int = 0, discarded: int = 0) -> None:
+        """Of a mailbox that is ``acknowledged``: says what became of the messages that were pulled first, in the order in
+        which they were pulled: dealt with, failed for good, and thrown away. Raises InvalidError for more than were
+        pulled and are not acknowledged; ForkedError."""
+        counts = (delivered, failed, discarded)
+        counts = map(whole, ("delivered", "failed", "discarded"), counts, (64, 64, 64))
+        check(quick.pace_mailbox_acknowledge(self._native.pointer, *counts))
+
+    def restarted(self, failure: Optional[str] = None) -> None:
+        """Tells the hub that you have restarted your handler of these messages, and why (None: together with others,
+        or after a suspension): it counts in ``restarts``, and is told under ``$SYS.subscription.restarted`` and by
+        ``Hub.errors``. Raises ForkedError."""
+        if failure is not None and not isinstance(failure, str):
+            raise wrong("failure", failure, "text, or None")
+        said = None if failure is None else _said(failure)
+        check(quick.pace_mailbox_restarted(self._native.pointer, said))
+
+    def suspend(self, seconds: Optional[float] = None) -> bool:
+        """Suspends it as a supervisor would, for so long (None: until ``resume``): what waits for a subscription, and
+        what comes, becomes dead letters; what comes to a replay stays in the history, and nothing can be pulled. What was
+        pulled is yours still. False: it was suspended, or has ended. Raises InvalidError, ForkedError."""
+        lasts = layout.FOREVER if seconds is None else nanos("seconds", seconds)
+        suspended = ctypes.c_bool()
+        check(quick.pace_mailbox_suspend(self._native.pointer, lasts, ctypes.byref(suspended)))
+        return suspended.value
+
+    def resume(self) -> bool:
+        """Ends a suspension. False: there was none. Raises ForkedError."""
+        resumed = ctypes.c_bool()
+        check(quick.pace_mailbox_resume(self._native.pointer, ctypes.byref(resumed)))
+        return resumed.value
+
+    def unsubscribe(self, how: str = "async") -> bool:
+        """Ends it: no more messages come. Those that wait for a subscription can be pulled still ("drain"), or are
+        discarded ("async", and "sync", which is the same here); whether nothing is left. Once it has ended,
+        nothing."""
+        ended = ctypes.c_bool()
+        way = one_of("how", how, WAYS)
+        check(quick.pace_mailbox_unsubscribe(self._native.pointer, way, ctypes.byref(ended)))
+        return ended.value
+
+    def close(self) -> None:
+        """Ends it; what waits is discarded, and who waits in ``pull`` gets StaleError."""
+        self.unsubscribe()
 
     def __enter__(self: _M) -> _M:
         return self
@@ -422,7 +469,7 @@ class Mailbox(Pulled):
         inside = core.pointer()
         core.keep_filter(settings.filter)
         check(quick.pace_hub_mailbox(inside, encoded, ctypes.byref(options), ctypes.byref(pointer)))
-        super().__init__(core, pattern, pointer, lib.pace_mailbox_free, lib.pace_cq_mailbox)
+        super().__init__(core, pattern, pointer)
         # While there is a mailbox its hub is not lost; those behind handlers belong to it.
         self._hub = hub
         self._measured = settings.measured
@@ -436,54 +483,3 @@ class Mailbox(Pulled):
         latency = latency_of(stats) if self._measured else None
         values = (getattr(stats, name) for name in names)
         return SubscriptionStats(*values, latency=latency, suspended=bool(stats.suspended))
-
-    def bury(self, message: Message, failure: str = "", attempts: int = 1) -> None:
-        """Makes a message that was pulled here a dead letter, after so many attempts: it counts as that then,
-        and no longer as delivered. Raises InvalidError: it cannot have come from here; ForkedError."""
-        self._bury(quick.pace_mailbox_bury, message, failure, attempts)
-
-    def acknowledge(self, delivered: int = 1, failed: int = 0, discarded: int = 0) -> None:
-        """Of a mailbox that is ``acknowledged``: says what became of the messages that were pulled first, in the order in
-        which they were pulled: dealt with, failed for good, and thrown away. Raises InvalidError for more than were
-        pulled and are not acknowledged; ForkedError."""
-        counts = (delivered, failed, discarded)
-        counts = map(whole, ("delivered", "failed", "discarded"), counts, (64, 64, 64))
-        check(quick.pace_mailbox_acknowledge(self._native.pointer, *counts))
-
-    def restarted(self, failure: Optional[str] = None) -> None:
-        """Tells the hub that you have restarted your handler of these messages, and why (None: together with others,
-        or after a suspension): it counts in ``restarts``, and is told under ``$SYS.subscription.restarted`` and by
-        ``Hub.errors``. Raises ForkedError."""
-        if failure is not None and not isinstance(failure, str):
-            raise wrong("failure", failure, "text, or None")
-        # What was raised may say anything.
-        said = None if failure is None else failure.replace("\0", "").encode("utf-8", "replace")
-        check(quick.pace_mailbox_restarted(self._native.pointer, said))
-
-    def suspend(self, seconds: Optional[float] = None) -> bool:
-        """Suspends the subscription as a supervisor would: what waits, and what comes, becomes dead letters for so
-        long (None: until ``resume``). What was pulled is yours still. False: it was suspended, or has ended. Raises
-        InvalidError, ForkedError."""
-        lasts = layout.FOREVER if seconds is None else nanos("seconds", seconds)
-        suspended = ctypes.c_bool()
-        check(quick.pace_mailbox_suspend(self._native.pointer, lasts, ctypes.byref(suspended)))
-        return suspended.value
-
-    def resume(self) -> bool:
-        """Ends a suspension. False: there was none. Raises ForkedError."""
-        resumed = ctypes.c_bool()
-        check(quick.pace_mailbox_resume(self._native.pointer, ctypes.byref(resumed)))
-        return resumed.value
-
-    def unsubscribe(self, how: str = "async") -> bool:
-        """Takes no more messages. Those that wait can be pulled still ("drain"), or are discarded
-        ("async", and "sync", which is the same here); whether nothing is left. Once it has ended,
-        nothing."""
-        ended = ctypes.c_bool()
-        way = one_of("how", how, WAYS)
-        check(quick.pace_mailbox_unsubscribe(self._native.pointer, way, ctypes.byref(ended)))
-        return ended.value
-
-    def close(self) -> None:
-        """Ends the subscription; what waits is discarded, and who waits in ``pull`` gets StaleError."""
-        self.unsubscribe()

@@ -113,10 +113,6 @@ class Batch:
         """How many messages this subscription has lost before these and between them."""
         return sum(self._columns[2 :: self._width].tolist())
 
-    def _newest(self) -> int:
-        """The greatest sequence."""
-        return max(self._columns[:: self._width].tolist())
-
     def _again(self, attempt: int) -> Batch:
         """The same for another attempt."""
         other = Batch()

@@ -701,18 +701,8 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "pace_replay_stats": (c.c_int32, c.c_void_p, c.c_void_p),
     "pace_replay_end": (c.c_int32, c.c_void_p, c.c_uint32, c.POINTER(c.c_bool)),
     "pace_replay_free": (None, c.c_void_p),
-    "pace_hub_replay_mailbox": (
-        c.c_int32,
-        c.c_void_p,
-        c.c_char_p,
-        c.c_uint32,
-        c.c_uint64,
-        c.POINTER(c.c_void_p),
-    ),
-    "pace_replay_mailbox_bury": (c.c_int32, c.c_void_p, c.c_void_p, c.c_char_p, c.c_uint32),
+    "pace_hub_replay_mailbox": (c.c_int32, c.c_void_p, c.c_char_p, c.c_void_p, c.POINTER(c.c_void_p)),
     "pace_replay_mailbox_stats": (c.c_int32, c.c_void_p, c.c_void_p),
-    "pace_replay_mailbox_end": (c.c_int32, c.c_void_p),
-    "pace_replay_mailbox_free": (None, c.c_void_p),
     "pace_hub_export": (c.c_int32, c.c_void_p, c.c_void_p, c.c_char_p, c.POINTER(c.c_uint64)),
     "pace_lines_read": (
         c.c_int32,
@@ -846,7 +836,6 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "pace_cq_workers": (c.c_int32, c.c_void_p, c.c_void_p, c.c_uint64),
     "pace_cq_task": (c.c_int32, c.c_void_p, c.c_void_p, c.c_uint64, c.c_uint64),
     "pace_cq_mailbox": (c.c_int32, c.c_void_p, c.c_void_p, c.c_uint64),
-    "pace_cq_replay": (c.c_int32, c.c_void_p, c.c_void_p, c.c_uint64),
     "pace_cq_request": (
         c.c_int32,
         c.c_void_p,

@@ -92,10 +92,6 @@ def made_of(handler: Any, is_coroutine: bool) -> Any:
     return handler
 
 
-def _newest(sequence: int, messages: list[Message]) -> int:
-    return max([sequence, *(each.sequence for each in messages)])
-
-
 class Over:
     """Says that something has ended. As an Event, but for a thread that comes back to it in the midst of it: in a
     signal's handler, or in a destructor."""
@@ -171,8 +167,6 @@ class Served:
         self.last_error: Optional[BaseException] = None
         #: Of the loop that serves it.
         self.task: Optional[asyncio.Task[None]] = None
-        #: A replay: the greatest sequence that was dealt with, before those of the row.
-        self.last = 0
         self.resumed: Optional[asyncio.Event] = None
         #: Of those that were handled, failed at and skipped, how many the hub was told of; held while it is told.
         self.told = (0, 0, 0)
@@ -194,30 +188,20 @@ class Served:
 
     def tell(self) -> None:
         """Tells the hub what became of what was taken."""
-        mailbox = self.mailbox
         with self.telling:
-            done, told = (self.handled, self.failed, self.skipped), self.told
-            if done != told and isinstance(mailbox, Mailbox):
+            told = self.told
+            # What a row has handled may be between the row and the count for a moment.
+            done = (max(self.dealt(), told[0]), self.failed, self.skipped)
+            if done != told:
                 # In a child made by fork it is the parent's; what was left when it was freed the hub knows.
                 with contextlib.suppress(Error):
-                    mailbox.acknowledge(*(now - before for now, before in zip(done, told)))
+                    self.mailbox.acknowledge(*(now - before for now, before in zip(done, told)))
             self.told = done
 
-    def stats(self) -> SubscriptionStats:
-        """A subscription: the counters of its mailbox, and what the hub was not told of yet."""
-        with self.telling:
-            # Before the native ones, which are never behind them.
-            done = (self.dealt(), self.failed, self.skipped)
-            handled, failed, skipped = (now - before for now, before in zip(done, self.told))
-            native = self.mailbox.stats()
-        assert isinstance(native, SubscriptionStats)
-        return replace(
-            native,
-            delivered=native.delivered + handled,
-            failed=native.failed + failed,
-            discarded=native.discarded + skipped,
-            running=native.running - handled - failed - skipped,
-        )
+    def stats(self) -> Any:
+        """The counts of its mailbox, until now."""
+        self.tell()
+        return self.mailbox.stats()
 
     def is_suspended(self) -> bool:
         return self.care.suspended
@@ -227,10 +211,7 @@ class Served:
 
     def unsubscribe(self, how: str) -> bool:
         """Ends it; says whether its handler does not run and will not, which "sync" waits for."""
-        if isinstance(self.mailbox, Mailbox):
-            self.mailbox.unsubscribe(how)
-        else:
-            self.mailbox.close()
+        self.mailbox.unsubscribe(how)
         if how != "drain" or self.keeps:
             self.cancel()
             self.hurry()
@@ -244,39 +225,32 @@ class Served:
         task = self.task
         if self.core.is_inside() or (task is not None and _runs_here(task.get_loop())):
             raise DeadlockError("a subscription is drained by others than its handler's thread or loop")
-        before = self.stats().discarded
+        before: int = self.stats().discarded
         self.unsubscribe("drain")
         if self.over.wait(within):
             return 0
         self.unsubscribe("async")
         now = self.stats()
-        return now.discarded - before + now.running - self.under_way()
+        return int(now.discarded - before + now.running - self.under_way())
 
     def taken(self) -> int:
         """How many messages were taken from the mailbox, and have not been dealt with."""
-        if not self.keeps:
-            return self.stats().running
-        # Before the native count, which is never behind them.
-        dealt = self.dealt() + self.failed + self.skipped
-        return self.mailbox.stats().delivered - dealt
+        return int(self.stats().running)
 
     def restarted(self, raised: Optional[BaseException]) -> None:
         """Its handler was restarted."""
-        if isinstance(self.mailbox, Mailbox):
-            with contextlib.suppress(Error):
-                self.mailbox.restarted(None if raised is None else failure_of(raised))
+        with contextlib.suppress(Error):
+            self.mailbox.restarted(None if raised is None else failure_of(raised))
 
     def suspended(self, lasts: Optional[float]) -> None:
         """Its supervisor has suspended it: the hub does, too, and ends that in the same time."""
-        if isinstance(self.mailbox, Mailbox):
-            with contextlib.suppress(Error):
-                self.mailbox.suspend(lasts)
+        with contextlib.suppress(Error):
+            self.mailbox.suspend(lasts)
 
     def resumed_now(self) -> None:
         """Its supervisor has resumed it."""
-        if isinstance(self.mailbox, Mailbox):
-            with contextlib.suppress(Error):
-                self.mailbox.resume()
+        with contextlib.suppress(Error):
+            self.mailbox.resume()
         self.hurry()
 
     def remains(self) -> bool:
@@ -367,8 +341,6 @@ class Served:
             failure = raised
             self.held.append(message)
         done = len(messages) - len(self.held) - length_hint(left)
-        if self.keeps:
-            self.last = _newest(self.last, messages[:done])
         self.row, self.trying = None, False
         self.held.extend(left)
         self.handled += done
@@ -468,11 +440,6 @@ class Served:
         handled = self.handled
         return handled + len(self.passed())
 
-    def newest(self) -> int:
-        """A replay: the greatest sequence that was dealt with."""
-        last = self.last
-        return _newest(last, self.passed())
-
     def under_way(self) -> int:
         """How many messages are with the handler."""
         held = self.held
@@ -489,14 +456,7 @@ class Served:
         self.trying = False
         self.held.popleft()
         self.care.attempts = 0
-        if self.keeps:
-            self.reach(message)
         self.handled += self.weight(message)
-
-    def reach(self, held: Any) -> None:
-        """A replay has dealt with it, or has given it up."""
-        # What is delivered again is older.
-        self.last = max(self.last, held._newest() if self.batches else held.sequence)
 
     def fail(self, message: Any, raised: BaseException) -> Optional[float]:
         """The handler has failed at its message, which is tried again after so many seconds; None: no more."""
@@ -527,8 +487,6 @@ class Served:
             return after
         self.held.popleft()
         self.care.attempts = 0
-        if self.keeps:
-            self.reach(message)
         if after == _supervision.DISCARD:
             self.failed += self.weight(message)
         else:
@@ -1093,24 +1051,9 @@ class Replay(Handled):
 
     def stats(self) -> ReplayStats:
         """Its counts. What is in the history and was not read for it is not counted."""
-        served, mailbox = self._served, self._served.mailbox
-        assert isinstance(mailbox, ReplayMailbox)
-        # Before the native ones, which are never behind them.
-        handled, failed, skipped = served.dealt(), served.failed, served.skipped
-        last, under_way = served.newest(), served.under_way()
-        native = mailbox.stats()
-        taken = native.delivered - handled - failed - skipped
-        running = min(under_way, taken)
-        return replace(
-            native,
-            delivered=handled,
-            failed=failed,
-            discarded=native.discarded + skipped,
-            waiting=native.waiting + taken - running,
-            running=running,
-            last=last,
-            restarts=served.care.restarts,
-        )
+        stats: ReplayStats = self._served.stats()
+        running = min(self._served.under_way(), stats.running)
+        return replace(stats, waiting=stats.waiting + stats.running - running, running=running)
 
     def unsubscribe(self, how: str = "async") -> bool:
         """Ends it: what was read and not handled is discarded. There is no mailbox to drain: "drain" is as
