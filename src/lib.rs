@@ -61,6 +61,7 @@ mod sys;
 pub mod task;
 mod thread_state;
 mod time;
+mod trace;
 
 pub use error::{Error, Problem, Rejected, Result};
 pub use log::faults::quiet;

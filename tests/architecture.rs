@@ -18,7 +18,7 @@ const FLOORS: &[&[&str]] = &[
     &["error", "contain", "accept", "thread_state", "sync::atomic"],
     &["sys"],
     &["sync", "rotate", "time", "metrics"],
-    &["queue"],
+    &["queue", "trace"],
     &["log", "source"],
     &["pool"],
     &["net", "task", "hub"],

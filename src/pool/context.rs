@@ -5,6 +5,7 @@ use super::this_thread;
 use crate::error::{Error, Result};
 use crate::sync::store_load_barrier;
 use crate::thread_state::is_member;
+use crate::trace;
 use core::cell::RefCell;
 use std::sync::Arc;
 
@@ -18,10 +19,16 @@ pub(crate) fn enter(shared: &Arc<Shared>, member: usize) -> impl Drop + use<> {
     impl Drop for Leave {
         fn drop(&mut self) {
             this_thread::leave();
+            trace::leave();
             MEMBER.with_borrow_mut(Option::take);
         }
     }
     this_thread::enter(Arc::as_ptr(shared).addr(), member);
+    #[allow(unsafe_code, reason = "the word is the member's, and this thread is that")]
+    // SAFETY: what is kept in `MEMBER` below is dropped after the guard has said that this thread leaves.
+    unsafe {
+        trace::enter(&shared.ready.members[member].doing);
+    }
     MEMBER.set(Some((Arc::clone(shared), member)));
     Leave
 }

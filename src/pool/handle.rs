@@ -8,6 +8,7 @@ use super::slots::{Activity, Close, Handles, Key, NEVER, Payload, Slot, Start, T
 use crate::error::{Error, Result};
 use crate::source::{Interest, Ready};
 use crate::time::MAX_DELAY;
+use crate::trace::Name;
 use core::any::Any;
 use core::fmt;
 use core::marker::PhantomData;
@@ -241,7 +242,7 @@ impl<S: Send + 'static> Handle<S> {
     /// returns, and `S` is dropped then. [`Error::Stale`] if it is closed already: its handler
     /// returned [`Flow::Done`] or panicked, or the pool was shut down.
     pub fn deregister(mut self) -> Result<S> {
-        let Payload::Activity(activity) = self.close()? else { return Err(STALE) };
+        let Payload::Activity(activity, _) = self.close()? else { return Err(STALE) };
         let io = activity.into_io().downcast::<S>().map_err(|_| STALE)?;
         Ok(*io)
     }
@@ -280,6 +281,10 @@ where
         (self.handler)(&mut self.io, ready)
     }
 
+    fn name(&self) -> Name {
+        Name::of::<F>()
+    }
+
     fn descriptor(&self) -> Option<RawFd> {
         Some(self.io.as_fd().as_raw_fd())
     }
@@ -299,6 +304,10 @@ struct Periodic<F> {
 impl<F: FnMut() -> Flow + Send> Activity for Periodic<F> {
     fn run(&mut self, _: Ready) -> Flow {
         (self.handler)()
+    }
+
+    fn name(&self) -> Name {
+        Name::of::<F>()
     }
 
     fn into_io(self: Box<Self>) -> Box<dyn Any + Send> {
@@ -379,7 +388,7 @@ impl Pool {
             hosted,
             ..Traits::default()
         };
-        let payload = Payload::Activity(activity(io));
+        let payload = Payload::activity(activity(io));
         let key = shared.ready.handles.allocate(traits, descriptor, payload)?;
         let slot = shared.ready.handles.slots.slot(key.index);
         if options.timed {
@@ -484,7 +493,7 @@ impl Handle<()> {
         let due = shared.now().saturating_add(delay.as_nanos() as u64).saturating_add(period);
         let handles = &shared.ready.handles;
         let traits = Traits { set: handles.sets.pick(), timer: true, hosted, ..Traits::default() };
-        let payload = Payload::Activity(activity(period, due));
+        let payload = Payload::activity(activity(period, due));
         let key = handles.allocate(traits, -1, payload)?;
         shared.arm(key, due, |_| ());
         if shared.is_too_late() {

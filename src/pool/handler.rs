@@ -58,6 +58,9 @@ pub enum EventKind {
 pub struct SlowReport {
     /// The index of the thread.
     pub thread: usize,
+    /// What runs: the type of the handler or of the task's closure, the address of a server, the method and pattern of
+    /// an HTTP route, the name of a worker pool's task type, or the pattern of a subscription.
+    pub name: Option<&'static str>,
     /// How long it has taken so far.
     pub elapsed: Duration,
     /// It has not returned yet.

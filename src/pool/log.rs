@@ -5,6 +5,7 @@ use super::members::Members;
 use crate::contain::{discard, message_of};
 use crate::log::{Component, Level, Logger, faults};
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::trace::Name;
 use core::any::Any;
 use core::time::Duration;
 
@@ -98,18 +99,47 @@ pub(super) fn unhandled(log: &Logger, member: Option<usize>, says: &str) {
 }
 
 /// Only if such reports were asked for.
-pub(super) fn slow(log: &Logger, thread: usize, elapsed: Duration, running: bool) {
+pub(super) fn slow(
+    log: &Logger,
+    thread: usize,
+    name: Option<&'static str>,
+    elapsed: Duration,
+    running: bool,
+) {
     let (event, says) = match running {
         true => ("pool.slow", "a handler is slow, and still runs"),
         false => ("pool.was_slow", "a handler was slow, and has returned"),
     };
     log.warn(Component::Pool, event, |record| {
-        record.with("thread", thread).with("elapsed_ns", nanos(elapsed)).say(says);
+        record.with("thread", thread).with("elapsed_ns", nanos(elapsed));
+        if let Some(name) = name {
+            record.with("name", name);
+        }
+        record.say(says);
     });
 }
 
-pub(super) fn rescued(log: &Logger, thread: usize) {
-    log.log(Component::Pool, Level::Trace, "pool.rescued", |record| {
-        record.with("thread", thread).say("the watch stepped in for a thread that was held up");
+/// `held_up`: a thread that has run the same thing for two looks of the watch.
+pub(super) fn rescued(log: &Logger, thread: usize, held_up: Option<(usize, Name)>, count: u64) {
+    log.warn(Component::Pool, "pool.rescued", |record| {
+        record.with("thread", thread).with("count", count);
+        if let Some((held_up, name)) = held_up {
+            record.with("held_up", held_up);
+            if let Some(name) = name.text() {
+                record.with("name", name);
+            }
+        }
+        record.say("the watch stepped in for a thread that was held up");
+    });
+}
+
+/// Another thread leads than before.
+pub(super) fn leads(log: &Logger, thread: usize, before: Option<usize>) {
+    log.log(Component::Pool, Level::Trace, "pool.leads", |record| {
+        record.with("thread", thread);
+        if let Some(before) = before {
+            record.with("before", before);
+        }
+        record.say("another thread leads");
     });
 }

@@ -22,6 +22,7 @@ use crate::queue::event_ring::{
 use crate::source::Ready;
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use crate::trace::Name;
 use core::any::Any;
 use core::fmt;
 use std::sync::{Arc, Weak};
@@ -409,6 +410,10 @@ impl<T: Copy + Send + Sync + 'static, F: FnMut(&[T]) + Send> Activity for Serial
         if self.consumer.is_finished() { Flow::Done } else { Flow::Wait }
     }
 
+    fn name(&self) -> Name {
+        Name::of::<F>()
+    }
+
     fn into_io(self: Box<Self>) -> Box<dyn Any + Send> {
         Box::new(())
     }
@@ -461,6 +466,10 @@ where
             return Flow::Again;
         }
         if self.consumer.is_finished() { Flow::Done } else { Flow::Wait }
+    }
+
+    fn name(&self) -> Name {
+        Name::of::<F>()
     }
 
     fn into_io(self: Box<Self>) -> Box<dyn Any + Send> {

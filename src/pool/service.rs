@@ -12,6 +12,7 @@ use super::shared::Shared;
 use super::slots::{Activity, Key, NEVER, Payload, Start, Traits};
 use crate::error::{Error, Result};
 use crate::source::Ready;
+use crate::trace::Name;
 use core::any::Any;
 
 struct Service<F>(F);
@@ -19,6 +20,10 @@ struct Service<F>(F);
 impl<F: FnMut() -> Flow + Send + 'static> Activity for Service<F> {
     fn run(&mut self, _: Ready) -> Flow {
         (self.0)()
+    }
+
+    fn name(&self) -> Name {
+        Name::of::<F>()
     }
 
     fn into_io(self: Box<Self>) -> Box<dyn Any + Send> {
@@ -35,6 +40,10 @@ impl<F: FnMut() -> u64 + Send + 'static> Activity for Timed<F> {
     fn run(&mut self, _: Ready) -> Flow {
         self.next = (self.serve)();
         Flow::Wait
+    }
+
+    fn name(&self) -> Name {
+        Name::of::<F>()
     }
 
     fn next_deadline(&mut self, _now: u64) -> u64 {
@@ -63,7 +72,7 @@ where
     let handles = &shared.ready.handles;
     let traits =
         Traits { set: handles.sets.pick(), timer: true, service: true, ..Traits::default() };
-    let payload = Payload::Activity(Box::new(Timed { serve, next: NEVER }));
+    let payload = Payload::activity(Box::new(Timed { serve, next: NEVER }));
     let key = handles.allocate(traits, -1, payload)?;
     handles.slots.publish(key, Start::Idle);
     if shared.is_too_late() {

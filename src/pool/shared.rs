@@ -256,7 +256,7 @@ impl Shared {
             return;
         }
         let mut payload = self.ready.handles.take_closed(key);
-        if let Payload::Activity(activity) = &mut payload {
+        if let Payload::Activity(activity, _) = &mut payload {
             self.run_hook(|| while activity.run(source::Ready::NONE) == Flow::Again {});
         }
         let _panicked = contain(|| drop(payload));

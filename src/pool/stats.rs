@@ -68,6 +68,10 @@ pub enum ThreadState {
 pub struct ThreadStats {
     /// What it is doing now.
     pub role: ThreadRole,
+    /// What it runs now: the type of a handler or of a task's closure, the address of a server, the method and pattern of
+    /// an HTTP route, the name of a worker pool's task type, or the pattern of a subscription. A process has room for
+    /// some 4000 such names of 200 bytes; what finds none is called "(other)".
+    pub running: Option<&'static str>,
     /// The lane that it is reserved for ([`Builder::reserve`](super::Builder::reserve)).
     pub reserved: Option<Lane>,
     /// What it runs has taken longer than the limit of
@@ -216,8 +220,10 @@ impl ThreadStats {
     fn of(shared: &Shared, index: usize) -> Self {
         let member = &shared.ready.members[index];
         let tally = &member.tally;
+        let running = member.running();
         Self {
             role: member.role(),
+            running: running.and_then(|(name, _)| name.text()),
             reserved: shared.ready.members.reserved_for(index),
             stuck: shared.ready.watchdog.is_slow(member, || shared.now()),
             cpu: member.pinned.load(Relaxed).checked_sub(1).map(|cpu| cpu as usize),

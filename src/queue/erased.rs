@@ -10,6 +10,7 @@
 //! boxed too.
 #![allow(unsafe_code, reason = "the closure's type is known only to the function beside it")]
 
+use core::any::type_name;
 use core::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -21,6 +22,11 @@ pub(crate) const INLINE_ALIGN: usize = 8;
 pub(crate) trait Run: Send + 'static {
     /// Whether, as a timer, it is one that the program has asked for, and not one of the library's own.
     const ASKED_FOR: bool = false;
+
+    /// What it is called. Empty: it says so itself when it runs.
+    fn name() -> &'static str {
+        type_name::<Self>()
+    }
 
     fn run(self);
 }
@@ -39,6 +45,27 @@ struct Storage<const SIZE: usize>([MaybeUninit<u8>; SIZE]);
 enum Act {
     Run,
     Drop,
+    /// Puts the name, a `&'static str`, where the storage would be. Nothing is consumed.
+    Name,
+}
+
+/// The type of a task's closure.
+#[derive(Clone, Copy)]
+pub(crate) struct ClosureType(unsafe fn(Act, *mut Storage<INLINE_SIZE>));
+
+impl ClosureType {
+    /// Where its function is; types with different names have different ones.
+    #[inline]
+    pub(crate) fn address(self) -> usize {
+        self.0 as usize
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        let mut name = "";
+        // SAFETY: a name is written to where there is one, and nothing is looked at.
+        unsafe { (self.0)(Act::Name, (&raw mut name).cast()) };
+        name
+    }
 }
 
 /// A task in a slot.
@@ -182,6 +209,14 @@ impl<const SIZE: usize> ErasedIn<SIZE> {
     }
 }
 
+impl Erased {
+    /// The type of the closure.
+    #[inline]
+    pub(crate) fn closure_type(&self) -> ClosureType {
+        ClosureType(self.act)
+    }
+}
+
 impl<const SIZE: usize> Drop for ErasedIn<SIZE> {
     /// Drops the closure unrun.
     fn drop(&mut self) {
@@ -192,25 +227,29 @@ impl<const SIZE: usize> Drop for ErasedIn<SIZE> {
 
 /// # Safety
 ///
-/// The storage holds an `F`, which the call consumes.
+/// The storage holds an `F`, which the call consumes; or, to be named, has room for a `&str`.
 unsafe fn act_inline<F: Run, const SIZE: usize>(act: Act, storage: *mut Storage<SIZE>) {
     // SAFETY: as promised by the caller.
-    let work = unsafe { storage.cast::<F>().read() };
-    match act {
-        Act::Run => work.run(),
-        Act::Drop => drop(work),
+    unsafe {
+        match act {
+            Act::Run => storage.cast::<F>().read().run(),
+            Act::Drop => drop(storage.cast::<F>().read()),
+            Act::Name => storage.cast::<&str>().write(F::name()),
+        }
     }
 }
 
 /// # Safety
 ///
-/// The storage holds a `Box<F>`, which the call consumes.
+/// The storage holds a `Box<F>`, which the call consumes; or, to be named, has room for a `&str`.
 unsafe fn act_boxed<F: Run, const SIZE: usize>(act: Act, storage: *mut Storage<SIZE>) {
     // SAFETY: as promised by the caller.
-    let work = unsafe { storage.cast::<Box<F>>().read() };
-    match act {
-        Act::Run => (*work).run(),
-        Act::Drop => drop(work),
+    unsafe {
+        match act {
+            Act::Run => (*storage.cast::<Box<F>>().read()).run(),
+            Act::Drop => drop(storage.cast::<Box<F>>().read()),
+            Act::Name => storage.cast::<&str>().write(F::name()),
+        }
     }
 }
 

@@ -81,7 +81,7 @@
 //!    keeps three eighths of all claims.
 #![allow(unsafe_code, reason = "the tasks in a local belong to whoever changed its word")]
 
-use super::erased::{Erased, Run};
+use super::erased::{ClosureType, Erased, Run};
 use super::mpmc::{CLOSED_ALL, CLOSED_OUTSIDE, MpmcRing, Origin, PopError, PushError};
 use crate::Result;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -584,6 +584,13 @@ pub(crate) struct Taken<'a> {
 }
 
 impl Taken<'_> {
+    /// The type of its closure.
+    #[inline]
+    pub(crate) fn closure_type(&self) -> ClosureType {
+        // SAFETY: it was taken out of the local queue (invariant 1), and is there until it runs.
+        self.place.0.with(|task| unsafe { (*task).assume_init_ref() }.closure_type())
+    }
+
     /// Runs it. A panic is the answer.
     #[inline(always)]
     pub(crate) fn run_caught(self) -> std::thread::Result<()> {

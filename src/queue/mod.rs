@@ -38,7 +38,7 @@ mod standalone;
 
 pub(crate) use activations::{Batch, IntrusiveStack, Links, LocalChain, Surplus};
 pub(crate) use erased::ErasedIn;
-pub(crate) use erased::{Erased, Run};
+pub(crate) use erased::{ClosureType, Erased, Run};
 pub use lanes::Lane;
 pub(crate) use lanes::{Aged, Claimed, LANES, LocalQueue, Taken, TaskQueue, Turn};
 pub(crate) use mpmc::{CLOSED_ALL, MpmcRing, Origin, PopError, PushError};

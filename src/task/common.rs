@@ -26,6 +26,7 @@ use crate::task::retry::delay_queue::DelayQueue;
 use crate::task::scaling::{Scaler, Waits};
 use crate::task::settings::{OverloadPolicy, Settings};
 use crate::task::stamp;
+use crate::trace;
 use core::borrow::Borrow;
 use core::ffi::CStr;
 use std::collections::{BTreeSet, HashMap};
@@ -170,6 +171,8 @@ pub(crate) struct TaskTypeInner {
     name: Name,
     /// The same without the NUL, for each report.
     plain_name: &'static str,
+    /// What its attempts are called in the timeline.
+    pub(super) runs: trace::Name,
     common: Weak<Common>,
     pub(crate) settings: Settings,
     pub(crate) stats: TaskTypeStats,
@@ -307,6 +310,7 @@ impl TaskTypes {
             let kept = Name::new(name);
             common.arena.keep(TaskTypeInner {
                 plain_name: kept.as_str(),
+                runs: trace::Name::new(name),
                 name: kept,
                 common: Arc::downgrade(common),
                 full: settings.full.unwrap_or(common.full),

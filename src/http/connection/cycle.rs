@@ -187,7 +187,7 @@ impl RequestCycle {
         let mut params = None;
         let found = service.routes.find(head, &mut params);
         let endpoint = match found {
-            Found::Route(endpoint) => endpoint,
+            Found::Route(endpoint) => endpoint.entered(),
             missing => {
                 service.begin_timing(None);
                 return self.refuse_missing(service, conn, head, &missing);
@@ -379,7 +379,7 @@ impl RequestCycle {
         if let Parsed::Complete(head) =
             head::parse(&collect.head, &service.limits.head, &mut scratch)
             && let Found::Route(endpoint) = service.routes.find(&head, &mut params)
-            && let Route::Whole(handler) = &endpoint.route
+            && let Route::Whole(handler) = &endpoint.entered().route
         {
             let params = params.as_ref();
             let request = Request {
@@ -619,7 +619,7 @@ impl RequestCycle {
             }
             self.counted = true;
         }
-        if let Route::Streaming(factory) = &endpoint.route {
+        if let Route::Streaming(factory) = &endpoint.entered().route {
             let request =
                 Request { head, params: None, body: &[], conn, pattern: &endpoint.pattern };
             self.stream(service, &request, &**factory, Some((refusal, fields)));

@@ -6,6 +6,7 @@ use crate::http::exchange::request::{PathParams, Request, RequestBody};
 use crate::http::exchange::response::Response;
 use crate::http::message::chunks::is_token;
 use crate::http::message::head::Head;
+use crate::trace::{self, Name};
 use matchit::{Match, Router};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -65,10 +66,21 @@ fn nothing_taken() -> (Box<dyn RequestBody>, bool) {
 pub(crate) struct Endpoint {
     /// None: it is no route's.
     pub(crate) pattern: Option<String>,
+    /// What its requests are called.
+    name: Name,
     pub(crate) route: Route,
     /// In the order in which routes were set; beyond all of them if it is no route's.
     pub(crate) number: u32,
     method: String,
+}
+
+impl Endpoint {
+    /// Its handler runs from now on.
+    #[inline]
+    pub(crate) fn entered(&self) -> &Self {
+        trace::runs(self.name);
+        self
+    }
 }
 
 /// What the patterns of one method are for: numbers of endpoints.
@@ -165,6 +177,7 @@ impl Routes {
                 Error::invalid("route", &pattern, format!("a pattern of its own ({error})"))
             })?;
             endpoints.push(Endpoint {
+                name: Name::new(&format!("{method} {pattern}")),
                 pattern: Some(pattern),
                 route: route.within(&middleware),
                 number: endpoints.len() as u32,
@@ -172,22 +185,26 @@ impl Routes {
             });
         }
         let tables = Arc::new(Tables(tables));
-        let nowhere = |route: Route| Endpoint {
+        let nowhere = |name: &str, route: Route| Endpoint {
             pattern: None,
+            name: Name::new(name),
             route: route.within(&middleware),
             number: u32::MAX,
             method: String::new(),
         };
-        let options = nowhere(options(Arc::clone(&tables)));
+        let options = nowhere("OPTIONS", options(Arc::clone(&tables)));
         let error = || -> Box<WholeHandler> {
             // It fails when the peer is gone, which is counted elsewhere.
             Box::new(|_, response| drop(response.error()))
         };
         let fallback = fallback.or_else(|| (!middleware.is_empty()).then(error)).map(|handler| {
-            nowhere(Route::Streaming(Box::new(move |request, response| {
-                handler(request, response);
-                nothing_taken()
-            })))
+            nowhere(
+                "(no route)",
+                Route::Streaming(Box::new(move |request, response| {
+                    handler(request, response);
+                    nothing_taken()
+                })),
+            )
         });
         Ok(Self { endpoints, tables, options, fallback })
     }

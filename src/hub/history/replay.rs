@@ -68,6 +68,7 @@ use crate::pool::{Timer, contain};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::{Acquire, Release};
 use crate::sync::{Mutex, MutexGuard};
+use crate::trace;
 use core::fmt;
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -369,6 +370,7 @@ impl ReplayRun for Replaying {
         if !self.turn().run() {
             return false;
         }
+        trace::runs(trace::of_text(&self.pattern));
         let sleeper: Arc<dyn Sleeper> = Arc::<Self>::clone(&self);
         let mut reads = 0;
         loop {

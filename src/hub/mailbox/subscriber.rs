@@ -15,6 +15,7 @@ use crate::hub::supervise::failure_policy::FailurePolicy;
 use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed};
 use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::trace::{self, Name};
 use std::sync::{Arc, OnceLock, PoisonError};
 
 /// What the hub keeps of a subscription.
@@ -59,6 +60,12 @@ impl Extra {
 }
 
 impl Subscriber {
+    /// What its runs are called: its pattern.
+    #[inline]
+    pub(in crate::hub) fn name(&self) -> Name {
+        trace::of_text(&self.channel.pattern)
+    }
+
     pub(in crate::hub) fn id(&self) -> u64 {
         self.id
     }

@@ -22,6 +22,7 @@ use crate::hub::supervise::failure_policy::After;
 use crate::hub::supervise::failures::{failed_at, suspend_all};
 use crate::pool::Timer;
 use crate::sync::atomic::Ordering::Release;
+use crate::trace::{self, Name};
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -44,13 +45,15 @@ const AWAITING: usize = 16;
 pub(in crate::hub) struct Service {
     core: Weak<Core>,
     number: usize,
+    /// What its runs for no subscription are called.
+    name: Name,
     /// What a run has taken. It is kept, so that taking allocates nothing.
     batch: VecDeque<Entry>,
 }
 
 impl Service {
     pub(in crate::hub) fn new(core: Weak<Core>, number: usize) -> Self {
-        Self { core, number, batch: VecDeque::new() }
+        Self { core, number, name: Name::new("hub"), batch: VecDeque::new() }
     }
 
     pub(in crate::hub) fn serve(&mut self) -> Flow {
@@ -84,8 +87,12 @@ impl Service {
             Work::Mailbox(subscriber) => serve(subscriber, core, &mut self.batch),
             Work::Replay(replay) => Arc::clone(&replay).run(core).then_some(Work::Replay(replay)),
             Work::Strand => run_strand(core).then_some(Work::Strand),
-            Work::Notices => run_notices(core).then_some(Work::Notices),
+            Work::Notices => {
+                trace::runs(self.name);
+                run_notices(core).then_some(Work::Notices)
+            }
             Work::Reply(ended) => {
+                trace::runs(self.name);
                 ended.call();
                 core.shared.end_if_forked();
                 None
@@ -150,6 +157,7 @@ fn run(subscriber: &Arc<Subscriber>, core: &Arc<Core>, batch: &mut VecDeque<Entr
     drop(mail);
     let Some(mut handler) = handler else { unreachable!("a mailbox that is served has one") };
     let in_handler = InHandler::enter();
+    trace::runs(subscriber.name());
     let mut left = match subscriber.rules.shared {
         true => deliver_shared(subscriber, core, &mut handler, batch),
         false if deliver(subscriber, core, &mut handler, batch) => Left::More,
@@ -434,6 +442,7 @@ fn deliver_number(subscriber: &Arc<Subscriber>, core: &Core, number: u64) {
     }
     let Some(mut handler) = handler else { unreachable!("it has one unless it has ended") };
     let _in_handler = InHandler::enter();
+    trace::runs(subscriber.name());
     let settled = match call_handler(subscriber, core, &mut handler, &entry) {
         None => Settled { delivered: 1, ..Settled::default() },
         Some(failure) => failed_alone(subscriber, core, &mut entry, &failure),

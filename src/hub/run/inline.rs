@@ -12,6 +12,7 @@ use crate::hub::message::{Message, Stored};
 use crate::hub::run::depth::{InHandler, is_too_deep};
 use crate::hub::supervise::failure_policy::{After, Handling};
 use crate::hub::supervise::failures::{failed_at, suspend_all};
+use crate::trace;
 use std::sync::Arc;
 
 /// The handler, for a run that is active beside others. It is dropped before the run leaves.
@@ -47,6 +48,7 @@ pub(in crate::hub) fn deliver_inline(
     let failure = {
         let _in_handler = InHandler::enter();
         let _handling = catch_up(subscriber, stored);
+        let _runs = trace::runs_within(subscriber.name());
         let message = Message { stored, lost_before: lost, attempt: 1 };
         let failure = handler.call(&message);
         core.shared.end_if_forked();

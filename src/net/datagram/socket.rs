@@ -44,6 +44,7 @@ use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sys::datagram::{BATCH, Inbox, send};
 use crate::sys::futex::Futex;
+use crate::trace::Name;
 use core::any::Any;
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
@@ -754,6 +755,10 @@ impl Activity for Reader {
                 resume_unwind(panic)
             }
         }
+    }
+
+    fn name(&self) -> Name {
+        Name::new(&format!("udp {}", self.own.core.address))
     }
 
     fn let_to(&mut self, key: Key) {

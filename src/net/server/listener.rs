@@ -15,6 +15,7 @@ use crate::net::stream::service::{FilterFactory, Permit, Service, lock};
 use crate::net::stream::socket::{self, OwnFile};
 use crate::pool::{Activity, Flow, HandleOptions, Key, NEVER, Pool};
 use crate::source::{Interest, Ready};
+use crate::trace::Name;
 use core::any::Any;
 use core::time::Duration;
 use socket2::Socket;
@@ -176,6 +177,10 @@ impl Activity for Listener {
 
     fn next_deadline(&mut self, now: u64) -> u64 {
         if self.retries { now.saturating_add(RETRY.as_nanos() as u64) } else { NEVER }
+    }
+
+    fn name(&self) -> Name {
+        Name::new(&format!("accept {}", self.origin.address))
     }
 
     fn let_to(&mut self, key: Key) {

@@ -38,6 +38,7 @@ use crate::pool::{Activity, Flow, HandleOptions, Key, Pool};
 use crate::source::Ready;
 use crate::sync::store_load_barrier;
 use crate::sys::clock;
+use crate::trace::Name;
 use core::any::Any;
 use socket2::Socket;
 use std::io::{self, ErrorKind};
@@ -799,6 +800,10 @@ impl Activity for Driver {
                 resume_unwind(panic)
             }
         }
+    }
+
+    fn name(&self) -> Name {
+        self.connection().origin.name
     }
 
     fn let_to(&mut self, key: Key) {

@@ -12,6 +12,7 @@ use super::status::Reason;
 use crate::net::address::Address;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::atomic::{AtomicU64, AtomicUsize};
+use crate::trace::Name;
 use std::sync::Arc;
 
 /// The number of reasons, for counting.
@@ -38,6 +39,8 @@ pub(crate) struct Origin {
     pub(crate) limits: Limits,
     /// Where it listens; unnamed: the outgoing side.
     pub(crate) address: Address,
+    /// What the runs of its connections are called.
+    pub(crate) name: Name,
     /// Permits that are taken.
     open: AtomicUsize,
     begun: AtomicU64,
@@ -52,11 +55,20 @@ pub(crate) struct Origin {
     busy: AtomicU64,
 }
 
+fn name_at(address: &Address) -> Name {
+    match address {
+        Address::Tcp(address) => Name::new(&format!("tcp {address}")),
+        Address::Unnamed => Name::new("outgoing connection"),
+        Address::Unix(_) | Address::Abstract(_) => Name::new(&address.to_string()),
+    }
+}
+
 impl Origin {
     pub(crate) fn new(limits: Limits, address: Address) -> Arc<Self> {
         let zero = || AtomicU64::new(0);
         Arc::new(Self {
             limits,
+            name: name_at(&address),
             address,
             open: AtomicUsize::new(0),
             begun: zero(),

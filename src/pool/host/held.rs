@@ -32,7 +32,7 @@ pub(crate) fn abandon(outbox: &Outbox, shared: &Shared) {
 pub(crate) fn hand_out(index: u32, readiness: Ready, shared: &Shared, inside: bool) {
     let slot = shared.ready.handles.slots.slot(index);
     let (kind, tag, outbox) = with_claimed(slot, |payload| match payload {
-        Payload::Activity(activity) => activity.hand_out(readiness),
+        Payload::Activity(activity, _) => activity.hand_out(readiness),
         Payload::Once(_) | Payload::Empty => unreachable!("not a hosted handle"),
     });
     let key = Key { index, generation: slot.generation() };

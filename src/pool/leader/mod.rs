@@ -160,7 +160,7 @@ impl HandleSet {
         // Acquire: pairs with the Release in `promote`.
         self.word.compare_exchange(word, led, Acquire, Relaxed).ok()?;
         let last = word >> LAST_SHIFT & FIELD;
-        Some(Leadership { set: self, me, took_over: last != 0 && last != me as u64 + 1 })
+        Some(Leadership { set: self, me, last: last as usize })
     }
 
     /// Hands a timer (ARMED, with its deadline in its links) to the leader, and wakes it if it
@@ -284,13 +284,19 @@ impl HandleSets {
 pub(crate) struct Leadership<'a> {
     pub(crate) set: &'a HandleSet,
     me: usize,
-    took_over: bool,
+    /// The number of the member that led before, plus one; 0: none did.
+    last: usize,
 }
 
 impl Leadership<'_> {
     /// Whether another member led this set before.
     pub(crate) fn took_over(&self) -> bool {
-        self.took_over
+        self.last != 0 && self.last != self.me + 1
+    }
+
+    /// The member that led this set before, if one did.
+    pub(crate) fn before(&self) -> Option<usize> {
+        self.last.checked_sub(1)
     }
 
     fn tools<R>(&mut self, f: impl FnOnce(&mut LeaderState) -> R) -> R {

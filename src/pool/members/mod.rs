@@ -10,9 +10,10 @@ pub(crate) use wake::{Called, GROUP, NotCalled, Taken, WakeWord, Watchers};
 
 use super::this_thread::Outcome;
 use crate::queue::{LANES, Lane, LocalChain, LocalQueue};
-use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::atomic::{AtomicU32, AtomicU64};
 use crate::sync::{CachePadded, Parker, Unparked, Wakes};
+use crate::trace::{Doing, Name};
 use core::ops::{Deref, Range};
 use deferred_watchdog::DeferredWatchdog;
 
@@ -143,14 +144,6 @@ impl Tally {
     }
 }
 
-/// Where a member's word says its role; the rest of it counts changes.
-const ROLE: u32 = 0b111;
-
-#[inline]
-fn changed_to(word: u32, role: ThreadRole) -> u32 {
-    (word | ROLE).wrapping_add(1) | role.bits()
-}
-
 /// One member's shared side. What only its own thread needs is in the worker.
 pub(crate) struct Member {
     pub(crate) parker: CachePadded<Parker>,
@@ -159,8 +152,8 @@ pub(crate) struct Member {
     /// Activations that it has not begun; others may steal them.
     pub(crate) chain: LocalChain,
     pub(crate) tally: CachePadded<Tally>,
-    /// `{ changes: 29, role: 3 }`
-    role: AtomicU32,
+    /// Its role, and what it runs.
+    pub(crate) doing: Doing,
     /// When the handler that runs began, for reports of slow ones; 0: none runs, or no reports were asked for.
     pub(crate) began: AtomicU64,
     /// Whose turn it was when the thread before left.
@@ -180,7 +173,7 @@ impl Member {
             local: LocalQueue::new(),
             chain: LocalChain::new(),
             tally: CachePadded::new(Tally::new()),
-            role: AtomicU32::new(0),
+            doing: Doing::new(),
             began: AtomicU64::new(0),
             turn: AtomicU32::new(0),
             pinned: AtomicU32::new(0),
@@ -193,38 +186,47 @@ impl Member {
     /// Only the owner may call this.
     #[inline]
     pub(crate) fn set_role(&self, role: ThreadRole) {
-        let before = self.role.load(Relaxed);
-        // Release: whoever sees that a task has ended sees what it did.
-        self.role.store(changed_to(before, role), Release);
+        self.doing.set(role.bits(), Name::NONE);
+    }
+
+    /// Only the owner may call this: what it runs from now on has this name.
+    #[inline]
+    pub(crate) fn runs(&self, role: ThreadRole, name: Name) {
+        self.doing.set(role.bits(), name);
     }
 
     pub(crate) fn role(&self) -> ThreadRole {
-        ThreadRole::from_bits(self.role.load(Acquire) & ROLE)
+        ThreadRole::from_bits(self.doing.look().role)
+    }
+
+    /// What it runs now, as far as that has a name; with a number that is another one when something else runs.
+    pub(crate) fn running(&self) -> Option<(Name, u64)> {
+        let look = self.doing.look();
+        let runs =
+            matches!(ThreadRole::from_bits(look.role), ThreadRole::Processing | ThreadRole::Task);
+        runs.then(|| (look.name, u64::from(look.changes) + self.tally.ran()))
     }
 
     /// What it does now, and a value that changes with every change of that: as long as it stays, so does what runs.
     pub(crate) fn observe(&self) -> (ThreadRole, u64) {
-        let word = self.role.load(Acquire);
-        (ThreadRole::from_bits(word & ROLE), word.into())
+        let look = self.doing.look();
+        (ThreadRole::from_bits(look.role), u64::from(look.changes) + self.tally.ran())
     }
 
     /// A value that changes with every change of the role; none if this member runs a task, looks
     /// for one, or holds some.
     pub(crate) fn rest(&self) -> Option<u32> {
-        // Acquire: pairs with the Release in `set_role`. The role first: only a member whose role is
-        // `Task` fills its local queue, so one that was seen empty stays so until the role changes.
-        let word = self.role.load(Acquire);
+        // The role first: only a member whose role is `Task` fills its local queue, so one that was seen empty stays so
+        // until the role changes.
+        let look = self.doing.look();
         // An age is loaded with Acquire: pairs with the end of `steal`, so that whoever sees that a
         // local queue was emptied sees the role of the thief.
-        (word & ROLE != ThreadRole::Task.bits() && self.local.age().is_none()).then_some(word)
+        (look.role != ThreadRole::Task.bits() && self.local.age().is_none()).then_some(look.changes)
     }
 
     /// A host thread becomes this member, if none is.
     fn take(&self) -> bool {
-        let before = self.role.load(Relaxed);
-        let taken = changed_to(before, ThreadRole::Leader);
-        before & ROLE == ThreadRole::Away.bits()
-            && self.role.compare_exchange(before, taken, AcqRel, Relaxed).is_ok()
+        self.doing.take(ThreadRole::Away.bits(), ThreadRole::Leader.bits())
     }
 }
 

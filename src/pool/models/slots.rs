@@ -127,7 +127,7 @@ impl Bench {
         let record = Arc::new(Record::default());
         let input = Arc::new([Datum::new(), Datum::new()]);
         let probe = Probe { record: record.clone(), input: input.clone(), answer };
-        let payload = Payload::Activity(Box::new(probe));
+        let payload = Payload::activity(Box::new(probe));
         let Ok(key) = self.slots.allocate(traits, -1, payload) else { panic!("no slot is free") };
         self.slots.publish(key, start);
         (key, record, input)
@@ -190,7 +190,7 @@ impl Bench {
             // SAFETY: the slot was claimed and is not finished yet.
             let flow = unsafe {
                 slot.payload(|payload| match payload {
-                    Payload::Activity(activity) => activity.run(ready),
+                    Payload::Activity(activity, _) => activity.run(ready),
                     _ => panic!("not a handler"),
                 })
             };
@@ -498,7 +498,7 @@ fn the_late_do_not_touch_the_next_tenant() {
         while bench.run_next() {}
         assert_eq!((gone.drops(), next.runs(), next.drops()), (1, 0, 0));
         assert_eq!(bench.slots.slot(new.index).resume(new.generation), Some(false));
-        assert!(matches!(bench.close(new, false), (Close::Mine, Some(Payload::Activity(_)))));
+        assert!(matches!(bench.close(new, false), (Close::Mine, Some(Payload::Activity(..)))));
         bench.is_empty_after_all();
     });
 }

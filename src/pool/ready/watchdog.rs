@@ -10,6 +10,8 @@ use crate::sync::atomic::Ordering::Relaxed;
 const COARSE_PERIOD: u64 = 2_000_000;
 /// How long the watch stays fine after a slow handler.
 const FINE_FOR: u64 = 100_000_000;
+/// Rescues are told to the log no more often than this.
+const TELL_EVERY: u64 = 1_000_000_000;
 /// Set in `Member::began` once that run has been reported.
 pub(crate) const REPORTED: u64 = 1 << 63;
 
@@ -19,6 +21,10 @@ pub(crate) struct Watchdog {
     pub(crate) fine_period: u64,
     /// Until when the watch is fine.
     fine_until: CachePadded<AtomicU64>,
+    /// When a rescue may next be told of.
+    tell_at: AtomicU64,
+    /// Rescues that were not told of.
+    untold: AtomicU64,
     /// Nanoseconds; 0: no reports were asked for.
     pub(crate) slow_limit: u64,
     pub(crate) slow_hook: Option<SlowHook>,
@@ -27,7 +33,8 @@ pub(crate) struct Watchdog {
 impl Watchdog {
     pub(crate) fn new(fine_period: u64, slow_limit: u64, slow_hook: Option<SlowHook>) -> Self {
         let fine_until = CachePadded::new(AtomicU64::new(0));
-        Self { fine_period, fine_until, slow_limit, slow_hook }
+        let (tell_at, untold) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { fine_period, fine_until, tell_at, untold, slow_limit, slow_hook }
     }
 
     /// How long the watch parks between two looks now.
@@ -43,6 +50,15 @@ impl Watchdog {
     #[cold]
     pub(crate) fn saw_slow(&self, now: u64) {
         self.fine_until.store(now + FINE_FOR, Relaxed);
+    }
+
+    /// A member rescues. Some: the log is to be told now, of so many.
+    pub(crate) fn tell_rescue(&self, now: u64) -> Option<u64> {
+        let due = self.tell_at.load(Relaxed);
+        let is_due = now >= due
+            && self.tell_at.compare_exchange(due, now + TELL_EVERY, Relaxed, Relaxed).is_ok();
+        let untold = self.untold.fetch_add(1, Relaxed);
+        is_due.then(|| self.untold.swap(0, Relaxed).max(untold + 1))
     }
 
     /// Whether a handler runs that is to be reported if it goes on for too long.

@@ -10,6 +10,7 @@ use crate::queue::{Erased, IntrusiveStack};
 use crate::source::{Interest, Ready};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire};
 use crate::sys::futex::Futex;
+use crate::trace::Name;
 use core::time::Duration;
 
 /// Runs `f` on the payload of a slot that the caller has claimed and not finished.
@@ -89,7 +90,7 @@ impl Handles {
 
     /// Lets a slot to an activity that waits to be called.
     pub(crate) fn let_slot(&self, activity: Box<dyn Activity>) -> Result<Key> {
-        let key = self.allocate(Traits::default(), -1, Payload::Activity(activity))?;
+        let key = self.allocate(Traits::default(), -1, Payload::activity(activity))?;
         self.slots.publish(key, Start::Idle);
         Ok(key)
     }
@@ -105,11 +106,20 @@ impl Handles {
         self.sets[set as usize].arm(&self.slots, key.index, deadline);
     }
 
+    /// What the handler of a claimed slot is called.
+    #[inline]
+    pub(crate) fn name_of(&self, slot: &Slot) -> Name {
+        with_claimed(slot, |payload| match payload {
+            Payload::Activity(_, name) => *name,
+            Payload::Once(_) | Payload::Empty => Name::NONE,
+        })
+    }
+
     /// Runs the handler of a claimed slot.
     #[inline]
     pub(crate) fn run_claimed(&self, slot: &Slot, ready: Ready) -> Flow {
         with_claimed(slot, |payload| match payload {
-            Payload::Activity(activity) => activity.run(ready),
+            Payload::Activity(activity, _) => activity.run(ready),
             Payload::Once(_) | Payload::Empty => unreachable!("not a handler"),
         })
     }
@@ -122,7 +132,7 @@ impl Handles {
         self.slots.free(index);
         match payload {
             Payload::Once(closure) => closure,
-            Payload::Activity(_) | Payload::Empty => unreachable!("not a one-shot timer"),
+            Payload::Activity(..) | Payload::Empty => unreachable!("not a one-shot timer"),
         }
     }
 
@@ -182,7 +192,7 @@ impl Handles {
     fn set_next_deadline(&self, index: u32) {
         let slot = self.slots.slot(index);
         let next = with_claimed(slot, |payload| match payload {
-            Payload::Activity(activity) => activity.next_deadline(self.sets.now()),
+            Payload::Activity(activity, _) => activity.next_deadline(self.sets.now()),
             Payload::Once(_) | Payload::Empty => unreachable!("not a periodic timer"),
         });
         slot.set_deadline(next);

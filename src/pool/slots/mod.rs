@@ -53,12 +53,13 @@
 //! (through the free list). Every change is a read-modify-write, so a Release sequence is never broken.
 #![allow(unsafe_code, reason = "the payload's owner is decided by the word")]
 
-use crate::queue::{Erased, Run};
+use crate::queue::{ClosureType, Erased, Run};
 use crate::source::Ready;
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 use crate::time::WheelEntries;
+use crate::trace::Name;
 use core::any::Any;
 use std::os::fd::RawFd;
 use std::sync::Arc;
@@ -128,6 +129,10 @@ pub(crate) trait Activity: Send {
     fn descriptor(&self) -> Option<RawFd> {
         None
     }
+    /// What its runs are called.
+    fn name(&self) -> Name {
+        Name::of::<Self>()
+    }
     /// Gives back what was registered, when the handle is deregistered.
     fn into_io(self: Box<Self>) -> Box<dyn Any + Send>;
     /// For hosted handles: what happened, the host's tag, and where the host takes it.
@@ -150,17 +155,34 @@ pub(crate) trait Takes: Send + Sync {
 /// A slot's content, owned as the table in the module's head says.
 pub(crate) enum Payload {
     Empty,
-    /// Runs any number of times.
-    Activity(Box<dyn Activity>),
+    /// Runs any number of times, under this name.
+    Activity(Box<dyn Activity>, Name),
     /// A one-shot timer's closure: runs once, and its slot is freed before it does.
     Once(Erased),
 }
 
+// The name lies beside the tag: it makes no slot larger.
+#[cfg(all(not(loom), target_pointer_width = "64"))]
+const _: () = assert!(size_of::<Payload>() <= 64);
+
 impl Payload {
+    /// Of a one-shot timer.
+    pub(crate) fn closure_type(&self) -> Option<ClosureType> {
+        match self {
+            Self::Once(task) => Some(task.closure_type()),
+            Self::Activity(..) | Self::Empty => None,
+        }
+    }
+
+    pub(crate) fn activity(activity: Box<dyn Activity>) -> Self {
+        let name = activity.name();
+        Self::Activity(activity, name)
+    }
+
     /// Whether its descriptor is still `number`. If a handler has closed the one that was registered,
     /// the number may be another one's by now.
     pub(crate) fn still_has(&self, number: RawFd) -> bool {
-        let Self::Activity(activity) = self else { return false };
+        let Self::Activity(activity, _) = self else { return false };
         contain(|| activity.descriptor()) == Some(Some(number))
     }
 }
@@ -736,7 +758,7 @@ impl SlotTable {
         slot.traits.store(traits.pack(), Relaxed);
         slot.descriptor.store(descriptor, Relaxed);
         let key = Key { index, generation: slot.generation() };
-        if let Payload::Activity(activity) = &mut payload {
+        if let Payload::Activity(activity, _) = &mut payload {
             activity.let_to(key);
         }
         // SAFETY: the slot came off the free list and is not published yet.

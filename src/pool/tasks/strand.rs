@@ -23,6 +23,7 @@ use crate::queue::{CLOSED_ALL, Erased, MpmcRing, Origin, PopError, PushError, Ru
 use crate::source::Ready;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::store_load_barrier;
+use crate::trace::{self, Name};
 use core::any::Any;
 use core::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -76,6 +77,10 @@ impl Activity for Serve {
         flow
     }
 
+    fn name(&self) -> Name {
+        Name::new("strand")
+    }
+
     fn into_io(self: Box<Self>) -> Box<dyn Any + Send> {
         Box::new(())
     }
@@ -124,6 +129,8 @@ impl Drop for Serve {
 }
 
 fn run_one(shared: &Shared, task: Erased) {
+    let closure = task.closure_type();
+    trace::runs(trace::of_function(closure.address(), || closure.name()));
     let ran = catch_unwind(AssertUnwindSafe(|| task.run()));
     let panicked = ran.map_err(|panic| shared.log_panic("task", panic)).is_err();
     shared.end_if_forked();

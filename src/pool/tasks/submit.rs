@@ -11,6 +11,7 @@ use crate::pool::deadline::Deadline;
 use crate::pool::shared::Shared;
 use crate::pool::this_thread::{Outcome, report};
 use crate::queue::{Lane, Run};
+use core::any::type_name;
 use core::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -25,6 +26,10 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
+    fn name() -> &'static str {
+        type_name::<F>()
+    }
+
     fn run(self) {
         let Self { work, completer } = self;
         if !completer.begin() {

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::queue::{Erased, Run};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::time::MAX_DELAY;
+use core::any::type_name;
 use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
@@ -97,6 +98,10 @@ pub(crate) struct AskedFor<F>(pub(crate) F);
 
 impl<F: FnOnce() + Send + 'static> Run for AskedFor<F> {
     const ASKED_FOR: bool = true;
+
+    fn name() -> &'static str {
+        type_name::<F>()
+    }
 
     #[inline(always)]
     fn run(self) {

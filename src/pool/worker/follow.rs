@@ -208,7 +208,7 @@ impl Worker<'_> {
             match self.tick() {
                 Seen::Work => {}
                 Seen::Stuck => {
-                    self.rescuing = true;
+                    self.rescues();
                     self.leave_watch();
                     return false;
                 }
@@ -236,6 +236,13 @@ impl Worker<'_> {
         }
         self.survey.swap(0, 1);
         Seen::Work
+    }
+
+    /// Its two last looks have shown something that is stuck.
+    pub(super) fn rescues(&mut self) {
+        let [before, now] = &self.survey;
+        self.rescuing = true;
+        self.held_up = now.held_up_since(before);
     }
 
     /// Hands the watch on and goes to work.
@@ -306,7 +313,8 @@ impl Worker<'_> {
             }
         } else {
             while let Some(task) = self.member.local.next() {
-                self.before_user_code(ThreadRole::Task);
+                let name = self.name_of(task.closure_type());
+                self.before_user_code(ThreadRole::Task, name);
                 self.run_task(|| task.run_caught());
             }
             shared.rooms.made_room(&ready.tasks);

@@ -3,6 +3,7 @@
 use super::Worker;
 use crate::pool::config::Promotion;
 use crate::pool::leader::Leadership;
+use crate::pool::log;
 use crate::pool::members::ThreadRole;
 use crate::sync::store_load_barrier;
 
@@ -14,7 +15,10 @@ impl<'a> Worker<'a> {
         let Some(mut lead) = self.try_lead() else { return false };
         self.since_poll = 0;
         self.member.tally.terms.add(1);
-        self.member.tally.handovers.add(u64::from(lead.took_over()));
+        if lead.took_over() {
+            self.member.tally.handovers.add(1);
+            log::leads(&shared.log, self.me, lead.before());
+        }
 
         let events = self.demultiplex(&mut lead);
         if self.only.is_some() {
@@ -148,7 +152,9 @@ impl<'a> Worker<'a> {
         self.member.tally.ticks.add(1);
         let [before, now] = &mut self.survey;
         now.take(ready);
-        self.rescuing = now.is_stuck_since(before);
+        if now.is_stuck_since(before) {
+            self.rescues();
+        }
         self.report_slow();
     }
 

@@ -19,13 +19,14 @@ use super::log;
 use super::members::{Member, ThreadRole, WakeWord};
 use super::ready::{REPORTED, ReadyWork};
 use super::shared::Shared;
-use super::slots::{Claim, Finish, Slot};
+use super::slots::{Claim, Finish, Slot, with_claimed};
 use super::this_thread::take_outcome;
-use crate::queue::{Claimed, Erased, Lane, Taken, Turn};
+use crate::queue::{Claimed, ClosureType, Erased, Lane, Taken, Turn};
 use crate::source;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::store_load_barrier;
+use crate::trace::{self, Name};
 use core::time::Duration;
 use pace::Pace;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,13 +53,14 @@ pub(crate) struct Worker<'a> {
     /// This member's group and number in the wake words.
     word: &'a WakeWord,
     number: usize,
-    role: ThreadRole,
     /// Holds the searching mark of its group.
     searching: bool,
     /// Was called to lead before anything else.
     called_to_lead: bool,
     /// Left the watch because something was stuck.
     rescuing: bool,
+    /// Whoever ran the same in the two looks of the watch that found that.
+    held_up: Option<(usize, Name)>,
     /// Has given the watch up for something else, and not yet seen to a new one.
     owes_watch: bool,
     /// Has published work or leadership since it last made sure of a watch.
@@ -66,6 +68,8 @@ pub(crate) struct Worker<'a> {
     /// Whose turn it is: tasks or activations.
     tasks_first: bool,
     turn: Turn,
+    /// Where the function of the last task's closure is, and what such tasks are called.
+    closure: (usize, Name),
     pace: Pace,
     since_poll: u32,
     tasks_since_park: u32,
@@ -98,14 +102,15 @@ impl<'a> Worker<'a> {
             member: &ready.members[me],
             word,
             number,
-            role: ThreadRole::Away,
             searching: false,
             called_to_lead: false,
             rescuing: false,
+            held_up: None,
             owes_watch: false,
             published: true,
             tasks_first: false,
             turn: Turn::from_bits(ready.members[me].turn.load(Relaxed)),
+            closure: (0, Name::NONE),
             pace: Pace::new(ready.now()),
             since_poll: 0,
             tasks_since_park: 0,
@@ -271,11 +276,19 @@ impl<'a> Worker<'a> {
         self.until == u64::MAX || self.ready.now() < self.until
     }
 
-    fn set_role(&mut self, role: ThreadRole) {
-        if self.role != role {
-            self.role = role;
-            self.member.set_role(role);
+    #[inline]
+    fn set_role(&self, role: ThreadRole) {
+        self.member.set_role(role);
+    }
+
+    /// What tasks of this closure are called.
+    #[inline]
+    fn name_of(&mut self, closure: ClosureType) -> Name {
+        if self.closure.0 != closure.address() {
+            let name = trace::of_function(closure.address(), || closure.name());
+            self.closure = (closure.address(), name);
         }
+        self.closure.1
     }
 
     fn poll_due(&self) -> bool {
@@ -381,8 +394,7 @@ impl<'a> Worker<'a> {
     /// After a watch found something stuck: what was claimed first, it is the only work that no other thread
     /// comes across.
     fn rescue(&mut self) -> bool {
-        self.member.tally.rescues.add(1);
-        log::rescued(&self.shared.log, self.me);
+        self.tell_rescue();
         if !self.member.local.is_empty() || !self.member.chain.is_empty() {
             return false;
         }
@@ -395,12 +407,20 @@ impl<'a> Worker<'a> {
         }
     }
 
+    fn tell_rescue(&mut self) {
+        self.member.tally.rescues.add(1);
+        let held_up = self.held_up.take();
+        if let Some(count) = self.ready.watchdog.tell_rescue(self.ready.now()) {
+            log::rescued(&self.shared.log, self.me, held_up, count);
+        }
+    }
+
     /// After its watch has found something stuck. True: a set that no other thread can lead now.
     fn rescues_set(&mut self) -> bool {
         if !core::mem::take(&mut self.rescuing) || self.has_ready() {
             return false;
         }
-        self.member.tally.rescues.add(1);
+        self.tell_rescue();
         let members = &self.ready.members;
         // It has left the watch. Against *announce parking, then see whether a member watches*.
         store_load_barrier();
@@ -415,8 +435,8 @@ impl<'a> Worker<'a> {
 
     fn handle(&mut self, work: Work<'a>) {
         match work {
-            Work::Task(task) => self.run_tasks(|| task.run_caught()),
-            Work::Stolen(task) => self.run_tasks(|| task.run_caught()),
+            Work::Task(task) => self.run_tasks(task.closure_type(), || task.run_caught()),
+            Work::Stolen(task) => self.run_tasks(task.closure_type(), || task.run_caught()),
             Work::Activation(index) => self.run_activation(index),
         }
     }
@@ -424,12 +444,15 @@ impl<'a> Worker<'a> {
     /// Runs a task and what was claimed with it. That is little by its estimate, and whoever is free
     /// takes it over if the estimate was wrong, so no thread needs to be asked in between.
     #[inline]
-    fn run_tasks(&mut self, first: impl FnOnce() -> std::thread::Result<()>) {
-        self.before_user_code(ThreadRole::Task);
+    fn run_tasks(&mut self, closure: ClosureType, first: impl FnOnce() -> std::thread::Result<()>) {
+        let name = self.name_of(closure);
+        self.before_user_code(ThreadRole::Task, name);
         self.run_task(first);
         while !self.shared.must_stop()
             && let Some(task) = self.member.local.next()
         {
+            let name = self.name_of(task.closure_type());
+            self.member.runs(ThreadRole::Task, name);
             self.run_task(|| task.run_caught());
         }
     }
@@ -472,7 +495,9 @@ impl<'a> Worker<'a> {
         let traits = slot.traits();
         if traits.once {
             // A task that waited for its time: its slot is free before it runs.
-            self.before_user_code(ThreadRole::Task);
+            let closure = with_claimed(slot, |payload| payload.closure_type());
+            let name = closure.map_or(Name::NONE, |closure| self.name_of(closure));
+            self.before_user_code(ThreadRole::Task, name);
             let task = ready.handles.take_once(index);
             return self.run_task(|| task.run_caught());
         }
@@ -509,7 +534,7 @@ impl<'a> Worker<'a> {
     /// Runs the handler of a claimed slot once.
     #[inline(always)] // Of each activation.
     fn run_handler(&mut self, slot: &Slot, arrived: source::Ready) -> Flow {
-        self.before_user_code(ThreadRole::Processing);
+        self.before_user_code(ThreadRole::Processing, self.ready.handles.name_of(slot));
         self.note_begin();
         self.member.tally.handled.add(1);
         let ran = catch_unwind(AssertUnwindSafe(|| self.ready.handles.run_claimed(slot, arrived)));
@@ -527,12 +552,12 @@ impl<'a> Worker<'a> {
 
     /// Everything that must be true before code of the user runs, which may never return.
     #[inline(always)] // Of each activation.
-    fn before_user_code(&mut self, role: ThreadRole) {
+    fn before_user_code(&mut self, role: ThreadRole, name: Name) {
         crate::thread_state::next_lap();
         if self.searching | self.published | self.owes_watch {
-            self.settle(role);
+            self.settle(role, name);
         }
-        self.set_role(role);
+        self.member.runs(role, name);
         if self.ready.lacks_watch() {
             self.arm_watch();
         }
@@ -540,11 +565,11 @@ impl<'a> Worker<'a> {
 
     /// Pays what this thread owes the others.
     #[inline(never)]
-    fn settle(&mut self, role: ThreadRole) {
+    fn settle(&mut self, role: ThreadRole, name: Name) {
         if self.searching {
             self.found_work();
         }
-        self.set_role(role);
+        self.member.runs(role, name);
         if core::mem::take(&mut self.published) {
             // Against *the watch ends, then looks once more*.
             store_load_barrier();
@@ -633,7 +658,8 @@ impl<'a> Worker<'a> {
             return;
         }
         for (member, elapsed) in ready.watchdog.overdue(&ready.members, ready.now()) {
-            self.report(member, elapsed, true);
+            let name = ready.members[member].running().map_or(Name::NONE, |(name, _)| name);
+            self.report(member, name, elapsed, true);
         }
     }
 
@@ -643,16 +669,18 @@ impl<'a> Worker<'a> {
         let began = self.member.began.swap(0, Relaxed);
         let elapsed = self.ready.now().saturating_sub(began & !REPORTED);
         if elapsed > self.ready.watchdog.slow_limit && began & REPORTED == 0 {
-            self.report(self.me, elapsed, false);
+            let name = self.member.running().map_or(Name::NONE, |(name, _)| name);
+            self.report(self.me, name, elapsed, false);
         }
     }
 
-    fn report(&self, thread: usize, elapsed: u64, running: bool) {
+    fn report(&self, thread: usize, name: Name, elapsed: u64, running: bool) {
         let elapsed = Duration::from_nanos(elapsed);
-        log::slow(&self.shared.log, thread, elapsed, running);
+        let name = name.text();
+        log::slow(&self.shared.log, thread, name, elapsed, running);
         crate::thread_state::next_lap();
         if let Some(hook) = &self.ready.watchdog.slow_hook {
-            self.shared.run_hook(|| hook(&SlowReport { thread, elapsed, running }));
+            self.shared.run_hook(|| hook(&SlowReport { thread, name, elapsed, running }));
         }
     }
 }

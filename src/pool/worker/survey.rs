@@ -3,6 +3,7 @@
 use crate::pool::leader::HandleSet;
 use crate::pool::ready::ReadyWork;
 use crate::queue::LANES;
+use crate::trace::Name;
 
 /// What the watch sees at a tick. Two surveys tell whether something has not moved in between:
 /// ages are compared, never progress, because one busy thread's progress would hide another that is
@@ -14,6 +15,8 @@ pub(crate) struct Survey {
     stack: Option<u32>,
     /// Per member: the ages of its local queue and its chain.
     held: Box<[(Option<u64>, Option<u64>)]>,
+    /// Per member: what it runs.
+    running: Box<[Option<(Name, u64)>]>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -54,6 +57,7 @@ impl Survey {
             sets: vec![SetView::default(); sets].into(),
             stack: None,
             held: vec![(None, None); members].into(),
+            running: vec![None; members].into(),
         }
     }
 
@@ -67,6 +71,9 @@ impl Survey {
         self.stack = ready.handles.stack.age();
         for (held, member) in self.held.iter_mut().zip(&*ready.members) {
             *held = (member.local.age(), member.chain.age());
+        }
+        for (running, member) in self.running.iter_mut().zip(&*ready.members) {
+            *running = member.running();
         }
     }
 
@@ -83,6 +90,15 @@ impl Survey {
                 .iter()
                 .zip(&before.held)
                 .any(|(now, before)| same(now.0, before.0) || same(now.1, before.1))
+    }
+
+    /// A member that has run the same thing from then to now, and what that is.
+    pub(crate) fn held_up_since(&self, before: &Self) -> Option<(usize, Name)> {
+        let mut runs = self.running.iter().zip(&before.running).enumerate();
+        runs.find_map(|(member, (now, before))| {
+            let (name, _) = now.filter(|_| now == before)?;
+            Some((member, name))
+        })
     }
 
     /// Every set is polled, nothing is queued, and nothing was harvested in between.

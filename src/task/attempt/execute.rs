@@ -30,6 +30,7 @@ use crate::task::record::{Head, Runner};
 use crate::task::result::observe;
 use crate::task::result::report::Status;
 use crate::task::settings::OverloadPolicy;
+use crate::trace;
 use core::time::Duration;
 
 /// What is queued: the closure, with the end of its task that it must come to.
@@ -109,6 +110,11 @@ where
     B: Body<Output: Outcome<Value = T>>,
     T: Send + 'static,
 {
+    fn name() -> &'static str {
+        // That of its type, when it runs.
+        ""
+    }
+
     #[inline]
     fn run(self) {
         self.run_on(member_here());
@@ -133,6 +139,9 @@ where
     fn run_on(mut self, worker: Option<usize>) {
         let head = self.head();
         let task_type = head.task_type();
+        if worker.is_some() {
+            trace::runs(task_type.runs);
+        }
         // Of other limits it is not known here how short they are.
         let other = head.has_other_limits();
         let limit = if other { 0 } else { head.attempt_limit() };

@@ -1,0 +1,12 @@
+//! What runs, by name: interned names, and the word in which a thread of a pool says what it does now.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `names.rs` | one table of names for the process: bounded, without a lock |
+//! | `doing.rs` | role and name of what a thread does now, in one word that any thread may read |
+
+mod doing;
+mod names;
+
+pub(crate) use doing::{Doing, enter, leave, runs, runs_within};
+pub(crate) use names::{Name, of_function, of_text};
