@@ -64,4 +64,5 @@ pub use message::reading::fuzzing;
 pub use server::{Http, HttpBuilder};
 pub use service::middleware::Next;
 pub use telemetry::RequestEnd;
+pub use telemetry::access_log::AccessLog;
 pub use telemetry::stats::{Aborted, Answered, HttpStats, Refused};

@@ -7,6 +7,7 @@ use super::service::HttpService;
 use super::service::limits::{HttpLimits, of_outgoing};
 use super::service::middleware::{Middleware, Next};
 use super::service::routes::{Route, Routes, WholeHandler};
+use super::telemetry::access_log::AccessLog;
 use super::telemetry::counters::Counters;
 use super::telemetry::stats::HttpStats;
 use super::telemetry::{EndHook, RequestEnd, Telemetry};
@@ -54,6 +55,7 @@ pub struct HttpBuilder {
     middleware: Vec<Box<Middleware>>,
     fallback: Option<Box<WholeHandler>>,
     on_end: Option<Box<EndHook>>,
+    access_log: Option<AccessLog>,
 }
 
 impl HttpBuilder {
@@ -199,6 +201,14 @@ impl HttpBuilder {
         self
     }
 
+    /// Writes a line for each request at its end, as [`on_end`](Self::on_end) is called: see [`AccessLog`]. With it, all
+    /// requests are counted as [in work](HttpStats::in_work) from their beginning. Default: no access log. To serve
+    /// without a log to write to is an error.
+    pub fn access_log(mut self, log: AccessLog) -> Self {
+        self.access_log = Some(log);
+        self
+    }
+
     /// Bytes of a request's head, 64 to 1 MiB; beyond: 431. Default 16 KiB.
     pub fn max_head(mut self, bytes: usize) -> Self {
         self.limits.head.bytes = bytes;
@@ -270,7 +280,7 @@ impl HttpBuilder {
     /// cannot be; also if there is no place to [`listen`](Self::listen) at;
     /// otherwise as [`ServerBuilder::serve`].
     pub fn serve(self) -> Result<Http> {
-        let Self { server, limits, routes, middleware, fallback, on_end } = self;
+        let Self { server, limits, routes, middleware, fallback, on_end, access_log } = self;
         limits.check()?;
         let routes = Routes::new(routes, middleware, fallback)?;
         if server.listens_nowhere() {
@@ -280,7 +290,8 @@ impl HttpBuilder {
         let defaults = limits.of_listeners(&server.limits)?;
         let pool = server.pool.clone();
         let log = server.pool.shared().log.clone();
-        let telemetry = Telemetry { counters: Counters::default(), log, on_end };
+        let access_log = access_log.map(|to| to.open(&log)).transpose()?;
+        let telemetry = Telemetry { counters: Counters::default(), log, on_end, access_log };
         let service = Arc::new(HttpService::new(limits, routes, telemetry));
         let inner = Arc::clone(&service);
         let check = Box::new(move |limits: &Limits| inner.check_listener(limits));
@@ -352,6 +363,7 @@ impl Http {
             middleware: Vec::new(),
             fallback: None,
             on_end: None,
+            access_log: None,
         }
     }
 

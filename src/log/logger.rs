@@ -39,6 +39,12 @@ impl Logger {
         self.to.as_ref().map_or("", |to| &*to.pool)
     }
 
+    /// Whether records go to a log.
+    #[cfg(feature = "http")]
+    pub(crate) fn has_log(&self) -> bool {
+        self.logs_to().is_some()
+    }
+
     /// That of what stands on no pool.
     #[cfg(any(feature = "capi", feature = "webhook"))]
     pub(crate) fn for_nobodys_pool() -> Self {

@@ -17,8 +17,8 @@
 //!   names its pool; and [`Log::install`] makes it that of all pools that have none of their own.
 //! - **What stands on a pool asks the pool.** Servers, worker pools and hubs have no setting for it.
 //! - **Only what is rare is logged.** No event of a hot path is a record: not a promotion, a task's begin, a
-//!   request that went well, or a delivery. Figures are for those. So a thread pays nothing as long
-//!   as nothing happens.
+//!   request that went well, or a delivery. Figures are for those, and the access log of an HTTP
+//!   server, if it is asked for. So a thread pays nothing as long as nothing happens.
 //! - **Nobody waits for a sink.** The thread of the log is created with it and not with a pool, so it is there
 //!   only if somebody wants it.
 //! - **A record is data**: a stable name of the event, and fields with types. The message is for people.

@@ -8,6 +8,7 @@ mod http_kit;
 #[path = "../net/kit.rs"]
 mod kit;
 
+mod access_log;
 mod basics;
 mod bodies;
 mod clients;

@@ -94,6 +94,9 @@ fn one_call_gives_the_figures_of_all_parts_and_parsers_accept_them() {
         assert!(ask(address, "GET /item/7").ends_with("it"));
     }
     assert!(ask(first, "GET /nowhere").starts_with("HTTP/1.1 404"));
+    // What is measured of one request is not of the next on its connection, which has no good head.
+    let two = "/nowhere HTTP/1.1\r\nHost: h\r\n\r\nGET /bad\"target";
+    assert!(ask(first, &format!("GET {two}")).contains("HTTP/1.1 400"));
     assert!(ask(first, "GET /later").starts_with("HTTP/1.1 503"));
     let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     client.send_to(b"four", udp.address()).unwrap();
@@ -124,13 +127,13 @@ fn one_call_gives_the_figures_of_all_parts_and_parsers_accept_them() {
     let of_http = [pool_label, ("server", &*first)];
     let by_peer = [of_http[1], ("listener", &*second), ("reason", "local")];
     assert_eq!(of("paceline_server_closed", &by_peer), 1.0);
-    assert_eq!(of("paceline_http_requests", &of_http), 5.0);
+    assert_eq!(of("paceline_http_requests", &of_http), 7.0);
     assert_eq!(of("paceline_http_answered", &[of_http[1], ("status", "2xx")]), 3.0);
     assert_eq!(of("paceline_http_answered", &[of_http[1], ("status", "5xx")]), 1.0);
-    assert_eq!(of("paceline_http_refused", &[of_http[1], ("cause", "not_found")]), 1.0);
+    assert_eq!(of("paceline_http_refused", &[of_http[1], ("cause", "not_found")]), 2.0);
     assert_eq!(times(&snapshot, "/item/{id}", "2xx"), 3);
     assert_eq!(times(&snapshot, "/later", "5xx"), 1);
-    assert_eq!(times(&snapshot, "", "4xx"), 1);
+    assert_eq!(times(&snapshot, "", "4xx"), 2);
 
     let socket = udp.address().to_string();
     assert_eq!(of("paceline_udp_received_bytes", &[pool_label, ("socket", &socket)]), 4.0);

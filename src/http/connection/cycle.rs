@@ -814,6 +814,9 @@ impl RequestCycle {
     fn note(&self, service: &Hook<'_>, head: &Head<'_, '_>) {
         if service.telemetry.notes() || service.measures() {
             self.exchange.trace(head.method, head.target, service.timing());
+            if service.telemetry.access_log.is_some() {
+                self.exchange.note_head(head);
+            }
         }
     }
 

@@ -60,15 +60,13 @@ impl Body {
     pub fn write(&mut self, bytes: &[u8]) -> Result<WriteStatus> {
         let exchange = self.exchange.as_ref().expect("finishing a body consumes it");
         let piece = IoSlice::new(bytes);
-        match &mut self.rest {
+        let wrote = match &mut self.rest {
             Framing::Length(left) => {
                 let Some(rest) = left.checked_sub(bytes.len() as u64) else {
                     let allowed = format!("up to the {left} bytes that are left");
                     return Err(Error::invalid("bytes of a body", bytes.len(), allowed));
                 };
-                let wrote = exchange.write(Pieces::Borrowed(&[piece]))?;
-                *left = rest;
-                Ok(wrote)
+                exchange.write(Pieces::Borrowed(&[piece])).inspect(|_| *left = rest)
             }
             Framing::Chunked if bytes.is_empty() => exchange.write(Pieces::Borrowed(&[])),
             Framing::Chunked => {
@@ -77,8 +75,9 @@ impl Body {
                 exchange.write(Pieces::Borrowed(&[line, piece, IoSlice::new(b"\r\n")]))
             }
             Framing::Close => exchange.write(Pieces::Borrowed(&[piece])),
-            Framing::None => Ok(WriteStatus::Unwanted),
-        }
+            Framing::None => return Ok(WriteStatus::Unwanted),
+        };
+        wrote.inspect(|_| exchange.note_bytes(bytes.len()))
     }
 
     /// Ends the body. The connection's next request may come.

@@ -44,7 +44,9 @@ pub(crate) mod response;
 
 use self::flags::{Offer, RequestFlags};
 use crate::error::{Error, Result};
+use crate::http::message::head::Head;
 use crate::http::message::refusal::Refusal;
+use crate::http::telemetry::access_log::{Ended, Noted};
 use crate::http::telemetry::{RequestEnd, Telemetry, Timing};
 use crate::log::Record;
 use crate::net::calls::Calls;
@@ -190,6 +192,10 @@ struct Trace {
     began: u64,
     /// Whether, and for which route, its time is measured.
     timing: Timing,
+    /// For the access log.
+    noted: Option<Noted>,
+    /// How many bytes of the body of its answer were sent.
+    bytes: u64,
 }
 
 /// What waits for the end of the request, and for the connection.
@@ -373,14 +379,33 @@ impl Exchange {
     #[cold]
     pub(crate) fn trace(&self, method: &str, target: &str, timing: Timing) {
         self.left.store(true, Relaxed);
-        let trace = &mut self.lock().trace;
-        let began = match (&*trace, timing.began) {
-            (Some(trace), _) => trace.began,
-            (None, 0) => clock::now(),
-            (None, began) => began,
-        };
         let (method, target) = (method.into(), target.into());
-        *trace = Some(Box::new(Trace { method, target, began, timing }));
+        let trace = &mut self.lock().trace;
+        if let Some(trace) = trace {
+            (trace.method, trace.target) = (method, target);
+            trace.timing = if timing.began == 0 { trace.timing } else { timing };
+            return;
+        }
+        let began = if timing.began == 0 { clock::now() } else { timing.began };
+        *trace = Some(Box::new(Trace { method, target, began, timing, noted: None, bytes: 0 }));
+    }
+
+    /// Notes what the access log says of a request that is noted.
+    #[cold]
+    pub(crate) fn note_head(&self, head: &Head<'_, '_>) {
+        if let Some(trace) = &mut self.lock().trace {
+            trace.noted.get_or_insert_with(|| Noted::of(head));
+        }
+    }
+
+    /// So many bytes of the body of its answer are sent.
+    #[inline]
+    pub(crate) fn note_bytes(&self, bytes: usize) {
+        if self.telemetry.access_log.is_some()
+            && let Some(trace) = &mut self.lock().trace
+        {
+            trace.bytes += bytes as u64;
+        }
     }
 
     fn take_trace(&self) -> Option<(Box<Trace>, Duration)> {
@@ -425,17 +450,31 @@ impl Exchange {
         self.telemetry.panicked(panic, &self.connection.peer, |record| self.name(record));
     }
 
-    /// Calls whoever wants to know of ends. None: no whole answer has left.
+    /// Tells whoever wants to know of ends. None: no whole answer has left. What was noted is forgotten.
     pub(crate) fn report_end(&self, status: Option<u16>) {
-        let Some(hook) = &self.telemetry.on_end else { return };
-        let trace = self.take_trace();
-        let (method, target, duration) = match &trace {
+        let trace = if self.left.load(Relaxed) { self.take_trace() } else { None };
+        if self.telemetry.reports_ends()
+            && let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.report(&trace, status)))
+        {
+            self.count_panic(panic);
+        }
+    }
+
+    fn report(&self, trace: &Option<(Box<Trace>, Duration)>, status: Option<u16>) {
+        let Telemetry { on_end, access_log, log, .. } = &*self.telemetry;
+        let (method, target, duration) = match trace {
             Some((trace, time)) => (&*trace.method, &*trace.target, *time),
             None => ("", "", Duration::ZERO),
         };
-        let end = RequestEnd { method, target, status, duration, peer: &self.connection.peer };
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.inside(|| hook(&end)))) {
-            self.count_panic(panic);
+        let peer = &self.connection.peer;
+        if let Some(access_log) = access_log {
+            let trace = trace.as_ref().map(|(trace, _)| trace);
+            let noted = trace.and_then(|trace| trace.noted.as_ref());
+            let bytes = trace.map_or(0, |trace| trace.bytes);
+            access_log.write(log, &Ended { peer, method, target, noted, status, bytes, duration });
+        }
+        if let Some(hook) = on_end {
+            self.inside(|| hook(&RequestEnd { method, target, status, duration, peer }));
         }
     }
 

@@ -358,6 +358,7 @@ impl Response {
         if let Err(error) = wrote {
             return Err(self.failed(*error));
         }
+        exchange.note_bytes(body.len());
         self.end_answered(Outcome::Answered { status: 200, closes });
         Ok(())
     }
@@ -513,6 +514,7 @@ fn start_draft(
     draft.fields.extend_from_slice(b"\r\n");
     let head = AnswerHead::new(lines);
     let [head, fields] = [head.open(), &draft.fields].map(IoSlice::new);
+    let length = body.len();
     let wrote = match body {
         Payload::Borrowed(body) => {
             exchange.start(Pieces::Borrowed(&[head, fields, IoSlice::new(body)]))
@@ -520,7 +522,7 @@ fn start_draft(
         Payload::Owned(body) => exchange.start(Pieces::Owned(&[head, fields], body)),
     };
     draft.give_back();
-    wrote
+    wrote.inspect(|_| exchange.note_bytes(length))
 }
 
 enum Payload<'a> {
@@ -585,6 +587,7 @@ pub(crate) fn refuse(
     let body = if flags.head_only() { "" } else { &page };
     let head = AnswerHead::new(lines);
     let pieces = [head.open(), fields, kind.as_bytes(), body.as_bytes()].map(IoSlice::new);
-    let wrote = exchange.start(Pieces::Borrowed(&pieces));
-    wrote.map(|_| closes).map_err(|error| *error)
+    exchange.start(Pieces::Borrowed(&pieces)).map_err(|error| *error)?;
+    exchange.note_bytes(body.len());
+    Ok(closes)
 }

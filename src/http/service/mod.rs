@@ -36,7 +36,7 @@ pub(crate) struct HttpService {
 
 impl HttpService {
     pub(crate) fn new(limits: HttpLimits, routes: Routes, telemetry: Telemetry) -> Self {
-        let counts_all = limits.max_requests != usize::MAX || telemetry.on_end.is_some();
+        let counts_all = limits.max_requests != usize::MAX || telemetry.reports_ends();
         Self {
             limits,
             routes,

@@ -1,10 +1,12 @@
 //! What is counted, logged and reported of requests.
 
+pub(crate) mod access_log;
 pub(crate) mod counters;
 pub(crate) mod figures;
 pub(crate) mod route_times;
 pub(crate) mod stats;
 
+use self::access_log::Opened;
 use self::counters::Counters;
 use crate::http::message::refusal::Refusal;
 use crate::log::{Component, Level, Logger, Record};
@@ -47,13 +49,20 @@ pub(crate) struct Telemetry {
     pub(crate) counters: Counters,
     pub(crate) log: Logger,
     pub(crate) on_end: Option<Box<EndHook>>,
+    pub(crate) access_log: Option<Opened>,
 }
 
 impl Telemetry {
     /// Whether what is known of a request is reported at its end.
     #[inline]
     pub(crate) fn notes(&self) -> bool {
-        self.on_end.is_some() || self.log.is_on(Component::Http, Level::Error)
+        self.reports_ends() || self.log.is_on(Component::Http, Level::Error)
+    }
+
+    /// Whether each end of a request is reported.
+    #[inline]
+    pub(crate) fn reports_ends(&self) -> bool {
+        self.on_end.is_some() || self.access_log.is_some()
     }
 
     /// A request was answered in a handler's place, or for want of an answer. `name` says which request it is.
