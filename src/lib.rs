@@ -30,7 +30,10 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
-#![cfg_attr(not(feature = "capi"), allow(dead_code, reason = "for `ffi` and `ops`"))]
+#![cfg_attr(
+    not(feature = "capi"),
+    allow(dead_code, unused_imports, reason = "for `ffi` and `ops`")
+)]
 
 #[cfg(any(feature = "http", feature = "metrics"))]
 mod accept;

@@ -29,7 +29,7 @@ const CARDS: [Card; 4] = [
     Card {
         name: "messages",
         counts: &["paceline_hub_delivered"],
-        times: "paceline_hub_handling_seconds",
+        times: "paceline_hub_subscription_handling_seconds",
     },
     Card { name: "runs", counts: &["paceline_thread_handled", "paceline_thread_tasks"], times: "" },
 ];
@@ -38,7 +38,7 @@ const CARDS: [Card; 4] = [
 const WAITING: [(&str, &str); 3] = [
     ("paceline_lane_tasks", "lane"),
     ("paceline_task_waiting", "task_type"),
-    ("paceline_hub_waiting", "pattern"),
+    ("paceline_hub_subscription_waiting", "pattern"),
 ];
 
 /// See the module's documentation.

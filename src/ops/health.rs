@@ -30,7 +30,7 @@ impl Health {
         let blocked = observer.blocked(now);
         for blocked in &blocked {
             let (thread, seconds) = (blocked.thread, blocked.seconds);
-            let what = match &*blocked.name {
+            let what = match blocked.name {
                 "" => "a handler or task".to_owned(),
                 name => format!("{name:?}"),
             };

@@ -47,7 +47,7 @@ struct Thread {
     /// When the word was first seen as it is now, in nanoseconds of the observer's clock.
     since: u64,
     seen: Seen,
-    running: Option<String>,
+    running: Option<&'static str>,
     strip: String,
     tally: Tally,
 }
@@ -63,7 +63,7 @@ struct Tally {
 /// A handler that has been running for long.
 pub(super) struct Blocked {
     pub(super) thread: usize,
-    pub(super) name: String,
+    pub(super) name: &'static str,
     pub(super) seconds: f64,
 }
 
@@ -105,7 +105,7 @@ impl Observer {
                 ThreadRole::Processing | ThreadRole::Task => Seen::Handling,
             };
             if matches!(thread.seen, Seen::Handling | Seen::Blocked) {
-                thread.running = None;
+                thread.running = member.running().and_then(|(name, _)| name.text());
             }
             if thread.strip.len() < self.most_looks {
                 thread.strip.push(thread.seen.letter());
@@ -125,7 +125,7 @@ impl Observer {
             .filter(|(_, thread)| thread.seen == Seen::Blocked)
             .map(|(index, thread)| Blocked {
                 thread: index,
-                name: thread.running.clone().unwrap_or_default(),
+                name: thread.running.unwrap_or_default(),
                 seconds: thread.lasts(now),
             })
             .collect()

@@ -33,8 +33,8 @@ function colour(name) {
 
 function time(seconds) {
   if (seconds === null || seconds === undefined) return "–";
-  if (seconds < 0.001) return `${(seconds * 1e6).toPrecision(3)} µs`;
-  if (seconds < 1) return `${(seconds * 1e3).toPrecision(3)} ms`;
+  if (seconds < 0.0009995) return `${Number((seconds * 1e6).toPrecision(3))} µs`;
+  if (seconds < 0.9995) return `${Number((seconds * 1e3).toPrecision(3))} ms`;
   return `${seconds.toFixed(1)} s`;
 }
 
@@ -97,9 +97,9 @@ function strip(row) {
       // A rescue: a triangle at the top.
       const middle = left + second / 2;
       context.beginPath();
-      context.moveTo(middle - height / 4, 0);
-      context.lineTo(middle + height / 4, 0);
-      context.lineTo(middle, height / 2);
+      context.moveTo(middle - height / 6, 0);
+      context.lineTo(middle + height / 6, 0);
+      context.lineTo(middle, height / 3);
       context.fill();
     }
     if (report.handovers > 0) {

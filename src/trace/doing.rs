@@ -50,15 +50,19 @@ impl Doing {
         }
     }
 
-    /// Only the owner may call this. The name before.
+    /// Only the owner may call this. The name before. It is a change also if the name is the same.
     #[inline]
     fn rename(&self, name: Name) -> Name {
         let word = self.0.load(Relaxed);
-        let before = name_of(word);
-        if name != before {
-            self.0.store(changed(word, word as u32 & ROLE, name), Release);
-        }
-        before
+        self.0.store(changed(word, word as u32 & ROLE, name), Release);
+        name_of(word)
+    }
+
+    /// Only the owner may call this. The next thing of the same name begins.
+    #[inline]
+    fn go_on(&self) {
+        let word = self.0.load(Relaxed);
+        self.0.store(changed(word, word as u32 & ROLE, name_of(word)), Release);
     }
 
     /// A thread becomes the owner, if the role is `from`.
@@ -118,6 +122,15 @@ fn here(act: impl FnOnce(&Doing) -> Name) -> Name {
 #[inline]
 pub(crate) fn runs(name: Name) {
     here(|doing| doing.rename(name));
+}
+
+/// What this thread of a pool runs is through with one message, say, and begins with the next: it is not stuck.
+#[inline]
+pub(crate) fn goes_on() {
+    here(|doing| {
+        doing.go_on();
+        Name::NONE
+    });
 }
 
 /// As [`runs`], until the guard is dropped: what ran before goes on then.

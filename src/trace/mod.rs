@@ -8,5 +8,5 @@
 mod doing;
 mod names;
 
-pub(crate) use doing::{Doing, enter, leave, runs, runs_within};
+pub(crate) use doing::{Doing, enter, goes_on, leave, runs, runs_within};
 pub(crate) use names::{Name, of_function, of_text};

@@ -7,6 +7,8 @@ mod echo;
 #[cfg(feature = "http")]
 mod http;
 mod kit;
+#[cfg(all(feature = "http", feature = "metrics"))]
+mod observe;
 mod proxy;
 #[path = "../common/skipped.rs"]
 #[cfg(feature = "http")]

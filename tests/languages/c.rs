@@ -7,6 +7,8 @@ mod http;
 #[path = "../examples/kit.rs"]
 #[allow(dead_code, reason = "some of it is for examples that are not here")]
 mod kit;
+#[path = "../examples/observe.rs"]
+mod observe;
 #[path = "../examples/proxy.rs"]
 mod proxy;
 

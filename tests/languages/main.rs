@@ -64,8 +64,9 @@ fn has_no(program: &str, needed_by: &str) -> bool {
 
 #[test]
 fn every_example_that_serves_is_there_in_every_language() {
-    for name in ["chat", "http", "proxy"] {
-        for path in [format!("{name}/main.rs"), format!("c/{name}.c"), format!("cpp/{name}.cpp")] {
+    for name in ["chat", "http", "observe", "proxy"] {
+        let rust = if name == "observe" { "observe.rs".into() } else { format!("{name}/main.rs") };
+        for path in [rust, format!("c/{name}.c"), format!("cpp/{name}.cpp")] {
             let is_there = fs::exists(source("examples").join(&path));
             assert!(is_there.expect("it can be looked for"), "{path} is missing");
         }

@@ -279,7 +279,13 @@ class Table(Case):
         yield row("Webhook.flush", webhook.flush, {}, timeout=MAYBE_TIME)
         given = {"token": "none text", "blocked_after": MAYBE_TIME, "workers": "none"}
         yield row(
-            "Ops", Ops, {"pool": self.pool}, **given, pool="", address="none text", settings="none text bytes"
+            "Ops",
+            Ops,
+            {"pool": self.pool},
+            **given,
+            pool="",
+            address="none text",
+            settings="none text bytes",
         )
         mounted, http = Ops(self.pool), Http(self.pool, "127.0.0.1:0")
         yield row("Ops.mount", mounted.mount, {"http": http}, http="", prefix="text")

@@ -13,11 +13,13 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Optional
 
 import paceline
+from paceline import top
 from support import HANG, PACKAGE, Case
 
 EXAMPLES = PACKAGE.parents[3] / "examples" / "python"
@@ -37,6 +39,28 @@ class Examples(Case):
         super().setUp()
         if not EXAMPLES.exists():
             self.skipTest("skipped, because the examples lie outside this package")
+
+    def test_the_page_of_observe_shows_what_lags_and_what_works(self) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+        environment["PACELINE_LIBRARY"] = paceline.library_path
+        command = [sys.executable, str(EXAMPLES / "observe.py"), "127.0.0.1:0", "127.0.0.1:0"]
+        pipe = subprocess.PIPE
+        child = subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True)
+        self.addCleanup(child.kill)
+        assert child.stdin is not None and child.stdout is not None
+        page, server = (child.stdout.readline().split("http://")[1].split("/")[0] for _ in range(2))
+        with urllib.request.urlopen(f"http://{server}/hello", timeout=60) as answer:
+            self.assertEqual(answer.read(), b"hello\n")
+        lags = works = False
+        for event in top.events(f"http://{page}", None):
+            figures = event["figures"]
+            lags = lags or any(each["name"] == "orders.*" for each in figures["waiting"])
+            works = works or bool(figures["cards"]["tasks"] and figures["cards"]["tasks"]["rate"])
+            if lags and works:
+                break
+        child.stdin.close()
+        self.assertEqual(child.wait(120), 0)
+        child.stdout.close()
 
     def start(self, name: str, *arguments: str) -> tuple[subprocess.Popen[str], tuple[str, int]]:
         environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}

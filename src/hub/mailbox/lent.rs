@@ -7,6 +7,7 @@ use crate::hub::message::Message;
 use crate::hub::supervise::failure_policy::{FailurePolicy, Handling};
 use crate::pool::Shared;
 use crate::sync::atomic::Ordering::Release;
+use crate::trace;
 
 /// What a handler is lent of what its run has taken from the ring: one message after the other. The next is asked
 /// for when the handler is done with the one before.
@@ -70,6 +71,7 @@ impl<'a> Iterator for Lent<'a> {
         self.progress.start(self.taken.position + u64::from(index));
         // Release: pairs with the Acquire in `SubscriptionStats::of`; what has begun does not wait.
         self.progress.begun.store(self.begun, Release);
+        trace::goes_on();
         if let Some(policy) = self.policy {
             policy.catch_up();
             policy.measure(stored.time);

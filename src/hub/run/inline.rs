@@ -89,6 +89,7 @@ pub(in crate::hub) fn call_handler(
     entry: &Entry,
 ) -> Option<Box<Failure>> {
     let _handling = catch_up(subscriber, &entry.stored);
+    trace::goes_on();
     let attempt = entry.tried.as_ref().map_or(1, |tried| tried.attempts + 1);
     let message = Message { stored: &entry.stored, lost_before: entry.lost, attempt };
     let failure = handler.call(&message);
