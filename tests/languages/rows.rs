@@ -133,7 +133,6 @@ pub const HOLES: &[(&str, &str, &str)] = &[
     ("pool/sets", "Python", "its threads share one handle set"),
     ("pool/executor", "C", "the interface is Python's"),
     ("pool/executor", "C++", "the interface is Python's"),
-    ("pool/slow", "Python", "no hook: see `utilisation` in Pool.stats"),
     ("cq/requests", "Python", "the package is built on it"),
     ("cq/datagrams", "Python", "the package is built on it"),
     ("cq/attempts", "Python", "the package is built on it"),

@@ -78,7 +78,7 @@ MADE = (
     "Admission Attempt Audit Calls CompletionEntry CompletionStats Conn ConnDetail Counter Datagram DeadLetter DeadLetterStats DrainReport Frame Future Gauge Handle Headers"
     " Histogram HistoryStats HttpStats HubAudit HubError Inherited Key LinesRead TaskTypeStats LaneRef Latency LogRecord LogStats Mailbox Message MessageFilter"
     " Periodic RequestEnd Publisher PublisherStats Receipt Redelivered Replay ReplayMailbox ReplayStats Report Request Retry"
-    " NativeThreadStats ServerStats SetStats ShutdownReport Stats Strand Subscription SubscriptionStats Task TaskFunction TaskReport ThreadStats"
+    " NativeThreadStats ServerStats SetStats ShutdownReport SlowReport Stats Strand Subscription SubscriptionStats Task TaskFunction TaskReport ThreadStats"
     " Timer Topic UdpRef UdpStats Watch WebhookStats WorkerStats WorkersAudit WorkersHealth WriteStatus Rate"
 ).split()
 #: What paceline's own files, and the standard executors, call.
@@ -178,6 +178,10 @@ class Table(Case):
         yield row(
             "Pool", Pool, settings, pin="none text list", source="none text", promotion="none text"
         )
+        sizes = {"lane_capacity": "none number", "strand_capacity": "none number"}
+        told: dict[str, Any] = {"threads": 1, "on_slow": abs, "slow_limit": 1}
+        yield row("Pool", Pool, told, on_slow="function", slow_limit="number fraction")
+        yield row("Pool", Pool, settings, reserve="none", ageing="none number fraction", **sizes)
         hooks = {"on_thread_start": "none function", "on_thread_end": "none function"}
         yield row("Pool", Pool, settings, watch_period=MAYBE_TIME, spin=MAYBE_TIME, **hooks)
         yield row("Pool", Pool, settings, settings="none text bytes")
@@ -185,7 +189,7 @@ class Table(Case):
         yield row("Pool.set_active", pool.set_active, {}, threads="number")
         names = {"fn": abs}
         for where, way in (("Pool", pool), ("LaneRef", pool.lane(1)), ("Strand", pool.strand())):
-            for what in ("submit", "post", "submit_batch", "post_batch"):
+            for what in ("submit", "post", "try_submit", "try_post", "submit_batch", "post_batch"):
                 yield row(f"{where}.{what}", at(getattr(way, what), "fn"), names, fn="function")
         with Executor(1) as executor:
             for what in ("submit", "submit_batch"):

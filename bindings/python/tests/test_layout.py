@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline import _layout as layout
-from paceline import _completer, _http, _pool, _server, _sources, _udp, _worker_pool
+from paceline import _completer, _http, _lane, _pool, _server, _udp, _worker_pool
 from support import Case
 
 HEADER = Path(__file__).resolve().parents[3] / "include" / "paceline.h"
@@ -21,7 +21,7 @@ NAMED = {
     **{f"PACE_FLOW_{flow.name}": int(flow) for flow in _pool.Flow},
     **{f"PACE_READY_{ready.name}": int(ready) for ready in _pool.Ready},
     **{f"PACE_INTEREST_{interest.name}": int(interest) for interest in _pool.Interest},
-    **{f"PACE_LANE_{lane.name}": int(lane) for lane in _sources.Lane},
+    **{f"PACE_LANE_{lane.name}": int(lane) for lane in _lane.Lane},
     **{f"PACE_WRITE_STATUS_{wrote.name}": int(wrote) for wrote in _server.WriteStatus},
     **{f"PACE_TIMEOUT_{kind.name}": int(kind) for kind in _server.Timeout},
     **{f"PACE_REASON_{reason.name}": int(reason) for reason in _server.Reason},

@@ -273,13 +273,15 @@ class Settings(Case):
 
     def test_from_a_file(self) -> None:
         text = """{"pool": {"threads": 3, "name": "filed", "pin": "%d", "pin_strict": true, "promotion": "eager",
-            "watch_period": "5ms", "source": "ring", "max_joined": 2, "leaders": 1, "spin": "1us"}}"""
+            "watch_period": "5ms", "source": "ring", "max_joined": 2, "leaders": 1, "spin": "1us",
+            "lane_capacity": 16, "strand_capacity": 4}}"""
         with Pool(settings=self.file(text % CPUS[0])) as pool:
             threads = pool.stats().threads
             self.assertEqual([each.name for each in threads], ["filed_0", "filed_1", "filed_2"])
             self.assertEqual({each.cpu for each in threads}, {CPUS[0]})
             self.assertTrue(pool._runner.eager)
             self.assertEqual(pool._runner.patience, 5_000_000)
+            self.assertEqual((pool._runner.lane_capacity, pool._runner.strand_capacity), (16, 4))
             self.assertEqual(len(pool.stats().native_threads), 5)
             with socket.socket() as some, self.assertRaisesRegex(OsError, "no descriptors"):
                 pool.register(some, lambda *_: None)
@@ -310,8 +312,6 @@ class Settings(Case):
     def test_what_a_pool_of_python_cannot_have(self) -> None:
         for name, value in (
             ("leaders", "2"),
-            ("lane_capacity", "8192"),
-            ("strand_capacity", "64"),
             ("stack_size", "65536"),
         ):
             text = f'{{"pool": {{"threads": 4, "{name}": {value}}}}}'

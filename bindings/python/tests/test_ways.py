@@ -280,8 +280,7 @@ class Strands(Case):
 
         with paceline.Pool(1) as pool:
             strand = pool.strand()
-            line = strand._serial.line = Line()
-            strand._serial.lines = (line,)
+            line = strand._serial.line.tasks = Line()
             for _ in range(100):
                 late = []
                 gate = held(pool)
@@ -417,7 +416,7 @@ class Strands(Case):
             import os, threading, warnings
             import paceline
             warnings.simplefilter("ignore")
-            pool = paceline.Pool(2)
+            pool = paceline.Pool(2, strand_capacity=1 << 16)
             strand, lane = pool.strand(), pool.lane(paceline.Lane.HIGH)
             gate = threading.Event()
             strand.post(gate.wait)

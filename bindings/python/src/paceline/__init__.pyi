@@ -164,7 +164,8 @@ from ._server import (
 )
 from ._signals import Signals as Signals
 from ._settings import Settings as Settings
-from ._sources import Lane as Lane
+from ._lane import Lane as Lane
+from ._slow import SlowReport as SlowReport
 from ._subscriptions import (
     Replay as Replay,
     Subscription as Subscription,

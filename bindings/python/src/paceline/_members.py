@@ -21,8 +21,10 @@ Invariants
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import os
+import sys
 import threading
 import time
 import weakref
@@ -32,8 +34,10 @@ from queue import SimpleQueue
 from typing import Any, Optional, Protocol
 
 from . import _layout as layout
+from ._lane import Lane
 from ._contain import interrupts, report, shown
-from ._runner import TASKS_PER_POLL, Runner, Unhandled
+from ._runner import TASKS_PER_POLL, Runner, Task, Unhandled
+from ._slow import SlowHook, SlowWatch
 from ._errors import DeadlockError, ForkedError, Full, OsError, ShutDownError
 from ._library import error, lib
 from ._native import EVENT, FOREVER, NOT_AT_ALL, WAKE, Event, NativePool, Puller
@@ -58,11 +62,21 @@ def current() -> Member | None:
     return getattr(_here, "member", None)
 
 
+def loop_here() -> Optional[asyncio.AbstractEventLoop]:
+    """The event loop that runs here."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
 class OwnThread:
     """One of a pool's own threads, for its statistics; also while it is set aside, and after its end."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, reserve: Reserve | None) -> None:
         self.number = number
+        #: What it runs the tasks of, if it runs nothing else.
+        self.reserve = reserve
         self.name = threading.current_thread().name
         self.native_id = threading.get_native_id()
         #: "running", "waiting", "set aside" or "ended".
@@ -94,6 +108,70 @@ class OwnThread:
         now, since = time.monotonic(), self._waits_since
         waited = self._waited + (0.0 if since is None else now - since)
         return max(0.0, min(1.0, 1.0 - waited / max(now - self._began, 1e-9)))
+
+
+class Reserve:
+    """The threads that run nothing but tasks of one lane, and where they sleep: beside the native pool, as there is
+    nothing for them. So whoever calls for a task has a thread that is free for it, and events stay others'.
+
+    As for the others: who puts a task looks who is asleep afterwards, who announces itself looks at the tasks
+    afterwards."""
+
+    def __init__(self, tasks: deque[Task], lane: Lane, threads: int) -> None:
+        self._tasks = tasks
+        self.lane = lane
+        self.threads = threads
+        self._asleep: deque[threading.Event] = deque()
+
+    def call(self, tasks: int) -> int:
+        """Wakes as many threads as there are for so many tasks; says how many."""
+        for called in range(tasks):
+            try:
+                self._asleep.pop().set()
+            except IndexError:
+                return called
+        return tasks
+
+    def call_all(self) -> None:
+        """Has all look whether the pool is closed."""
+        self.call(self.threads)
+
+    def _next(self) -> Task | None:
+        """The first task; other entries of the line are for other threads."""
+        for place in range(len(self._tasks)):
+            try:
+                task = self._tasks[place]
+            except IndexError:
+                return None
+            if task[3] is not None:
+                return task
+        return None
+
+    def take(self) -> Task:
+        """The next task. Raises IndexError: there is none."""
+        while True:
+            task = self._next()
+            if task is None:
+                raise IndexError("no task")
+            try:
+                self._tasks.remove(task)
+            except ValueError:
+                # Another thread has taken it.
+                continue
+            return task
+
+    def rest(self, runner: Runner) -> bool:
+        """Sleeps until there may be a task; False: there never will be."""
+        wake = threading.Event()
+        self._asleep.append(wake)
+        if self._next() is None and runner.closed is None:
+            wake.wait()
+        else:
+            try:
+                self._asleep.remove(wake)
+            except ValueError:
+                pass
+        return runner.closed is None or self._next() is not None
 
 
 class Member:
@@ -150,9 +228,13 @@ class Member:
 class Entry:
     """What a tag stands for: something registered, or a timer."""
 
-    def __init__(self, runner: Members, call: Callable[[int], object], lasts: bool) -> None:
+    def __init__(
+        self, runner: Members, call: Callable[[int], object], what: object, lasts: bool
+    ) -> None:
         self.runner = runner
         self.call = call
+        #: The function of the user's that this calls.
+        self.what = what
         #: False for what runs once.
         self.lasts = lasts
         self.tag = runner.native.next_tag()
@@ -174,7 +256,8 @@ class Entry:
                 return DONE
             outer, member.running = member.running, self
             try:
-                answer = self.call(ready)
+                slow = self.runner.slow
+                answer = self.call(ready) if slow is None else slow.call(self.what, self.call, ready)
                 flow = WAIT if answer is None else int(answer)  # type: ignore[call-overload]
                 if not WAIT <= flow <= DONE:
                     raise ValueError(f"a handler returned {shown(answer)}, which is no Flow")
@@ -243,6 +326,12 @@ class Members(Runner):
         on_end: Hook | None = None,
         patience: int | None = None,
     ) -> None:
+        self.slow: SlowWatch | None = None
+        #: How many tasks each lane, and each strand, has room for.
+        self.lane_capacity: int = config.lane_capacity
+        self.strand_capacity: int = config.strand_capacity
+        #: What those wait for who wait for room.
+        self.waited_for: set[threading.Event] = set()
         #: Others take over what waits behind each handler before it is called.
         self.eager = config.promotion == layout.PROMOTION_EAGER
         native = NativePool(threads + guests, config)
@@ -254,7 +343,9 @@ class Members(Runner):
         self._pinned: SimpleQueue[OSError | None] = SimpleQueue()
         #: The pool's own threads.
         self.own: dict[int, OwnThread] = {}
-        #: How many of them work: the first ones.
+        #: Those of them that run nothing but tasks of one lane.
+        self.reserves: list[Reserve] = []
+        #: How many of the others work: the first ones.
         self.active = threads
         #: What wakes those that are set aside.
         self._aside: list[SimpleQueue[None]] = []
@@ -277,11 +368,30 @@ class Members(Runner):
         self.left: Optional[int] = None
         super().__init__(threads, name, native=native, unhandled=unhandled)
 
-    def refusal(self) -> Exception:
-        refusal = super().refusal()
+    def _why_not(self) -> Exception:
+        refusal = super()._why_not()
         if self.closed == "forked":
             return refusal
         return ShutDownError(*refusal.args)
+
+    def is_inside(self) -> bool:
+        """Whether what runs here is a task or handler of the pool, or of what stands on it."""
+        member = current()
+        if member is not None and member.runner is self or self.is_host_here():
+            return True
+        loop = loop_here()
+        return loop is not None and any(part.is_served_by(loop) for part in list(self.parts))
+
+    def is_host_here(self) -> bool:
+        """Whether this is a thread, or the event loop, that serves what stands on the pool: nobody else completes what
+        it has in hand."""
+        from ._hosts import hosts_here
+
+        hosts = hosts_here()
+        if hosts is not None and hosts.pool._runner is self:
+            return True
+        loop = loop_here()
+        return loop is not None and any(part.loop is loop and part.serves() for part in list(self.parts))
 
     # --- registering -----------------------------------------------------------------------------
 
@@ -295,6 +405,7 @@ class Members(Runner):
         self,
         fd: int,
         call: Callable[[int], object],
+        what: object,
         interest: int,
         level: bool,
         may_block: bool,
@@ -303,7 +414,7 @@ class Members(Runner):
         self.check_open()
         if may_block:
             call = _giving_back(call)
-        entry = Entry(self, call, lasts=True)
+        entry = Entry(self, call, what, lasts=True)
         entry.descriptor = os.dup(fd)
         self.entries[entry.tag] = entry
         try:
@@ -315,14 +426,14 @@ class Members(Runner):
             raise
         return entry
 
-    def every(self, period: int, call: Callable[[int], object]) -> Entry:
+    def every(self, period: int, call: Callable[[int], object], what: object) -> Entry:
         self.check_open()
-        entry = Entry(self, call, lasts=True)
+        entry = Entry(self, call, what, lasts=True)
         return self._enter(entry, lambda: self.native.queue.every(period, entry.tag))
 
-    def after(self, delay: int, call: Callable[[int], object]) -> Entry:
+    def after(self, delay: int, call: Callable[[int], object], what: object) -> Entry:
         self.check_open()
-        entry = Entry(self, call, lasts=False)
+        entry = Entry(self, call, what, lasts=False)
         return self._enter(entry, lambda: self.native.queue.after(delay, entry.tag))
 
     def _enter(self, entry: Entry, register: Callable[[], int]) -> Entry:
@@ -386,7 +497,8 @@ class Members(Runner):
         return Puller(self.native.queue, EVENT, BATCH, is_done=True)
 
     def _serve(self, number: list[int]) -> None:
-        own = _here.own = self.own[number[0]] = OwnThread(number[0])
+        reserve = self._reserve_of(number[0])
+        own = _here.own = self.own[number[0]] = OwnThread(number[0], reserve)
         self.enter()
         self._pin(own)
         try:
@@ -414,7 +526,7 @@ class Members(Runner):
 
     def check_pinned(self) -> None:
         """Waits until all threads have been pinned. Raises OsError if one could not be."""
-        for _ in range(self.most if self._cpus else 0):
+        for _ in self.threads.copy() if self._cpus else ():
             refused = self._pinned.get()
             if refused is not None:
                 raise OsError(
@@ -448,9 +560,16 @@ class Members(Runner):
     def close(self, why: str) -> None:
         super().close(why)
         self.call_back()
+        for reserve in self.reserves:
+            reserve.call_all()
+        for called in self.waited_for.copy():
+            # There will be no room.
+            called.set()
 
     def _is_too_many(self, own: OwnThread | None) -> bool:
-        return own is not None and own.number >= self.active and self.closed is None
+        if own is None or own.reserve is not None:
+            return False
+        return own.number >= self.active and self.closed is None
 
     def _set_aside(self, member: Member, own: OwnThread) -> None:
         """Waits outside of everything until more threads are to work, or the pool is closed."""
@@ -482,6 +601,9 @@ class Members(Runner):
         own.books = books
         member = own.member = Member(self, puller, books, own)
         try:
+            if own.reserve is not None:
+                self._join(member)
+                return self._work_for(own.reserve, books, own)
             self._begin(member)
             while True:
                 if self._is_too_many(own):
@@ -492,6 +614,41 @@ class Members(Runner):
                 self.run_events(member)
         finally:
             self._leave(member)
+
+    def reserve(self, tasks: deque[Task], lane: Lane, threads: int) -> Reserve:
+        """Makes threads that run nothing but those tasks, when the others have been made."""
+        reserve = Reserve(tasks, lane, threads)
+        self.reserves.append(reserve)
+        return reserve
+
+    def spawn_reserved(self) -> None:
+        """Makes them. Their numbers come after the others'."""
+        number = self.most
+        for each in self.reserves:
+            for _ in range(each.threads):
+                thread = threading.Thread(
+                    name=f"{self._name}_{number}", target=self._serve, args=([number],)
+                )
+                thread.start()
+                self.threads.add(thread)
+                number += 1
+
+    def _reserve_of(self, number: int) -> Reserve | None:
+        first = self.most
+        for each in self.reserves:
+            if first <= number < first + each.threads:
+                return each
+            first += each.threads
+        return None
+
+    def _work_for(self, reserve: Reserve, books: list[int], own: OwnThread) -> None:
+        while True:
+            self.run_tasks(books, take=reserve.take)
+            own.begins_to_wait("waiting")
+            goes_on = reserve.rest(self)
+            own.has_waited()
+            if not goes_on:
+                return
 
     def _join(self, member: Member) -> None:
         _here.member = member
@@ -594,14 +751,33 @@ class Members(Runner):
         return any(own is not None and own.state == "waiting" and self._is_too_many(own) for own in owns)
 
     def _takes_watch(self, member: Member) -> bool:
-        """Becomes the watch if somebody has a surplus and there is no watch (invariant 2)."""
-        if self.watching or not any(each.surplus for each in self.members if each is not member):
+        """Becomes the watch if somebody has a surplus, or runs what may be slow, and there is no watch (invariant 2)."""
+        watched = self.slow is not None and self.slow.runs
+        if self.watching or not (watched or any(m.surplus for m in self.members if m is not member)):
             return False
         self.watching = True
         return True
 
+    def report_slow(self, limit: float, hook: SlowHook) -> None:
+        """From now on the hook is told of what takes longer than ``limit`` seconds."""
+        self.slow = SlowWatch(limit, hook, self.unhandled_in, self._call_watch)
+
+    def _call_watch(self) -> None:
+        """Something begins that may be slow: an idle thread watches."""
+        if not self.watching and self.asleep and not self.calling:
+            self.call()
+
+    def run_tasks(
+        self, books: list[int], most: int = sys.maxsize, take: Callable[[], Task] | None = None
+    ) -> int:
+        if self.slow is not None:
+            take = self.slow.watched(take or self.tasks.popleft)
+        return super().run_tasks(books, most, take)
+
     def _relieve(self, member: Member) -> None:
-        """Takes over from whoever is held up."""
+        """Takes over from whoever is held up, and tells of what is slow."""
+        if self.slow is not None:
+            self.slow.look()
         now = time.monotonic()
         for each in self.members:
             if each is not member and each.surplus and now - each.began > self.patience / 1e9:
@@ -820,6 +996,23 @@ class Members(Runner):
             for entry in list(self.entries.values()):
                 entry.closed = True
                 entry.end()
+
+
+class NormalReserve(Members):
+    """Members of which some are reserved for NORMAL: what others do for nothing, a plain submission has to call them."""
+
+    def add(self, task: Task) -> None:
+        super().add(task)
+        self._call_reserved(1)
+
+    def add_batch(self, tasks: list[Task]) -> None:
+        super().add_batch(tasks)
+        self._call_reserved(len(tasks))
+
+    def _call_reserved(self, tasks: int) -> None:
+        for reserve in self.reserves:
+            if reserve.lane is Lane.NORMAL:
+                reserve.call(tasks)
 
 
 class _Deferred:

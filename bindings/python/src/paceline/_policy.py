@@ -12,7 +12,7 @@ from ._arguments import finite, instance, nanos, number, plain, real, some_text,
 from ._errors import InvalidError
 from ._keys import Key, keys
 from ._library import check, quick
-from ._sources import Lane
+from ._lane import Lane
 
 #: A lane, its number, or its name in any case.
 Priority = Union[Lane, int, str]

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future as StandardFuture
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag
-from itertools import repeat
 from types import TracebackType
-from typing import Any, Optional, Protocol, TypeVar, Union
+from typing import Any, Protocol, TypeVar, Union
 
 from . import _layout as layout
 from ._arguments import (
@@ -29,16 +27,18 @@ from ._arguments import (
     wrong,
 )
 from ._counters import Audit, audit_of, waiting
-from ._runner import STARTED, Posted, Task, Unhandled
+from ._runner import STARTED, Posted, Unhandled
 from ._errors import ForkedError, InvalidError, OsError
-from ._future import Future, new_batch
+from ._future import Future
 from ._library import check, lib, nanoseconds, quick
 from ._log import Log
-from ._members import Entry, Hook, Members, OwnThread, current
+from ._members import Entry, Hook, Members, NormalReserve, OwnThread, current
 from ._metrics import FORMATS, figures
 from ._placement import Pin
 from ._pool_options import Options
-from ._sources import Lane, Lanes
+from ._lane import Lane, lane_of
+from ._sources import Lanes
+from ._slow import SlowHook
 from ._tasks import LaneRef, Strand
 from ._settings_files import Given
 
@@ -106,6 +106,8 @@ class ThreadStats:
     #: The CPU that it is pinned to, and whether pinning has failed.
     cpu: int | None
     pin_failed: bool
+    #: The lane that it is reserved for: it runs nothing else.
+    reserved: Lane | None
 
 
 @dataclass(frozen=True)
@@ -275,6 +277,11 @@ class Pool:
     ``on_thread_start(number)`` is called on each of the pool's threads first of all, ``on_thread_end(number)`` last of
     all; numbers begin with 0. What they raise goes to ``on_unhandled``, and the thread goes on.
 
+    ``on_slow(report)`` is told, by a SlowReport, of each handler and task that takes longer than ``slow_limit``, 0.00001 to
+    86,400 seconds: once while it still runs, or when it returns if that is earlier or no thread was free to watch. It
+    must be quick and must not block. What it raises goes to ``on_unhandled``. With it the clock is read around every
+    handler and task, and an idle thread looks every ``watch_period`` while any runs.
+
     ``source``: "epoll" (the default), or "ring", which has no descriptors, only tasks, timers and rings, and waits
     without one. ``promotion``: "deferred" (the default), or "eager" for handlers that always block: before each event is
     handled another thread is woken to lead, and others take over what waits behind it. ``spin``: for so many
@@ -284,13 +291,21 @@ class Pool:
 
     ``settings`` is a file, JSON or YAML by its name, several, of which later ones win, or Settings, whose section ``pool`` says what is not given here, and
     ``environment`` lets variables PACELINE_POOL_… win over it. InvalidError tells all that is wrong in them; the settings
-    leaders (but 1), lane_capacity, strand_capacity and stack_size are, for a pool of Python's threads.
+    leaders (but 1) and stack_size are, for a pool of Python's threads.
 
     ``name`` ("paceline") is what threads are called by, with their numbers; ``max_joined`` (4; 1 to 16) how many
     threads may be in ``join`` at once; ``max_handles`` (4,194,304) how many handles and timers there may be.
 
-    Unlike in the other languages there is one handle set, which one thread at a time waits at; and tasks wait in
-    Python, in lanes that have no bound, no reserved threads and no ageing. Turns keep lanes from starving.
+    ``lane_capacity`` (8192) is how many tasks may wait in each lane, and ``strand_capacity`` (1024) in each strand: 2 to
+    2**24. Threads that submit at the same moment may exceed it by one each.
+
+    ``reserve`` adds threads that run nothing but tasks of a lane, as {Lane.CRITICAL: 1}, 0 to 48 for each: with all
+    others inside long tasks these still start at once. They handle no events, and are the last by number. ``ageing``:
+    once something has waited in a lane for so many seconds, 0.001 to 3600, by default 1, each fourth task is of that lane,
+    or of such lanes in turn, until it has begun; it is noticed between one and two times this. CRITICAL never ages.
+    ``math.inf``: nothing does.
+
+    Unlike in the other languages there is one handle set, which one thread at a time waits at.
 
     A pool left open at the interpreter's end is shut down: what runs is waited for, what has not
     begun is cancelled. One that is lost, so that no name, handle, ring, lane or strand refers to it,
@@ -312,6 +327,12 @@ class Pool:
         promotion: str | None = None,
         spin: float | None = None,
         watch_period: float | None = None,
+        lane_capacity: int | None = None,
+        strand_capacity: int | None = None,
+        reserve: Mapping[Lane, int] | None = None,
+        ageing: float | None = None,
+        on_slow: SlowHook | None = None,
+        slow_limit: float | None = None,
         on_thread_start: Hook | None = None,
         on_thread_end: Hook | None = None,
         settings: Given = None,
@@ -319,6 +340,7 @@ class Pool:
     ) -> None:
         for hook, function_of_it in (
             ("on_unhandled", on_unhandled),
+            ("on_slow", on_slow),
             ("on_thread_start", on_thread_start),
             ("on_thread_end", on_thread_end),
         ):
@@ -335,12 +357,18 @@ class Pool:
             promotion,
             spin,
             watch_period,
+            lane_capacity,
+            strand_capacity,
+            reserve,
+            ageing,
         )
+        limit = options.limit(on_slow, slow_limit)
         if log is not None:
             options.config.log = instance("log", log, Log).native.pointer
         #: It tells as long as there are pools that have it.
         self._log = log
-        self._runner = runner = Members(
+        members = NormalReserve if Lane.NORMAL in options.reserve else Members
+        self._runner = runner = members(
             options.threads,
             options.name,
             on_unhandled,
@@ -353,12 +381,15 @@ class Pool:
         )
         if runner.closed is not None:
             raise runner.refusal()
-        self._lanes = Lanes(runner)
+        if on_slow is not None:
+            runner.report_slow(limit, on_slow)
+        self._lanes = Lanes(runner, options.reserve, options.ageing)
         # A lost pool, one that nothing refers to, ends by itself.
         self._lost = weakref.ref(self, lambda _: runner.close("shutdown"))
         runner.announce_host()
         while runner.missing:
             runner.spawn()
+        runner.spawn_reserved()
         if options.pin_strict:
             try:
                 runner.check_pinned()
@@ -371,38 +402,50 @@ class Pool:
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> StandardFuture[T]:
         """Lets a thread call ``fn(*args, **kwargs)``; the future has what comes of it.
 
-        Raises RuntimeError after ``shutdown``.
+        While its lane is full, ``lane_capacity``, this waits; in a handler or task of the pool, or of what stands on it,
+        it never waits: it raises Full. Raises ShutDownError, a RuntimeError, after ``shutdown``, also if that begins
+        meanwhile; ForkedError.
         """
-        function("fn", fn)
+        if not callable(fn):
+            function("fn", fn)
         future: Future[T] = Future()
-        self._runner.add((future, fn, args, kwargs))
+        runner = self._runner
+        if len(runner.tasks) >= runner.lane_capacity:
+            self._lanes.admit_one()
+        runner.add((future, fn, args, kwargs))
         return future
 
     def post(self, fn: Callable[..., object], /, *args: Any, **kwargs: Any) -> None:
         """As ``submit``, when nobody waits for it. What it raises goes to ``on_unhandled``."""
         function("fn", fn)
         runner = self._runner
+        if len(runner.tasks) >= runner.lane_capacity:
+            self._lanes.admit_one()
         runner.add((Posted(runner.unhandled_in), fn, args, kwargs))
+
+    def try_submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> StandardFuture[T]:
+        """As ``submit``, and never waits. Raises Full, ShutDownError, ForkedError."""
+        return self.lane(Lane.NORMAL).try_submit(fn, *args, **kwargs)
+
+    def try_post(self, fn: Callable[..., object], /, *args: Any, **kwargs: Any) -> None:
+        """As ``post``, and never waits. Raises Full, ShutDownError, ForkedError."""
+        self.lane(Lane.NORMAL).try_post(fn, *args, **kwargs)
 
     def submit_batch(
         self, fn: Callable[..., T], /, *iterables: Iterable[Any]
     ) -> list[StandardFuture[T]]:
-        """A future for each call of ``fn`` with the iterables' items side by side."""
-        function("fn", fn)
-        calls = list(zip(*iterables))
-        futures: list[StandardFuture[T]] = new_batch(len(calls))
-        tasks: list[Task] = list(zip(futures, repeat(fn), calls, repeat({})))
-        self._runner.add_batch(tasks)
-        return futures
+        """A future for each call of ``fn`` with the iterables' items side by side.
+
+        Those that there is no room for wait until there is some. In a handler or task this raises Full instead, and none
+        of them is taken."""
+        return self.lane(Lane.NORMAL).submit_batch(fn, *iterables)
 
     def post_batch(self, fn: Callable[..., object], /, *iterables: Iterable[Any]) -> None:
         """As ``submit_batch``, when nobody waits for it."""
-        function("fn", fn)
-        report = self._runner.unhandled_in
-        self._runner.add_batch([(Posted(report), fn, args, {}) for args in zip(*iterables)])
+        self.lane(Lane.NORMAL).post_batch(fn, *iterables)
 
     def lane(self, lane: Lane | int) -> LaneRef:
-        """The same four methods, for tasks that are more or less urgent than others.
+        """The same methods, for tasks that are more or less urgent than others.
 
         The most urgent lane that has a task begins it first. So that none starves, the lower lanes have turns: after
         8 tasks of CRITICAL up to 5 of HIGH begin, after 13 of these two up to 3 of NORMAL, and after 15 of all others
@@ -410,10 +453,7 @@ class Pool:
         of 17 in a row one is LOW whatever waits in the others. A strand's turn, of up to 32 tasks, is one NORMAL task here. While a thread looks which
         task is next, others may begin NORMAL ones. Raises InvalidError.
         """
-        try:
-            return LaneRef(self, self._lanes, Lane(number("lane", lane, "a Lane, or 0 to 3")))
-        except ValueError:
-            raise InvalidError(f"lane is {lane!r}; allowed: a Lane, or 0 to 3") from None
+        return LaneRef(self, self._lanes, lane_of("lane", lane))
 
     def strand(self) -> Strand:
         """A new strand: tasks that run one at a time, in order. Raises ShutDownError, ForkedError."""
@@ -454,19 +494,21 @@ class Pool:
             return on_ready(io, Ready(ready))
 
         plain("on_ready", on_ready)
-        entry = self._runner.register(fd, call, wanted, level, may_block, paused)
+        entry = self._runner.register(fd, call, on_ready, wanted, level, may_block, paused)
         return Handle(entry, self)
 
     def after(self, seconds: float, fn: Callable[..., object], /, *args: Any) -> Timer:
         """Calls ``fn(*args)`` once, ``seconds`` from now. Raises InvalidError, ShutDownError."""
         plain("fn", fn)
-        return Timer(self._runner.after(nanos("seconds", seconds), lambda _: _nothing(fn(*args))))
+        delay = nanos("seconds", seconds)
+        return Timer(self._runner.after(delay, lambda _: _nothing(fn(*args)), fn))
 
     def every(self, seconds: float, fn: Callable[..., Answer], /, *args: Any) -> Handle:
         """Calls ``fn(*args)`` every ``seconds`` (at least 0.000001), first after one period, until it
         returns DONE or raises. Runs that were missed are skipped. Raises as ``after``."""
         plain("fn", fn)
-        return Handle(self._runner.every(nanos("seconds", seconds), lambda _: fn(*args)), self)
+        period = nanos("seconds", seconds)
+        return Handle(self._runner.every(period, lambda _: fn(*args), fn), self)
 
     def set_active(self, threads: int) -> None:
         """Lets only the first ``threads`` of the pool's own threads work: 1 to as many as there are. The others finish
@@ -537,7 +579,7 @@ class Pool:
         elif not any(part.serves() for part in list(runner.parts)):
             runner.drain()
         inside = current()
-        if inside is not None and inside.runner is runner or waits and _is_host_on(self):
+        if inside is not None and inside.runner is runner or waits and runner.is_host_here():
             cancelled = 0
             if waits:
                 self._end_apart(drain, longest)
@@ -690,38 +732,8 @@ def _thread_stats(own: OwnThread) -> ThreadStats:
         events=own.handled + (0 if member is None else member.handled),
         cpu=own.cpu,
         pin_failed=own.pin_failed,
+        reserved=None if own.reserve is None else own.reserve.lane,
     )
-
-
-def _is_host_on(pool: Pool) -> bool:
-    """Whether this is a thread, or the event loop, that serves what stands on the pool: nobody else completes what it
-    has in hand."""
-    from ._hosts import hosts_here
-
-    hosts = hosts_here()
-    if hosts is not None and hosts.pool is pool:
-        return True
-    loop = loop_here()
-    return loop is not None and any(
-        part.loop is loop and part.serves() for part in list(pool._runner.parts)
-    )
-
-
-def belongs_to(pool: Pool) -> bool:
-    """Whether what runs here is a task or handler of the pool, or of what stands on it."""
-    member = current()
-    if member is not None and member.runner is pool._runner or _is_host_on(pool):
-        return True
-    loop = loop_here()
-    return loop is not None and any(part.is_served_by(loop) for part in list(pool._runner.parts))
-
-
-def loop_here() -> Optional[asyncio.AbstractEventLoop]:
-    """The event loop that runs here."""
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 def promote_new_leader() -> None:

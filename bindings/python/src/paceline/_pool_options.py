@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import inf
 from typing import Optional
 
 from . import _layout as layout
-from ._arguments import one_of, seconds, text, whole, within
+from ._arguments import one_of, real, seconds, text, whole, within, wrong
 from ._errors import InvalidError
+from ._lane import Lane, lane_of
 from ._library import lib
 from ._lifetime import usable_cpus
 from ._native import pool_config
@@ -19,8 +22,6 @@ _PROMOTIONS = {"deferred": layout.PROMOTION_DEFERRED, "eager": layout.PROMOTION_
 #: Settings that a pool of Python's threads cannot have, the value that says they were not given, and why.
 _NOT_HERE = (
     ("leaders", layout.DEFAULT, "1: it has one handle set"),
-    ("lane_capacity", 0, "none: its tasks wait in Python, and lanes have no bound"),
-    ("strand_capacity", 0, "none: its tasks wait in Python, and strands have no bound"),
     ("stack_size", 0, "none: threading.stack_size() says how large stacks of Python's threads are"),
 )
 
@@ -48,6 +49,10 @@ class Options:
         self.max_joined: int = config.max_joined
         #: How long a handler may run before others take over what waits behind it. None: the default.
         self.patience: Optional[int] = None
+        #: How many threads run nothing but tasks of a lane.
+        self.reserve: dict[Lane, int] = {}
+        #: Seconds; endless: never.
+        self.ageing = 1.0
         if config.watch_period_ns != pool_config().watch_period_ns:
             self.patience = config.watch_period_ns
 
@@ -63,6 +68,10 @@ class Options:
         promotion: Optional[str],
         spin: Optional[float],
         watch_period: Optional[float],
+        lane_capacity: Optional[int],
+        strand_capacity: Optional[int],
+        reserve: Optional[Mapping[Lane, int]],
+        ageing: Optional[float],
     ) -> list[int]:
         """Takes what code has given, which wins. The CPUs that the threads are pinned to. Raises InvalidError, TypeError."""
         config = self.config
@@ -87,4 +96,38 @@ class Options:
             self.patience = config.watch_period_ns = int(
                 seconds("watch_period", watch_period, 1e-5, 1) * 1e9
             )
+        if lane_capacity is not None:
+            config.lane_capacity = within("lane_capacity", lane_capacity, 2, 1 << 24)
+        if strand_capacity is not None:
+            config.strand_capacity = within("strand_capacity", strand_capacity, 2, 1 << 24)
+        self.reserve = self._reserved(reserve)
+        if ageing is not None:
+            never = real("ageing", ageing, "seconds, or inf for never") == inf
+            self.ageing = inf if never else seconds("ageing", ageing, 0.001, 3600)
+            config.ageing_ns = layout.FOREVER if never else int(self.ageing * 1e9)
         return planned(self.pin if pin is None else pin)
+
+    def limit(self, on_slow: object, slow_limit: Optional[float]) -> float:
+        """How many seconds a handler may take before the hook is told."""
+        if (on_slow is None) is not (slow_limit is None):
+            if slow_limit is None:
+                raise wrong("slow_limit", None, "seconds, as there is an on_slow")
+            raise wrong("on_slow", None, "something to call, as there is a slow_limit")
+        return 0.0 if slow_limit is None else seconds("slow_limit", slow_limit, 1e-5, 86_400)
+
+    def _reserved(self, reserve: Optional[Mapping[Lane, int]]) -> dict[Lane, int]:
+        """How many threads are asked for, by lane."""
+        if reserve is None:
+            return {}
+        allowed = "threads by lane, as {Lane.CRITICAL: 1}"
+        if not isinstance(reserve, Mapping):
+            raise wrong("reserve", reserve, allowed)
+        found = {}
+        for key, threads in list(reserve.items()):
+            lane = lane_of("a lane of reserve", key)
+            found[lane] = within(f"reserve of {lane.name}", threads, 0, 48)
+        if self.threads == 0 and any(found.values()):
+            raise InvalidError(
+                f"reserve is {sum(found.values())}; allowed: 0 for a pool without threads"
+            )
+        return {lane: threads for lane, threads in found.items() if threads}

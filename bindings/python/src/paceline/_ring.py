@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ._arguments import BytesLike, plain, within
+from ._slow import NamedFor
 from ._runner import Posted, Tally
 from ._errors import Empty, ShutDownError
 from ._members import current
@@ -111,7 +112,8 @@ class Ring:
             return
         runner = self._runner
         try:
-            runner.add((Posted(runner.unhandled_in), self._drain, (), {}))
+            drain = self._drain if runner.slow is None else NamedFor(self._drain, self._handler)
+            runner.add((Posted(runner.unhandled_in), drain, (), {}))
         except RuntimeError:
             # The pool was shut down meanwhile: what was published stays, as it does in any queue.
             self._permits.append(None)

@@ -195,10 +195,17 @@ class Runner:
 
     # --- by whoever has work ---------------------------------------------------------------------
 
-    def refusal(self) -> Exception:
-        """Why nothing is accepted, as the standard library says it."""
+    def rejected_by(self, refusal: Exception) -> Exception:
+        """Counts a task that is refused for this."""
         with self._lock:
             self.rejected += 1
+        return refusal
+
+    def refusal(self) -> Exception:
+        """Why nothing is accepted, as the standard library says it."""
+        return self.rejected_by(self._why_not())
+
+    def _why_not(self) -> Exception:
         if self.closed == "broken":
             return BrokenThreadPool(_BROKEN)
         if self.closed == "forked":

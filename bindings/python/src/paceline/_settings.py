@@ -14,7 +14,7 @@ from ._library import check, lib, quick
 from ._listen import Listen
 from ._policy import Retry
 from ._settings_files import Files, load
-from ._sources import Lane
+from ._lane import Lane
 
 R = TypeVar("R", bound=ctypes.Structure)
 

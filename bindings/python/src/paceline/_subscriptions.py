@@ -50,10 +50,10 @@ from ._hosts import SLICE, Hosts, Native, hosts_here
 from ._library import check, lib, nanoseconds, quick
 from ._lifetime import called_back
 from ._mailbox import WAYS, Mailbox, Pulled, SubscriptionStats
-from ._members import current
+from ._members import current, loop_here
 from ._message import LARGE, Batch, Message, Receipt, answered
 from ._message_filter import MessageFilter
-from ._pool import Pool, belongs_to, loop_here
+from ._pool import Pool
 from ._requests import Asker, Requests
 from ._supervision import Care
 
@@ -612,7 +612,7 @@ class Core(Hosts):
 
     def check_draining(self) -> None:
         """In a drain, what stands on the pool may publish still, and nobody else. Raises ShutDownError."""
-        if self.pool._runner.draining and not belongs_to(self.pool):
+        if self.pool._runner.draining and not self.pool._runner.is_inside():
             raise ShutDownError("the pool is shut down")
 
     def view(self, size: int) -> Any:

@@ -8,28 +8,31 @@ from itertools import repeat
 from typing import Any, TypeVar
 
 from ._arguments import function
-from ._runner import Runner, Posted, Task
 from ._future import Future, new_batch
-from ._sources import Lane, Lanes, Serial
+from ._members import Members
+from ._runner import Posted, Task
+from ._lane import Lane
+from ._sources import Lanes, Serial
 
 T = TypeVar("T")
 
 
 class Way:
-    """A pool's four methods for tasks, by another way in."""
+    """A pool's methods for tasks, by another way in."""
 
-    def __init__(self, pool: object, runner: Runner) -> None:
+    def __init__(self, pool: object, runner: Members) -> None:
         # While there is a way in the pool is not lost.
         self._pool = pool
         self._runner = runner
 
-    def _add(self, tasks: list[Task]) -> None:
+    def _add(self, tasks: list[Task], waits: bool = True) -> None:
         raise NotImplementedError
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> StandardFuture[T]:
-        """Lets a thread call ``fn(*args, **kwargs)``; the future has what comes of it.
+        """Lets a thread call ``fn(*args, **kwargs)``; the future has what comes of it. Waits for room, or raises Full,
+        as ``Pool.submit``.
 
-        Raises ShutDownError, ForkedError.
+        Raises Full, ShutDownError, ForkedError.
         """
         future: Future[T] = Future()
         self._add([(future, function("fn", fn), args, kwargs)])
@@ -39,11 +42,22 @@ class Way:
         """As ``submit``, when nobody waits for it. What it raises goes to ``on_unhandled``."""
         self._add([(Posted(self._runner.unhandled_in), function("fn", fn), args, kwargs)])
 
+    def try_submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> StandardFuture[T]:
+        """As ``submit``, and never waits. Raises Full, ShutDownError, ForkedError."""
+        future: Future[T] = Future()
+        self._add([(future, function("fn", fn), args, kwargs)], waits=False)
+        return future
+
+    def try_post(self, fn: Callable[..., object], /, *args: Any, **kwargs: Any) -> None:
+        """As ``post``, and never waits. Raises Full, ShutDownError, ForkedError."""
+        posted = Posted(self._runner.unhandled_in)
+        self._add([(posted, function("fn", fn), args, kwargs)], waits=False)
+
     def submit_batch(
         self, fn: Callable[..., T], /, *iterables: Iterable[Any]
     ) -> list[StandardFuture[T]]:
-        """A future for each call of ``fn`` with the iterables' items side by side. No other task
-        comes in between."""
+        """A future for each call of ``fn`` with the iterables' items side by side. As far as there is room at once, no
+        other task comes in between; what there is no room for waits, or raises Full, as in ``Pool.submit_batch``."""
         function("fn", fn)
         calls = list(zip(*iterables))
         futures: list[StandardFuture[T]] = new_batch(len(calls))
@@ -68,8 +82,8 @@ class LaneRef(Way):
         self._lanes = lanes
         self._lane = lane
 
-    def _add(self, tasks: list[Task]) -> None:
-        self._lanes.add(tasks, self._lane)
+    def _add(self, tasks: list[Task], waits: bool = True) -> None:
+        self._lanes.add_to(self._lane, tasks, waits)
 
 
 class Strand(Way):
@@ -77,12 +91,13 @@ class Strand(Way):
     pool is free; no thread waits for another. What ``Pool.strand`` gives. Any thread.
 
     A task that raises is reported as the pool's others are, and the strand goes on. After 32 tasks
-    other work has its turn. A strand that is dropped still runs what it has accepted.
+    other work has its turn. A strand that is dropped still runs what it has accepted. It has room for as many
+    tasks as the pool's ``strand_capacity`` says.
     """
 
-    def __init__(self, pool: object, runner: Runner) -> None:
+    def __init__(self, pool: object, runner: Members) -> None:
         super().__init__(pool, runner)
         self._serial = Serial(runner)
 
-    def _add(self, tasks: list[Task]) -> None:
-        self._serial.add(tasks)
+    def _add(self, tasks: list[Task], waits: bool = True) -> None:
+        self._serial.add(tasks, self._serial.line, waits)
