@@ -732,3 +732,58 @@ fn a_report_counts_what_was_lost() {
         }
     }
 }
+
+/// A thread that comes and goes is the member that it was: what a member has done is one thread's.
+#[test]
+fn a_host_that_comes_back_has_the_place_that_it_had() {
+    let _guard = hang_guard();
+    let pool = hosted(4);
+    let turn = Mutex::new(());
+    let turns: Vec<u64> = thread::scope(|scope| {
+        let hosts: Vec<_> = (0..3)
+            .map(|number| {
+                let (pool, turn) = (&pool, &turn);
+                scope.spawn(move || {
+                    let mut ran = 0;
+                    for _ in 0..100 * (number + 1) {
+                        // Alone, so that the first place is free for each of them, each time.
+                        let _turn = turn.lock().unwrap();
+                        pool.post(|| ()).unwrap();
+                        ran += pool.join(Duration::ZERO).unwrap();
+                    }
+                    ran
+                })
+            })
+            .collect();
+        hosts.into_iter().map(|host| host.join().unwrap()).collect()
+    });
+    assert_eq!(turns, [100, 200, 300]);
+    let stats = pool.stats();
+    let mut tasks: Vec<_> = stats.threads.iter().map(|thread| thread.tasks).collect();
+    tasks.sort_unstable();
+    assert_eq!(tasks, [0, 100, 200, 300]);
+    let mut ids: Vec<_> = stats.threads.iter().filter_map(|thread| thread.native_id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 3, "{stats:?}");
+    finish(&pool);
+}
+
+/// Who finds that others have all places takes one of them: the places are as many as may join at once.
+#[test]
+fn a_host_takes_the_place_of_one_that_is_away() {
+    let _guard = hang_guard();
+    let pool = hosted(2);
+    let mine = |pool: &Pool| {
+        pool.join(Duration::ZERO).unwrap();
+        pool.stats().threads.iter().map(|thread| thread.native_id).collect::<Vec<_>>()
+    };
+    let first = mine(&pool);
+    assert!(first[0].is_some() && first[1].is_none(), "{first:?}");
+    for _ in 0..4 {
+        let other = thread::scope(|scope| scope.spawn(|| mine(&pool)).join().unwrap());
+        assert!(other[0] == first[0] && other[1].is_some(), "{other:?}");
+    }
+    assert_eq!(mine(&pool)[0], first[0]);
+    finish(&pool);
+}

@@ -940,6 +940,13 @@ typedef struct pace_thread_stats_t {
     uint64_t parked;
     /** How often the thread, as the watch, has looked for stuck work. */
     uint64_t ticks;
+    /**
+     * The kernel's number of the thread, as top -H has it. Of a host thread's place: of the thread that has it, or had it
+     * last. 0: no thread has run there, or the pool's own has ended.
+     */
+    uint32_t native_id;
+    /** Room for later versions; zero. */
+    uint32_t reserved2;
 } pace_thread_stats_t;
 
 /** What one handle set is doing. */

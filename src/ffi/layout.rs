@@ -73,9 +73,10 @@ layout! {
     stats::pace_pool_stats_t 72 {
         struct_size 0 threads 4 sets 8 parked 12 watch 16 reserved 20 handles 24 wakes 32 queued 40
     }
-    stats::pace_thread_stats_t 96 {
+    stats::pace_thread_stats_t 104 {
         struct_size 0 role 4 cpu 8 pin_failed 12 reserved 13 terms 16 handovers 24 rescues 32
-        events 40 handled 48 tasks 56 panics 64 stolen 72 parked 80 ticks 88
+        events 40 handled 48 tasks 56 panics 64 stolen 72 parked 80 ticks 88 native_id 96
+        reserved2 100
     }
     stats::pace_set_stats_t 24 {
         struct_size 0 leader 4 harvests 8 surplus 16

@@ -82,6 +82,11 @@ pub struct pace_thread_stats_t {
     pub parked: u64,
     /// How often the thread, as the watch, has looked for stuck work.
     pub ticks: u64,
+    /// The kernel's number of the thread, as top -H has it. Of a host thread's place: of the thread that has it, or had it
+    /// last. 0: no thread has run there, or the pool's own has ended.
+    pub native_id: u32,
+    /// Room for later versions; zero.
+    pub reserved2: u32,
 }
 
 /// What one handle set is doing.
@@ -264,6 +269,8 @@ fn thread_row(row: &ThreadStats) -> pace_thread_stats_t {
         stolen: row.stolen,
         parked: row.parked,
         ticks: row.ticks,
+        native_id: row.native_id.unwrap_or(0),
+        reserved2: 0,
     }
 }
 

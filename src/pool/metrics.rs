@@ -61,7 +61,8 @@ struct Usage {
 
 impl Usage {
     fn new(shared: &Shared) -> Self {
-        Self { at: clock::now(), cpu: shared.ready.members.iter().map(cpu_of).collect() }
+        let own = &shared.ready.members[..shared.ready.members.threads];
+        Self { at: clock::now(), cpu: own.iter().map(cpu_of).collect() }
     }
 }
 

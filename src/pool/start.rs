@@ -133,7 +133,6 @@ fn thread_body(
         shared.run_hook(|| drop(hook));
     };
     move || {
-        #[cfg(feature = "metrics")]
         shared.ready.members[index].kernel_thread.store(thread::id(), Relaxed);
         let result = pin_current(&shared, index);
         let _nobody_listens = pinned.send(result);
@@ -144,7 +143,6 @@ fn thread_body(
         call(&shared, on_start);
         Worker::new(&shared, index, u64::MAX).run();
         call(&shared, on_stop);
-        #[cfg(feature = "metrics")]
         shared.ready.members[index].kernel_thread.store(0, Relaxed);
         shared.leave();
     }

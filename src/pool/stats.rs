@@ -25,7 +25,8 @@ use crate::sync::atomic::Ordering::{Acquire, Relaxed};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Stats {
-    /// One entry per pool thread, then one for each host thread that may join.
+    /// One entry per pool thread, then one for each host thread that may join. A host thread that comes back has the
+    /// entry that it had, unless more have come than may join at once.
     pub threads: Vec<ThreadStats>,
     /// One entry per handle set.
     pub sets: Vec<SetStats>,
@@ -81,6 +82,9 @@ pub struct ThreadStats {
     pub cpu: Option<usize>,
     /// Pinning was asked for and failed.
     pub pin_failed: bool,
+    /// The kernel's number of the thread, as `top -H` has it. Of a host thread's place: of the thread that has it, or had
+    /// it last. None: no thread has run there, or the pool's own has ended.
+    pub native_id: Option<u32>,
     /// Terms of leadership.
     pub terms: u64,
     /// Terms that it took over from another thread.
@@ -228,6 +232,7 @@ impl ThreadStats {
             stuck: shared.ready.watchdog.is_slow(member, || shared.now()),
             cpu: member.pinned.load(Relaxed).checked_sub(1).map(|cpu| cpu as usize),
             pin_failed: member.pin_failed.load(Relaxed) != 0,
+            native_id: Some(member.kernel_thread.load(Relaxed)).filter(|&id| id != 0),
             terms: tally.terms.get(),
             handovers: tally.handovers.get(),
             rescues: tally.rescues.get(),

@@ -112,7 +112,6 @@ pub(crate) fn usage() -> Usage {
 }
 
 /// The kernel's number of the calling thread.
-#[cfg(feature = "metrics")]
 pub(crate) fn id() -> u32 {
     // SAFETY: the call has no arguments and cannot fail.
     unsafe { libc::gettid() }.unsigned_abs()

@@ -91,7 +91,7 @@ AT(pace_pool_stats_t, sets, 8); AT(pace_pool_stats_t, parked, 12); AT(pace_pool_
 AT(pace_pool_stats_t, reserved, 20); AT(pace_pool_stats_t, handles, 24);
 AT(pace_pool_stats_t, wakes, 32); AT(pace_pool_stats_t, queued, 40);
 
-SIZE(pace_thread_stats_t, 96);
+SIZE(pace_thread_stats_t, 104);
 AT(pace_thread_stats_t, struct_size, 0); AT(pace_thread_stats_t, role, 4);
 AT(pace_thread_stats_t, cpu, 8); AT(pace_thread_stats_t, pin_failed, 12);
 AT(pace_thread_stats_t, reserved, 13); AT(pace_thread_stats_t, terms, 16);
@@ -99,7 +99,8 @@ AT(pace_thread_stats_t, handovers, 24); AT(pace_thread_stats_t, rescues, 32);
 AT(pace_thread_stats_t, events, 40); AT(pace_thread_stats_t, handled, 48);
 AT(pace_thread_stats_t, tasks, 56); AT(pace_thread_stats_t, panics, 64);
 AT(pace_thread_stats_t, stolen, 72); AT(pace_thread_stats_t, parked, 80);
-AT(pace_thread_stats_t, ticks, 88);
+AT(pace_thread_stats_t, ticks, 88); AT(pace_thread_stats_t, native_id, 96);
+AT(pace_thread_stats_t, reserved2, 100);
 
 SIZE(pace_set_stats_t, 24);
 AT(pace_set_stats_t, struct_size, 0); AT(pace_set_stats_t, leader, 4);

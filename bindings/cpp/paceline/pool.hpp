@@ -223,6 +223,8 @@ struct ThreadStats {
     bool pin_failed{};
     std::uint64_t terms{}, handovers{}, rescues{}, events{}, handled{}, tasks{}, panics{}, stolen{},
         parked{}, ticks{};
+    /// The kernel's number of the thread. Of a host thread's place: of the thread that has it, or had it last.
+    std::optional<std::uint32_t> native_id{};
 };
 
 /// The counters of one handle set, since the pool was made.
@@ -737,7 +739,8 @@ private:
                 raw.panics,
                 raw.stolen,
                 raw.parked,
-                raw.ticks};
+                raw.ticks,
+                raw.native_id == 0 ? std::nullopt : std::optional<std::uint32_t>(raw.native_id)};
     }
 
     SetStats set_stats(std::uint32_t set) const noexcept {

@@ -78,7 +78,7 @@ MADE = (
     "Admission Attempt Audit Calls CompletionEntry CompletionStats Conn ConnDetail Counter Datagram DeadLetter DeadLetterStats DrainReport Frame Future Gauge Handle Headers"
     " Histogram HistoryStats HttpStats HubAudit HubError Inherited Key LinesRead TaskTypeStats LaneRef Latency LogRecord LogStats Mailbox Message MessageFilter"
     " Periodic RequestEnd Publisher PublisherStats Receipt Redelivered Replay ReplayMailbox ReplayStats Report Request Retry"
-    " NativeThreadStats ServerStats SetStats ShutdownReport SlowReport Stats Strand Subscription SubscriptionStats Task TaskFunction TaskReport ThreadStats"
+    " ServerStats SetStats ShutdownReport SlowReport Stats Strand Subscription SubscriptionStats Task TaskFunction TaskReport ThreadStats"
     " Timer Topic UdpRef UdpStats Watch WebhookStats WorkerStats WorkersAudit WorkersHealth WriteStatus Rate"
 ).split()
 #: What paceline's own files, and the standard executors, call.

@@ -25,7 +25,6 @@ NAMED = {
     **{f"PACE_WRITE_STATUS_{wrote.name}": int(wrote) for wrote in _server.WriteStatus},
     **{f"PACE_TIMEOUT_{kind.name}": int(kind) for kind in _server.Timeout},
     **{f"PACE_REASON_{reason.name}": int(reason) for reason in _server.Reason},
-    **{f"PACE_ROLE_{role.upper()}": row for row, role in enumerate(_pool._ROLES)},
 }
 
 

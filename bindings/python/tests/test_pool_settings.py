@@ -282,7 +282,7 @@ class Settings(Case):
             self.assertTrue(pool._runner.eager)
             self.assertEqual(pool._runner.patience, 5_000_000)
             self.assertEqual((pool._runner.lane_capacity, pool._runner.strand_capacity), (16, 4))
-            self.assertEqual(len(pool.stats().native_threads), 5)
+            self.assertEqual(pool._runner.native.stats().threads, 5)
             with socket.socket() as some, self.assertRaisesRegex(OsError, "no descriptors"):
                 pool.register(some, lambda *_: None)
 
@@ -297,7 +297,7 @@ class Settings(Case):
             options: dict[str, Any] = given
             with Pool(settings=file, **options) as pool:
                 self.assertEqual([each.name for each in pool.stats().threads], expected)
-                self.assertEqual(len(pool.stats().native_threads), len(expected) + 2)
+                self.assertEqual(pool._runner.native.stats().threads, len(expected) + 2)
 
     def test_what_is_wrong_is_told(self) -> None:
         with self.assertRaises(InvalidError) as raised:
@@ -342,6 +342,33 @@ class Statistics(Case):
         ended = pool.stats()
         self.assertEqual([t.state for t in ended.threads], ["ended"] * 2)
         self.assertEqual(sum(t.events for t in ended.threads), 1)
+
+    def test_what_a_thread_has_led_is_its_own(self) -> None:
+        with Pool(3) as pool, Pool(2) as other:
+            for each in (pool, other):
+                ids = {thread.native_id for thread in each.stats().threads}
+                self.until(lambda each=each: each.stats().sets[0].leader)
+                self.assertIn(each.stats().sets[0].leader, ids)
+            before = pool.stats().threads
+            go, begun = threading.Event(), threading.Event()
+            held = pool.submit(lambda: (begun.set(), go.wait(60), threading.get_native_id())[2])
+            self.assertTrue(begun.wait(60))
+            for _ in range(50):
+                # Each of these is led to by a thread that is not held.
+                fired = threading.Event()
+                pool.after(0, fired.set)
+                self.assertTrue(fired.wait(60))
+                pool.join(0)
+            go.set()
+            native_id = held.result(60)
+            led = {
+                now.native_id: now.terms - then.terms for now, then in zip(pool.stats().threads, before)
+            }
+            self.assertLessEqual(led.pop(native_id), 2)
+            self.assertGreater(sum(led.values()), 2)
+        for now, then in zip(pool.stats().threads, before):
+            self.assertGreaterEqual(now.terms, then.terms)
+            self.assertGreaterEqual(now.parked, then.parked)
 
     def test_utilisation_is_the_share_of_time_that_is_not_waited(self) -> None:
         with Pool(1) as pool:

@@ -2,6 +2,7 @@
 //! what each has done.
 
 mod deferred_watchdog;
+mod hosts;
 mod places;
 mod wake;
 
@@ -161,8 +162,8 @@ pub(crate) struct Member {
     /// The CPU it is pinned to plus one, or 0.
     pub(crate) pinned: AtomicU32,
     pub(crate) pin_failed: AtomicU32,
-    /// The kernel's number of its thread, while a thread of the pool runs here; else 0.
-    #[cfg(feature = "metrics")]
+    /// The kernel's number of its thread: of the pool's own while it runs, of a host that is this member or was last.
+    /// 0: there is none.
     pub(crate) kernel_thread: AtomicU32,
 }
 
@@ -178,7 +179,6 @@ impl Member {
             turn: AtomicU32::new(0),
             pinned: AtomicU32::new(0),
             pin_failed: AtomicU32::new(0),
-            #[cfg(feature = "metrics")]
             kernel_thread: AtomicU32::new(0),
         }
     }
@@ -337,11 +337,6 @@ impl Members {
     /// The lanes that threads are reserved for.
     pub(crate) fn reserved_lanes(&self) -> impl Iterator<Item = Lane> {
         self.reserves.iter().map(|reserve| reserve.lane)
-    }
-
-    /// A free member for a host thread to become.
-    pub(crate) fn take_for_host(&self) -> Option<usize> {
-        (self.threads..self.members.len()).find(|&member| self.members[member].take())
     }
 
     /// How many wake-ups took a system call.

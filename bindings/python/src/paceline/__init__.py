@@ -63,7 +63,6 @@ _NAMES = {
         "Flow",
         "Handle",
         "Interest",
-        "NativeThreadStats",
         "Pool",
         "promote_new_leader",
         "Ready",

@@ -127,7 +127,6 @@ from ._pool import (
     Flow as Flow,
     Handle as Handle,
     Interest as Interest,
-    NativeThreadStats as NativeThreadStats,
     Pool as Pool,
     promote_new_leader as promote_new_leader,
     Ready as Ready,

@@ -461,6 +461,8 @@ class ThreadStats(c.Structure):
         ("stolen", c.c_uint64),
         ("parked", c.c_uint64),
         ("ticks", c.c_uint64),
+        ("native_id", c.c_uint32),
+        ("reserved2", c.c_uint32),
     ]
 
 

@@ -84,6 +84,8 @@ class OwnThread:
         #: Where it is pinned.
         self.cpu: int | None = None
         self.pin_failed = False
+        #: What it has done in the native pool, as far as was asked.
+        self.turns = layout.ThreadStats()
         self.books = [0, 0, 0, 0]
         #: Events that it has handled; what it has in hand is with its member.
         self.handled = 0

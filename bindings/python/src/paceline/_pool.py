@@ -108,26 +108,17 @@ class ThreadStats:
     pin_failed: bool
     #: The lane that it is reserved for: it runs nothing else.
     reserved: Lane | None
-
-
-@dataclass(frozen=True)
-class NativeThreadStats:
-    """A thread's number in the native pool: a thread of Python's takes a free one for as long as it waits for events, and
-    not always the same. Counts since the pool was made."""
-
-    #: "away", "follower", "watch", "leader", "processing" or "task".
-    role: str
-    #: How often it has led, how often handed leadership on, how often taken it from a stuck thread.
+    #: While it waited for events: how often it has led, how often handed leadership on, how often taken it from a
+    #: stuck thread, and how often slept.
     terms: int
     handovers: int
     rescues: int
-    events: int
     parked: int
 
 
 @dataclass(frozen=True)
 class SetStats:
-    """A handle set. ``leader`` is the number, in ``native_threads``, of the thread that leads, if one does."""
+    """A handle set. ``leader`` is the ``native_id`` of the thread that leads, if one does."""
 
     leader: int | None
     harvests: int
@@ -140,8 +131,6 @@ class Stats:
 
     #: The pool's own threads, by their numbers.
     threads: tuple[ThreadStats, ...]
-    #: The numbers that threads take while they wait for events.
-    native_threads: tuple[NativeThreadStats, ...]
     sets: tuple[SetStats, ...]
     #: How many threads are parked now.
     parked: int
@@ -178,9 +167,6 @@ class Report:
     worker_tasks: int = 0
     #: Of its servers: connections that were cut off, as they were not through.
     connections: int = 0
-
-
-_ROLES = ("away", "follower", "watch", "leader", "processing", "task")
 
 
 class Handle:
@@ -642,23 +628,16 @@ class Pool:
         native = runner.native
         pool = native.stats()
         rows = [native.thread_stats(row) for row in range(pool.threads)]
+        by_id = {row.native_id: row for row in rows}
         sets = [native.set_stats(row) for row in range(pool.sets)]
         return Stats(
-            threads=tuple(_thread_stats(own) for _, own in sorted(runner.own.copy().items())),
-            native_threads=tuple(
-                NativeThreadStats(
-                    role=_ROLES[row.role] if row.role < len(_ROLES) else str(row.role),
-                    terms=row.terms,
-                    handovers=row.handovers,
-                    rescues=row.rescues,
-                    events=row.events,
-                    parked=row.parked,
-                )
-                for row in rows
+            threads=tuple(
+                _thread_stats(own, by_id.get(own.native_id))
+                for _, own in sorted(runner.own.copy().items())
             ),
             sets=tuple(
                 SetStats(
-                    leader=None if row.leader == layout.NONE else row.leader,
+                    leader=None if row.leader == layout.NONE else rows[row.leader].native_id,
                     harvests=row.harvests,
                     surplus=row.surplus,
                 )
@@ -721,8 +700,12 @@ def _report(
     )
 
 
-def _thread_stats(own: OwnThread) -> ThreadStats:
+def _thread_stats(own: OwnThread, row: layout.ThreadStats | None) -> ThreadStats:
     member = own.member
+    if row is not None:
+        # It may lose its place in the native pool to a host, but counts never fall.
+        own.turns = row
+    turns = own.turns
     return ThreadStats(
         name=own.name,
         native_id=own.native_id,
@@ -732,6 +715,10 @@ def _thread_stats(own: OwnThread) -> ThreadStats:
         events=own.handled + (0 if member is None else member.handled),
         cpu=own.cpu,
         pin_failed=own.pin_failed,
+        terms=turns.terms,
+        handovers=turns.handovers,
+        rescues=turns.rescues,
+        parked=turns.parked,
         reserved=None if own.reserve is None else own.reserve.lane,
     )
 

@@ -1,0 +1,33 @@
+//! Which member a host thread becomes: as long as others leave it that, the one that it was before. So what a member
+//! has done is what one thread has done, also of threads that come and go for each wait.
+
+use super::Members;
+use crate::sync::atomic::Ordering::Relaxed;
+use crate::sys::thread;
+use core::cell::Cell;
+
+thread_local! {
+    /// The kernel's number of this thread, once it was asked for, and which member it was last, of whatever pool.
+    static LAST: Cell<(u32, usize)> = const { Cell::new((0, 0)) };
+}
+
+impl Members {
+    /// A free member for the calling thread to become: the one it was, else one that none has been, else any.
+    pub(crate) fn take_for_host(&self) -> Option<usize> {
+        let (known, last) = LAST.try_with(Cell::get).unwrap_or_default();
+        let own = if known == 0 { thread::id() } else { known };
+        let is =
+            |member: usize, thread: u32| self.members[member].kernel_thread.load(Relaxed) == thread;
+        let places = self.threads..self.members.len();
+        let take = |member: &usize| self.members[*member].take();
+        let taken = Some(last)
+            .filter(|last| places.contains(last) && is(*last, own) && take(last))
+            .or_else(|| places.clone().find(|&member| is(member, own) && take(&member)))
+            .or_else(|| places.clone().find(|&member| is(member, 0) && take(&member)))
+            // Those that have come first, and come back, are the last to lose theirs.
+            .or_else(|| places.rev().find(take))?;
+        self.members[taken].kernel_thread.store(own, Relaxed);
+        let _over = LAST.try_with(|place| place.set((own, taken)));
+        Some(taken)
+    }
+}
