@@ -130,7 +130,11 @@ pub const AREAS: &[Area] = &[
 
 /// A row, a language, and why it has no program in it.
 pub const HOLES: &[(&str, &str, &str)] = &[
-    ("pool/sets", "Python", "its threads share one handle set"),
+    (
+        "pool/sets",
+        "Python",
+        "a thread leaves the native pool to run Python, so a second set could have no thread that waits at it",
+    ),
     ("pool/executor", "C", "the interface is Python's"),
     ("pool/executor", "C++", "the interface is Python's"),
     ("cq/requests", "Python", "the package is built on it"),

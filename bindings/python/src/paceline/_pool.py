@@ -291,7 +291,8 @@ class Pool:
     or of such lanes in turn, until it has begun; it is noticed between one and two times this. CRITICAL never ages.
     ``math.inf``: nothing does.
 
-    Unlike in the other languages there is one handle set, which one thread at a time waits at.
+    Unlike in the other languages there is one handle set, which one thread at a time waits at: threads leave the native
+    pool to run Python, so a second set could have no thread that waits at it.
 
     A pool left open at the interpreter's end is shut down: what runs is waited for, what has not
     begun is cancelled. One that is lost, so that no name, handle, ring, lane or strand refers to it,
