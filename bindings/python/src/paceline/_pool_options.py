@@ -21,7 +21,11 @@ _PROMOTIONS = {"deferred": layout.PROMOTION_DEFERRED, "eager": layout.PROMOTION_
 
 #: Settings that a pool of Python's threads cannot have, the value that says they were not given, and why.
 _NOT_HERE = (
-    ("leaders", layout.DEFAULT, "1: its threads leave the native pool to run Python, so a second handle set could have none"),
+    (
+        "leaders",
+        layout.DEFAULT,
+        "1: its threads leave the native pool to run Python, so a second handle set could have none",
+    ),
     ("stack_size", 0, "none: threading.stack_size() says how large stacks of Python's threads are"),
 )
 

@@ -101,7 +101,10 @@ def _figures(figures: dict[str, Any]) -> Iterator[Line]:
     process = figures["process"]
     memory = (process["memory"] or 0) / (1 << 20)
     yield [
-        (f"{process['cpu'] * 100:7.0f} % CPU  {memory:.1f} MiB  {count(process['descriptors'] or 0)} descriptors", 0)
+        (
+            f"{process['cpu'] * 100:7.0f} % CPU  {memory:.1f} MiB  {count(process['descriptors'] or 0)} descriptors",
+            0,
+        )
     ]
     for waiting in figures["waiting"]:
         name = plain(waiting["name"])
