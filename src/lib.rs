@@ -70,8 +70,8 @@ pub use error::{Error, Problem, Rejected, Result};
 pub use log::faults::quiet;
 pub use pool::{
     Audit, Builder, EventKind, Flow, Handle, HandleId, HandleOptions, LaneRef, Pin, Pool,
-    PoolReport, Promotion, Ring, SetStats, Signals, SlowReport, SourceKind, Stats, Strand, Task,
-    ThreadRole, ThreadState, ThreadStats, Timer, Unposted, promote_new_leader,
+    PoolReport, Promotion, Recording, Ring, SetStats, Signals, SlowReport, SourceKind, Stats,
+    Strand, Task, ThreadRole, ThreadState, ThreadStats, Timer, Trace, Unposted, promote_new_leader,
 };
 pub use queue::{Lane, Queue, QueueFull};
 pub use source::{Interest, Ready, ScriptedCall, ScriptedIo, ScriptedSource};

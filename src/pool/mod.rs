@@ -28,6 +28,7 @@
 //! | `service.rs` | slots for parts that keep ready work of their own |
 //! | `host/` | threads of a host: they take part, or take events from completion queues |
 //! | `signals.rs` | signals of the process, handled on the pool |
+//! | `timeline.rs` | recordings of what threads do |
 //! | `start.rs`, `stats.rs`, `config.rs`, `placement.rs` | the rest of the surface |
 //!
 //! # Deferred promotion
@@ -91,6 +92,7 @@ mod tasks;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod this_thread;
+mod timeline;
 mod timers;
 mod worker;
 
@@ -110,6 +112,7 @@ pub use ring::Ring;
 pub use signals::Signals;
 pub use stats::{Audit, SetStats, Stats, ThreadState, ThreadStats};
 pub use tasks::{LaneRef, Strand, Task, Unposted};
+pub use timeline::{Recording, Trace};
 pub use timers::Timer;
 
 #[cfg(feature = "capi")]

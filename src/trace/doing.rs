@@ -13,8 +13,10 @@
 #![allow(unsafe_code, reason = "a thread knows its word by its address")]
 
 use super::names::Name;
+use super::recorder::{NO_THREAD, Record, Recorder, What};
 use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use crate::sys::clock;
 use core::cell::Cell;
 use core::ptr;
 
@@ -23,7 +25,11 @@ const NAME_SHIFT: u32 = 32;
 
 /// See the head of the file.
 #[derive(Debug)]
-pub(crate) struct Doing(AtomicU64);
+pub(crate) struct Doing {
+    word: AtomicU64,
+    /// Beside the word, whose line the thread has at hand.
+    pub(crate) recorder: Recorder,
+}
 
 /// What a look at a thread shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,45 +43,45 @@ pub(crate) struct Look {
 impl Doing {
     /// With role 0.
     pub(crate) fn new() -> Self {
-        Self(AtomicU64::new(0))
+        Self { word: AtomicU64::new(0), recorder: Recorder::default() }
     }
 
     /// Only the owner may call this. Without a name, what has the same role keeps the one that it has.
     #[inline]
     pub(crate) fn set(&self, role: u32, name: Name) {
-        let word = self.0.load(Relaxed);
+        let word = self.word.load(Relaxed);
         let same_role = word as u32 & ROLE == role;
         if !same_role || name != Name::NONE && name != name_of(word) {
-            self.0.store(changed(word, role, name), Release);
+            self.word.store(changed(word, role, name), Release);
         }
     }
 
     /// Only the owner may call this. The name before. It is a change also if the name is the same.
     #[inline]
     fn rename(&self, name: Name) -> Name {
-        let word = self.0.load(Relaxed);
-        self.0.store(changed(word, word as u32 & ROLE, name), Release);
+        let word = self.word.load(Relaxed);
+        self.word.store(changed(word, word as u32 & ROLE, name), Release);
         name_of(word)
     }
 
     /// Only the owner may call this. The next thing of the same name begins.
     #[inline]
     fn go_on(&self) {
-        let word = self.0.load(Relaxed);
-        self.0.store(changed(word, word as u32 & ROLE, name_of(word)), Release);
+        let word = self.word.load(Relaxed);
+        self.word.store(changed(word, word as u32 & ROLE, name_of(word)), Release);
     }
 
     /// A thread becomes the owner, if the role is `from`.
     pub(crate) fn take(&self, from: u32, to: u32) -> bool {
-        let before = self.0.load(Relaxed);
+        let before = self.word.load(Relaxed);
         let taken = changed(before, to, Name::NONE);
         before as u32 & ROLE == from
-            && self.0.compare_exchange(before, taken, AcqRel, Relaxed).is_ok()
+            && self.word.compare_exchange(before, taken, AcqRel, Relaxed).is_ok()
     }
 
     #[inline]
     pub(crate) fn look(&self) -> Look {
-        let word = self.0.load(Acquire);
+        let word = self.word.load(Acquire);
         Look { role: word as u32 & ROLE, name: name_of(word), changes: word as u32 }
     }
 }
@@ -121,7 +127,23 @@ fn here(act: impl FnOnce(&Doing) -> Name) -> Name {
 /// What this thread of a pool runs from now on has this name. Elsewhere it does nothing.
 #[inline]
 pub(crate) fn runs(name: Name) {
-    here(|doing| doing.rename(name));
+    here(|doing| {
+        let before = doing.rename(name);
+        doing.recorder.next(before);
+        before
+    });
+}
+
+/// Whether this thread says what it does there.
+pub(crate) fn is_here(doing: &Doing) -> bool {
+    ptr::eq(HERE.try_with(Cell::get).unwrap_or(ptr::null()), doing)
+}
+
+#[cold]
+fn end_within(doing: &Doing, at: u64, name: Name) {
+    let lasted = clock::now().saturating_sub(at);
+    let (number, other, what) = (0, NO_THREAD, What::Run);
+    doing.recorder.record(Record { at, lasted, name, number, other, what });
 }
 
 /// What this thread of a pool runs is through with one message, say, and begins with the next: it is not stuck.
@@ -136,14 +158,28 @@ pub(crate) fn goes_on() {
 /// As [`runs`], until the guard is dropped: what ran before goes on then.
 #[inline]
 pub(crate) fn runs_within(name: Name) -> impl Drop {
-    struct Before(Name);
+    /// What ran before; and when this began, if it is recorded.
+    struct Before(Name, u64);
     impl Drop for Before {
         #[inline]
         fn drop(&mut self) {
-            runs(self.0);
+            here(|doing| {
+                let name = doing.rename(self.0);
+                if self.1 != 0 {
+                    end_within(doing, self.1, name);
+                }
+                name
+            });
         }
     }
-    Before(here(|doing| doing.rename(name)))
+    let mut at = 0;
+    let before = here(|doing| {
+        if doing.recorder.is_on() {
+            at = clock::now();
+        }
+        doing.rename(name)
+    });
+    Before(before, at)
 }
 
 #[cfg(all(test, not(loom)))]

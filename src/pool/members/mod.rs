@@ -12,9 +12,9 @@ pub(crate) use wake::{Called, GROUP, NotCalled, Taken, WakeWord, Watchers};
 use super::this_thread::Outcome;
 use crate::queue::{LANES, Lane, LocalChain, LocalQueue};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use crate::sync::atomic::{AtomicU32, AtomicU64};
+use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use crate::sync::{CachePadded, Parker, Unparked, Wakes};
-use crate::trace::{Doing, Name};
+use crate::trace::{self, Doing, Name, Recorder, What};
 use core::ops::{Deref, Range};
 use deferred_watchdog::DeferredWatchdog;
 
@@ -213,6 +213,14 @@ impl Member {
         (ThreadRole::from_bits(look.role), u64::from(look.changes) + self.tally.ran())
     }
 
+    /// Only the owner may call this: something has happened here that belongs to the timeline.
+    #[inline]
+    pub(crate) fn note(&self, what: What, other: Option<usize>, name: Name) {
+        if self.doing.recorder.is_on() {
+            self.doing.recorder.instant(what, other, name);
+        }
+    }
+
     /// A value that changes with every change of the role; none if this member runs a task, looks
     /// for one, or holds some.
     pub(crate) fn rest(&self) -> Option<u32> {
@@ -264,6 +272,10 @@ pub(crate) struct Members {
     deferred: DeferredWatchdog,
     /// Those who take part now.
     present: AtomicU32,
+    /// The pool is recorded.
+    pub(crate) recorded: AtomicBool,
+    /// What threads of others do to these, for the timeline.
+    pub(crate) outside: Recorder,
     /// System calls spent on waking, counted where no member's tally is at hand.
     wakes: CachePadded<AtomicU64>,
 }
@@ -304,6 +316,8 @@ impl Members {
             ordinary,
             deferred: DeferredWatchdog::new(),
             present: AtomicU32::new(0),
+            recorded: AtomicBool::new(false),
+            outside: Recorder::default(),
             wakes: CachePadded::new(AtomicU64::new(0)),
         }
     }
@@ -595,5 +609,16 @@ impl Members {
             Unparked::OnTimer => self.deferred.ring_now(),
         }
         self.wakes.fetch_add(1, Relaxed);
+        if self.outside.is_on() {
+            self.note_wake(member);
+        }
+    }
+
+    /// This thread has woken a member.
+    #[cold]
+    pub(crate) fn note_wake(&self, member: usize) {
+        let here = self.members.iter().find(|here| trace::is_here(&here.doing));
+        let recorder = here.map_or(&self.outside, |here| &here.doing.recorder);
+        recorder.instant(What::Wake, Some(member), Name::NONE);
     }
 }

@@ -105,12 +105,21 @@ impl ReadyWork {
     /// Calls an ordinary leader that waits at its source. False: none does that had not been called
     /// already.
     pub(crate) fn ring_a_leader(&self) -> bool {
-        self.handles.sets.iter().any(|set| self.leads_for(set, None) && set.source.ring())
+        self.handles.sets.iter().any(|set| self.leads_for(set, None) && self.ring(set))
+    }
+
+    fn ring(&self, set: &HandleSet) -> bool {
+        let leader = set.leader();
+        let rung = set.source.ring();
+        if let (true, true, Some(leader)) = (rung, self.members.outside.is_on(), leader) {
+            self.members.note_wake(leader);
+        }
+        rung
     }
 
     /// As `ring_a_leader`, of those who are reserved for `lane`.
     pub(crate) fn ring_reserved(&self, lane: Lane) -> bool {
-        self.handles.sets.iter().any(|set| self.leads_for(set, Some(lane)) && set.source.ring())
+        self.handles.sets.iter().any(|set| self.leads_for(set, Some(lane)) && self.ring(set))
     }
 
     /// Whether the leader of a set is reserved for `lane`, or ordinary. Of a set without one it does

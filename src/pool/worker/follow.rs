@@ -4,6 +4,7 @@ use super::Worker;
 use crate::pool::members::ThreadRole;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Wakes, store_load_barrier};
+use crate::trace::{Name, What};
 use core::time::Duration;
 
 /// A member that ran so many tasks since it last parked is in a burst, and spins before it parks.
@@ -46,7 +47,9 @@ impl Worker<'_> {
         self.idle_since = now;
         self.set_role(ThreadRole::Follower);
         self.word.announce(self.number);
+        self.member.doing.recorder.begin(Name::NONE);
         self.park_until_called();
+        self.end_span(What::Park);
         // The time that passed was parked, and is no handler's.
         self.pace.read_clock(ready, ready.now());
     }
@@ -186,10 +189,21 @@ impl Worker<'_> {
     /// Is the watch until it is called for something else, steps in, or nothing is left to watch. True:
     /// the latter, and it is announced as idle again.
     fn watch(&mut self) -> bool {
+        self.end_span(What::Park);
+        self.set_role(ThreadRole::Watch);
+        self.member.doing.recorder.begin(Name::NONE);
+        self.deferred = true;
+        let is_quiet = self.watch_over();
+        self.end_span(What::Watch);
+        if is_quiet {
+            self.member.doing.recorder.begin(Name::NONE);
+        }
+        is_quiet
+    }
+
+    fn watch_over(&mut self) -> bool {
         let shared = self.shared;
         let ready = self.ready;
-        self.set_role(ThreadRole::Watch);
-        self.deferred = true;
         self.survey[0].take(ready);
         loop {
             let now = ready.now();
@@ -286,10 +300,12 @@ impl Worker<'_> {
         let shared = self.shared;
         let ready = self.ready;
         self.put_down(ThreadRole::Parked);
+        self.member.doing.recorder.begin(Name::NONE);
         while self.is_set_aside() {
             // Whatever the reason, the number says whether it is for this thread (rule 3).
             let _woken = self.member.parker.park(shared.places.oversee(self.rank));
         }
+        self.end_span(What::Aside);
         self.set_role(ThreadRole::Leader);
         // The time that passed was parked, and is no handler's.
         self.pace.read_clock(ready, ready.now());
@@ -315,7 +331,7 @@ impl Worker<'_> {
             while let Some(task) = self.member.local.next() {
                 let name = self.name_of(task.closure_type());
                 self.before_user_code(ThreadRole::Task, name);
-                self.run_task(|| task.run_caught());
+                self.run_task(name, || task.run_caught());
             }
             shared.rooms.made_room(&ready.tasks);
         }

@@ -6,6 +6,8 @@ use crate::pool::leader::Leadership;
 use crate::pool::log;
 use crate::pool::members::ThreadRole;
 use crate::sync::store_load_barrier;
+use crate::sys::clock;
+use crate::trace::{NO_THREAD, Name, Record, What};
 
 impl<'a> Worker<'a> {
     /// Leads one term of a set that is offered. False: none is.
@@ -14,16 +16,19 @@ impl<'a> Worker<'a> {
         let ready = self.ready;
         let Some(mut lead) = self.try_lead() else { return false };
         self.since_poll = 0;
+        let led_at = self.member.doing.recorder.is_on().then(clock::now);
         self.member.tally.terms.add(1);
         if lead.took_over() {
             self.member.tally.handovers.add(1);
             log::leads(&shared.log, self.me, lead.before());
+            self.member.note(What::HandOver, lead.before(), Name::NONE);
         }
 
         let events = self.demultiplex(&mut lead);
         if self.only.is_some() {
             self.member.tally.events.add(events as u64);
             self.hand_over(lead);
+            self.note_term(led_at, events);
             return true;
         }
         if ready.members.leader_watches() {
@@ -37,6 +42,7 @@ impl<'a> Worker<'a> {
         lead.promote();
         self.published = true;
         self.member.tally.events.add(events as u64);
+        self.note_term(led_at, harvest.surplus + usize::from(harvest.first.is_some()));
 
         if let Some(first) = harvest.first {
             self.share(harvest.surplus);
@@ -46,6 +52,17 @@ impl<'a> Worker<'a> {
             self.run_activation(first);
         }
         true
+    }
+
+    /// A term is over, which has brought so many activations.
+    #[inline]
+    fn note_term(&self, led_at: Option<u64>, harvest: usize) {
+        if let Some(at) = led_at {
+            let lasted = clock::now().saturating_sub(at);
+            let (name, number, what) = (Name::NONE, harvest as u16, What::Lead);
+            let record = Record { at, lasted, name, number, other: NO_THREAD, what };
+            self.member.doing.recorder.record(record);
+        }
     }
 
     fn try_lead(&mut self) -> Option<Leadership<'a>> {
@@ -122,7 +139,9 @@ impl<'a> Worker<'a> {
         }
         self.tasks_since_park = 0;
         self.idle_since = now;
+        self.member.doing.recorder.begin(Name::NONE);
         let events = lead.wait_until(now, wake_at);
+        self.end_span(What::Wait);
         lead.set.source.disarm();
         if watches {
             self.tick_while_leading();

@@ -26,7 +26,7 @@ use crate::source;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::store_load_barrier;
-use crate::trace::{self, Name};
+use crate::trace::{self, Name, What};
 use core::time::Duration;
 use pace::Pace;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -291,6 +291,13 @@ impl<'a> Worker<'a> {
         self.closure.1
     }
 
+    /// What was begun in the timeline is over.
+    #[inline]
+    fn end_span(&self, what: What) {
+        let doing = &self.member.doing;
+        doing.recorder.end(what, || doing.look().name);
+    }
+
     fn poll_due(&self) -> bool {
         self.since_poll >= self.pace.poll_every()
     }
@@ -374,18 +381,19 @@ impl<'a> Worker<'a> {
         // As in `claim_tasks`.
         self.set_role(ThreadRole::Task);
         let others = ready.members.iter().enumerate().filter(|&(index, _)| index != self.me);
-        for (_, member) in others {
+        for (from, member) in others {
             if let Some(task) = member.local.steal(&self.member.local) {
-                return self.stolen(Work::Stolen(task));
+                return self.stolen(from, Work::Stolen(task));
             }
             if let Some(index) = member.chain.steal(&self.member.chain, &ready.handles.slots) {
-                return self.stolen(Work::Activation(index));
+                return self.stolen(from, Work::Activation(index));
             }
         }
         None
     }
 
-    fn stolen(&mut self, work: Work<'a>) -> Option<Work<'a>> {
+    fn stolen(&mut self, from: usize, work: Work<'a>) -> Option<Work<'a>> {
+        self.member.note(What::Steal, Some(from), Name::NONE);
         self.published = true;
         self.member.tally.stolen.add(1);
         Some(work)
@@ -410,6 +418,8 @@ impl<'a> Worker<'a> {
     fn tell_rescue(&mut self) {
         self.member.tally.rescues.add(1);
         let held_up = self.held_up.take();
+        let (who, name) = held_up.unzip();
+        self.member.note(What::Rescue, who, name.unwrap_or_default());
         if let Some(count) = self.ready.watchdog.tell_rescue(self.ready.now()) {
             log::rescued(&self.shared.log, self.me, held_up, count);
         }
@@ -447,19 +457,19 @@ impl<'a> Worker<'a> {
     fn run_tasks(&mut self, closure: ClosureType, first: impl FnOnce() -> std::thread::Result<()>) {
         let name = self.name_of(closure);
         self.before_user_code(ThreadRole::Task, name);
-        self.run_task(first);
+        self.run_task(name, first);
         while !self.shared.must_stop()
             && let Some(task) = self.member.local.next()
         {
             let name = self.name_of(task.closure_type());
             self.member.runs(ThreadRole::Task, name);
-            self.run_task(|| task.run_caught());
+            self.run_task(name, || task.run_caught());
         }
     }
 
     #[inline(always)]
-    fn run_task(&mut self, run: impl FnOnce() -> std::thread::Result<()>) {
-        self.note_begin();
+    fn run_task(&mut self, name: Name, run: impl FnOnce() -> std::thread::Result<()>) {
+        self.note_begin(name);
         let panicked = run().map_err(|panic| self.shared.log_panic("task", panic)).is_err();
         self.tasks_since_park = self.tasks_since_park.saturating_add(1);
         self.member.tally.count_task(panicked, take_outcome());
@@ -499,7 +509,7 @@ impl<'a> Worker<'a> {
             let name = closure.map_or(Name::NONE, |closure| self.name_of(closure));
             self.before_user_code(ThreadRole::Task, name);
             let task = ready.handles.take_once(index);
-            return self.run_task(|| task.run_caught());
+            return self.run_task(name, || task.run_caught());
         }
         if traits.hosted {
             self.member.tally.handled.add(1);
@@ -534,8 +544,9 @@ impl<'a> Worker<'a> {
     /// Runs the handler of a claimed slot once.
     #[inline(always)] // Of each activation.
     fn run_handler(&mut self, slot: &Slot, arrived: source::Ready) -> Flow {
-        self.before_user_code(ThreadRole::Processing, self.ready.handles.name_of(slot));
-        self.note_begin();
+        let name = self.ready.handles.name_of(slot);
+        self.before_user_code(ThreadRole::Processing, name);
+        self.note_begin(name);
         self.member.tally.handled.add(1);
         let ran = catch_unwind(AssertUnwindSafe(|| self.ready.handles.run_claimed(slot, arrived)));
         let flow = ran.unwrap_or_else(|panic| {
@@ -580,7 +591,8 @@ impl<'a> Worker<'a> {
     }
 
     #[inline(always)] // Of each activation.
-    fn note_begin(&self) {
+    fn note_begin(&self, name: Name) {
+        self.member.doing.recorder.begin(name);
         if self.ready.watchdog.slow_limit != 0 {
             self.note_begin_with_limit();
         }
@@ -620,6 +632,7 @@ impl<'a> Worker<'a> {
     #[inline]
     fn after_user_code(&mut self) {
         self.shared.end_if_forked();
+        self.end_span(What::Handle);
         if self.ready.watchdog.slow_limit != 0 {
             self.note_end();
         }
