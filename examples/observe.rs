@@ -19,6 +19,12 @@ use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
 
+/// The handler that sometimes blocks: 2 s of 12.
+fn report() -> Flow {
+    sleep(2000 * MS);
+    Flow::Wait
+}
+
 fn main() -> Result<(), Error> {
     let mut arguments = env::args().skip(1);
     let page = arguments.next().unwrap_or("127.0.0.1:9090".into());
@@ -48,11 +54,7 @@ fn main() -> Result<(), Error> {
         let _receipt = hub.publish("orders.new", b"one more");
         Flow::Wait
     })?;
-    // The handler that sometimes blocks: 2 s of 12.
-    let _report = pool.every(12_000 * MS, || {
-        sleep(2000 * MS);
-        Flow::Wait
-    })?;
+    let _report = pool.every(12_000 * MS, report)?;
 
     let ops = Ops::serve(&pool, page)?;
     println!("the live page: http://{}/", ops.addresses()[0]);

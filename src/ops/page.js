@@ -135,7 +135,7 @@ function tell(row) {
 }
 
 function select(row, at) {
-  const reports = history.get(row.number).length;
+  const reports = row ? history.get(row.number).length : 0;
   rows.forEach((other) => {
     const was = other.at;
     other.at = other === row && reports > 0 ? Math.min(Math.max(at, 0), reports - 1) : null;

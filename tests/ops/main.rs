@@ -7,4 +7,5 @@ mod common;
 mod client;
 mod endpoint;
 mod hostile;
+mod page;
 mod watching;

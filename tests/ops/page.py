@@ -1,0 +1,114 @@
+"""The live page in a real browser: page.py CHROMIUM URL TOKEN_URL TOKEN FOLDER. It says "block" and "open" on its standard
+output when a handler is to block, and to go on; or, to make the picture of the README: page.py CHROMIUM URL FILE."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+#: What no healthy run comes near, in milliseconds.
+PATIENCE = 240_000
+
+
+def opened(browser: Browser, url: str, width: int, height: int, scheme: str) -> tuple[Page, list[str]]:
+    """A page, and what has gone wrong in it."""
+    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": height})
+    context.set_default_timeout(PATIENCE)
+    page, wrong = context.new_page(), []
+    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("request", lambda request: None if request.url.startswith(url) else wrong.append(request.url))
+    page.goto(url)
+    return page, wrong
+
+
+def say(what: str) -> None:
+    print(what, flush=True)
+
+
+def has_no_overflow(page: Page) -> bool:
+    return bool(page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
+
+
+def works(browser: Browser, url: str, folder: Path) -> None:
+    page, wrong = opened(browser, url, 1200, 900, "light")
+    page.wait_for_selector(".thread[data-state=leading]")
+    assert page.inner_text("#health") == "ready", page.inner_text("#health")
+
+    # A rescue is a mark; a subscription that lags is named; what runs by name.
+    page.wait_for_function("[...document.querySelectorAll('.thread')].some((it) => it.dataset.rescues > 0)")
+    page.wait_for_selector("#waiting li[data-name='orders.late']")
+    page.wait_for_function("document.querySelector('#card-requests b').textContent !== '0'")
+
+    # Nothing of a name becomes markup.
+    hostile = page.wait_for_selector("#waiting li[data-name*='onerror']")
+    assert "<img" in hostile.inner_text() and page.query_selector("#waiting img") is None
+
+    say("block")
+    page.wait_for_selector(".thread[data-state=blocked]")
+    name = page.wait_for_selector("#blocked li[data-name]").get_attribute("data-name")
+    assert "holds_its_thread" in name, name
+    assert "blocked" in page.inner_text("#health")
+    page.screenshot(path=folder / "light.png", full_page=True)
+    say("open")
+    page.wait_for_selector(".thread[data-state=blocked]", state="detached")
+
+    # By keyboard: the pause, then the first strip, and a second before.
+    page.focus("#pause")
+    page.keyboard.press("Enter")
+    assert page.get_attribute("#pause", "aria-pressed") == "true"
+    shown = page.inner_text("#threads")
+    page.wait_for_timeout(2500)
+    assert page.inner_text("#threads") == shown, "it goes on, though it was paused"
+    page.keyboard.press("Tab")
+    assert "Thread 0, 0 s ago" in page.inner_text("#detail"), page.inner_text("#detail")
+    page.keyboard.press("ArrowLeft")
+    assert "Thread 0, 1 s ago" in page.inner_text("#detail"), page.inner_text("#detail")
+    assert page.get_attribute(".thread canvas", "aria-label").startswith("thread 0: ")
+    page.click("#pause")
+    page.hover(".thread canvas")
+    assert "rescues" in page.inner_text("#detail")
+    assert not wrong, wrong
+
+    phone, wrong = opened(browser, url, 390, 844, "dark")
+    phone.wait_for_selector(".thread[data-state=leading]")
+    assert has_no_overflow(phone)
+    phone.screenshot(path=folder / "dark.png", full_page=True)
+    assert not wrong, wrong
+
+
+def asks_for_its_token(browser: Browser, url: str, token: str) -> None:
+    page, wrong = opened(browser, url, 800, 600, "light")
+    page.wait_for_selector("#token-form:not([hidden])")
+    assert page.query_selector(".thread") is None
+    page.fill("#token", token)
+    page.press("#token", "Enter")
+    page.wait_for_selector(".thread")
+    # The first answer was 401, which browsers tell.
+    assert all("401" in each for each in wrong), wrong
+
+
+def pictured(browser: Browser, url: str, file: str) -> None:
+    page, _ = opened(browser, url, 1100, 600, "light")
+    page.wait_for_selector(".thread")
+    page.wait_for_timeout(30_500)
+    page.wait_for_selector(".thread[data-state=blocked]")
+    page.screenshot(path=file, full_page=True)
+
+
+def main(chromium: str, *rest: Any) -> None:
+    with sync_playwright() as playwright:
+        # As root there is no sandbox; what is looked at is ours.
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        if len(rest) == 2:
+            pictured(browser, *rest)
+        else:
+            url, token_url, token, folder = rest
+            works(browser, url, Path(folder))
+            asks_for_its_token(browser, token_url, token)
+        browser.close()
+    say("done")
+
+
+main(*sys.argv[1:])
