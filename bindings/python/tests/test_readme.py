@@ -115,7 +115,9 @@ class Examples(Case):
     def test_all_are_tested_and_as_old_as_they_may_be(self) -> None:
         names = {path.stem for path in EXAMPLES.glob("*.py")}
         # Those that serve are in test_examples.py.
-        self.assertEqual(names, {*PRINTED, "embed", "hub_history", "readme", "http", "chat", "proxy"})
+        self.assertEqual(
+            names, {*PRINTED, "embed", "hub_history", "observe", "readme", "http", "chat", "proxy"}
+        )
         for path in (*EXAMPLES.glob("*.py"), *PROJECT.glob("src/paceline/*.py")):
             ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
 

@@ -44,6 +44,9 @@ from ._settings_files import Given
 
 T = TypeVar("T")
 
+#: ``Future.__init__`` does nothing.
+_new = Future.__new__
+
 
 class HasFileno(Protocol):
     """A socket, a file, a queue."""
@@ -395,7 +398,7 @@ class Pool:
         """
         if not callable(fn):
             function("fn", fn)
-        future: Future[T] = Future()
+        future: Future[T] = _new(Future)
         runner = self._runner
         if len(runner.tasks) >= runner.lane_capacity:
             self._lanes.admit_one()
