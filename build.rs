@@ -82,6 +82,7 @@ mod header {
                 ("response", "HTTP: what is answered"),
                 ("http_options", "HTTP: settings of servers"),
                 ("http", "HTTP: servers and routes"),
+                ("access_log", "HTTP: access logs"),
             ],
         },
         Topic { name: "udp", about: "datagram sockets", sections: &[("udp", "Datagram sockets")] },

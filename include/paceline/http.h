@@ -801,6 +801,35 @@ pace_status_t pace_http_fail(const pace_http_t *http,
  */
 void pace_http_free(pace_http_t *http);
 
+/* ------------------------------------------------- HTTP: access logs */
+
+/**
+ * Apache's combined format: 127.0.0.1 - - [28/Nov/2026:02:44:19 +0000] "GET /a HTTP/1.1" 200 12 "referer" "agent". The
+ * time is that of the request's beginning, in UTC; the size is that of the body, - for none; the status is - if no whole
+ * answer has left. Quotes and backslashes are escaped by a backslash, what is not printable ASCII as \xhh. The default.
+ */
+#define PACE_ACCESS_COMBINED 0
+
+/**
+ * JSON: fields of the record, peer, method, target, version, status, bytes (of the answer's body), duration_ns, referer
+ * and user_agent, as far as they are known.
+ */
+#define PACE_ACCESS_JSON 1
+
+/**
+ * Tells a log of each request at its end, as pace_http_on_end() does: a record "request.ended" of the component http, at
+ * level info. With PACE_ACCESS_COMBINED its message is the line, with PACE_ACCESS_JSON it has fields. What a client has sent
+ * is escaped, so that it can forge no line. NULL: the pool's log, and without one pace_http_start() fails. The log may be freed
+ * before the server. The last access log that was set is the one.
+ *
+ * PACE_EINVAL also when the server has been started; PACE_EFORKED for a log of the parent process.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_http_access_log(const pace_http_t *http,
+                                   uint32_t format,
+                                   const pace_log_t *log);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

@@ -22,8 +22,10 @@ use super::values::pace_text_t;
 use crate::Pool;
 use crate::cq::internal::Core;
 use crate::http::{
-    Http, HttpBuilder, HttpStats, Next, Request, RequestBody, RequestEnd, Requests, Response,
+    AccessLog, Http, HttpBuilder, HttpStats, Next, Request, RequestBody, RequestEnd, Requests,
+    Response,
 };
+use crate::log::Log;
 use crate::ops::Ops;
 use crate::pool::Shared;
 use core::ffi::c_void;
@@ -580,6 +582,7 @@ pub(super) enum Target {
     FallbackAttached { requests: Arc<Requests>, tag: u64 },
     OnEnd(OnEndFn),
     OnEndAttached(Arc<Requests>),
+    AccessLog(fn() -> AccessLog, Option<Log>),
     // And this has a prefix for its pattern.
     Ops(Weak<Ops>),
 }
@@ -703,6 +706,10 @@ impl Route {
                 Some(ops) => ops.add_to(builder, &self.pattern),
                 None => builder,
             },
+            Target::AccessLog(make, log) => builder.access_log(match log {
+                Some(log) => make().log(log),
+                None => make(),
+            }),
             Target::OnEndAttached(requests) => {
                 let requests = Arc::clone(requests);
                 builder.on_end(move |end| requests.put_end(end))

@@ -31,6 +31,7 @@
 //! What C hands over must be what the header says it is: a pointer that is not NULL is good for what
 //! is done with it. Each `SAFETY` comment that says "as the header demands" rests on that.
 
+mod access_log;
 mod archive;
 mod ask;
 mod attempt;

@@ -1069,9 +1069,57 @@ static void around(void) {
     UNTIL(atomic_load(&drops) == 7);
 }
 
+static char line[256];
+static atomic_int lines;
+
+static void keep_line(void *data, const pace_log_record_t *record) {
+    (void)data;
+    if (strcmp(record->event, "request.ended") != 0) return;
+    CHECK(record->level == PACE_LOG_INFO && record->component == PACE_LOG_HTTP);
+    snprintf(line, sizeof line, "%s", record->message);
+    for (size_t i = 0; i < record->field_count; i++)
+        if (strcmp(record->fields[i].name, "target") == 0)
+            snprintf(line, sizeof line, "%s", record->fields[i].text);
+    atomic_fetch_add(&lines, 1);
+}
+
+/* Goal: a log has a line for each request, which the log's callback gives as it is. */
+static void access_log(void) {
+    pace_listener_options_t listener = listener_at(TCP);
+    pace_http_options_t options = options_at(&listener);
+    for (uint32_t format = PACE_ACCESS_COMBINED; format <= PACE_ACCESS_JSON; format++) {
+        pace_log_config_t config;
+        pace_log_t *log;
+        OK(pace_log_config_init(&config, sizeof config));
+        config.on_record = keep_line;
+        OK(pace_log_new(&config, &log));
+        prepare();
+        OK(pace_http_route(http, "GET", "/hello/{name}", hello, D));
+        OK(pace_http_access_log(http, PACE_ACCESS_JSON, NULL));
+        SAYS(PACE_EINVAL, pace_http_start(http, &options)); /* its pool has no log */
+        SAYS(PACE_EINVAL, pace_http_access_log(http, 2, log));
+        OK(pace_http_access_log(http, format, log));
+        pace_log_free(log);
+        begin(&options);
+        SAYS(PACE_EINVAL, pace_http_access_log(http, format, NULL));
+        atomic_store(&lines, 0);
+        int client = dial(address);
+        send_text(client, "GET /hello/you HTTP/1.1\r\nHost: a\r\nUser-Agent: an \"agent\"\r\n\r\n");
+        expect_answer(client, "200", "Hello, you!\n");
+        UNTIL(atomic_load(&lines) == 1);
+        const char *expected = format == PACE_ACCESS_JSON
+                                   ? "/hello/you"
+                                   : "] \"GET /hello/you HTTP/1.1\" 200 12 \"-\" \"an \\\"agent\\\"\"";
+        if (strstr(line, expected) == NULL) check_failed(__FILE__, __LINE__, line);
+        close(client);
+        end();
+    }
+}
+
 int main(void) {
     check_begin();
     around();
+    access_log();
     what_is_asked();
     answers();
     answers_later();

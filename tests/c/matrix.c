@@ -381,6 +381,9 @@ static pace_status_t do_http_fallback(things_t *t) {
     return pace_http_fallback(t->http, quick_fallback, C);
 }
 static pace_status_t do_http_on_end(things_t *t) { return pace_http_on_end(t->http, quick_http_end, C); }
+static pace_status_t do_http_access_log(things_t *t) {
+    return pace_http_access_log(t->http, PACE_ACCESS_COMBINED, NULL);
+}
 static pace_status_t do_query_pairs(things_t *t) {
     size_t count;
     (void)t;
@@ -1361,6 +1364,7 @@ static const row_t table[] = {
     {"http_around", do_http_around, IS_OK, IS_OK, IS_OK, 'h'},
     {"http_fallback", do_http_fallback, IS_OK, IS_OK, IS_OK, 'h'},
     {"http_on_end", do_http_on_end, IS_OK, IS_OK, IS_OK, 'h'},
+    {"http_access_log", do_http_access_log, IS_OK, IS_OK, IS_OK, 'h'},
     {"query_pairs", do_query_pairs, IS_OK, IS_OK, IS_OK, '-'},
     {"http_options_init", do_http_options_init, IS_OK, IS_OK, IS_OK, '-'},
     {"frame_delimited", do_frame_delimited, IS_OK, IS_OK, IS_OK, '-'},
@@ -1945,6 +1949,7 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_http_around(NULL, quick_around, NULL, NULL));
     SAYS(PACE_EINVAL, pace_http_fallback(NULL, quick_fallback, NULL, NULL));
     SAYS(PACE_EINVAL, pace_http_on_end(NULL, quick_http_end, NULL, NULL));
+    SAYS(PACE_EINVAL, pace_http_access_log(NULL, PACE_ACCESS_JSON, NULL));
     SAYS(PACE_EINVAL, pace_query_pairs(NULL, 1, NULL, NULL, 0, &(size_t){0}));
     SAYS(PACE_EINVAL, pace_response_stream(NULL, 1, &t.body));
     SAYS(PACE_EINVAL, pace_response_upgrade(NULL, "x", NULL));

@@ -57,6 +57,7 @@ const ENUMS: &[Enum] = &[
     of("ReasonKind", "PACE_REASON_", Base, "Why a connection has ended: the kinds of a Reason."),
     of("TaskStatus", "PACE_TASK_", Unsigned, "The state of a task of a worker pool. Completed and all below it are ends."),
     of("MissedTick", "PACE_MISSED_TICK_", Unsigned, "What happens to the ticks of a Periodic that come while a run has not ended."),
+    of("AccessFormat", "PACE_ACCESS_", Unsigned, "What an access log tells of a request."),
     of("MetricKind", "PACE_METRIC_", Unsigned, "What a metric measures, and how its values are summed up."),
     of("Priority", "PACE_PRIORITY_", Signed, "Which messages a mailbox with priorities delivers first. The default is Normal."),
     of("Execution", "PACE_EXECUTION_", Unsigned, "Where a subscription's handler runs."),

@@ -53,6 +53,7 @@ pub const AREAS: &[Area] = &[
             ("http/later", "a response that is sent later, by another thread"),
             ("http/streaming", "bodies that are streamed in and out"),
             ("http/middleware", "middleware, fallback, a hook at the end of each request"),
+            ("http/access_log", "an access log, in Apache's combined format or JSON"),
             ("http/limits", "limits, keep-alive, pipelining"),
             ("http/upgrade", "a change of protocol"),
         ],

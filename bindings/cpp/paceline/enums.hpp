@@ -254,6 +254,18 @@ enum class MissedTick : std::uint32_t {
     Coalesce = 1,
 };
 
+/// What an access log tells of a request.
+enum class AccessFormat : std::uint32_t {
+    /// Apache's combined format: 127.0.0.1 - - [28/Nov/2026:02:44:19 +0000] "GET /a HTTP/1.1" 200
+    /// 12 "referer" "agent". The time is that of the request's beginning, in UTC; the size is that
+    /// of the body, - for none; the status is - if no whole answer has left. Quotes and backslashes
+    /// are escaped by a backslash, what is not printable ASCII as \xhh. The default.
+    Combined = 0,
+    /// JSON: fields of the record, peer, method, target, version, status, bytes (of the answer's
+    /// body), duration_ns, referer and user_agent, as far as they are known.
+    Json = 1,
+};
+
 /// What a metric measures, and how its values are summed up.
 enum class MetricKind : std::uint32_t {
     /// A number that only grows.

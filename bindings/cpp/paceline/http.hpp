@@ -689,6 +689,15 @@ public:
         return registered(pace_http_on_end, Route::ended, std::move(box));
     }
 
+    /// Tells a log of each request at its end, as on_end() does: a record "request.ended" of the component http, at level
+    /// info. With AccessFormat::Combined its message is a line in Apache's format, with AccessFormat::Json it has fields. What a
+    /// client has sent is escaped, so that it can forge no line. No log: the pool's, and without one start() fails. The last
+    /// access log that was set is the one.
+    Result<void> access_log(AccessFormat format, const Log &log = Log()) {
+        return detail::outcome(
+            pace_http_access_log(native(), static_cast<std::uint32_t>(format), log.native()));
+    }
+
     /// Starts. Code::Invalid names the setting, its value and its bounds, or the route that cannot be;
     /// Code::Os the address that could not be listened on. If it fails, it may be tried again.
     Result<void> start(const HttpConfig &config) {

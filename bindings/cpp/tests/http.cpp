@@ -472,6 +472,7 @@ TEST_CASE("an HTTP server that cannot be names the reason, and may be tried agai
 }
 
 TEST_CASE("middleware, a fallback and ends are around every handler") {
+    std::atomic<int> logged{0};
     auto pool = Pool::create({2}).value();
     auto http = Http::create(pool).value();
     auto before = paceline::on_unhandled([](std::exception_ptr) {});
@@ -529,6 +530,18 @@ TEST_CASE("middleware, a fallback and ends are around every handler") {
                  std::to_string(end.status.value_or(0)));
         })
         .value();
+    paceline::LogConfig lines;
+    lines.on_record = [&](const paceline::LogRecord &record) {
+        if (record.event == "request.ended") {
+            CHECK(record.component == paceline::LogComponent::Http);
+            CHECK(record.message.find("HTTP/1.1\" ") != std::string_view::npos);
+            ++logged;
+        }
+    };
+    http.access_log(paceline::AccessFormat::Combined).value();
+    CHECK(http.start(local()).error().code() == Code::Invalid); // its pool has no log
+    const auto log = paceline::Log::create(lines).value();
+    http.access_log(paceline::AccessFormat::Combined, log).value();
     http.start(local()).value();
     using Seen = std::vector<std::string>;
     const auto check = [&](const char *target, const char *answer, const Seen &expected) {
@@ -554,5 +567,7 @@ TEST_CASE("middleware, a fallback and ends are around every handler") {
     check("/pairs?stop", "403 403 Forbidden\n", {"/pairs 403", "GET /pairs?stop 403"});
     CHECK(http.stats().value().panics == 1);
     CHECK(http.drain(std::chrono::seconds(60)).value().drained);
+    log.flush(std::chrono::seconds(60)).value();
+    CHECK(logged == 6);
     paceline::on_unhandled(std::move(before));
 }

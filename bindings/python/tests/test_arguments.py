@@ -624,6 +624,9 @@ class Table(Case):
             yield row(f"Http.{what}", routed, good, method="text", pattern="text")
         for what, taken in (("around", "middleware"), ("fallback", "handler"), ("on_end", "hook")):
             yield row(f"Http.{what}", getattr(http, what), {}, **{taken: "function"})
+        yield row("Http.access_log", http.access_log, {}, format="text", log="none")
+        # The pool has no log.
+        http.access_log(log=paceline.Log(logger=False))
         http.start()
         self.addCleanup(http.close)
         yield row("Http.wait", http.wait, {"timeout": 0}, timeout=MAYBE_TIME)

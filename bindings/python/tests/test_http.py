@@ -582,6 +582,36 @@ class Https(Case):
         stats = self.end(server)
         self.assertEqual((stats.refused["not_found"], stats.refused["method_not_allowed"]), (2, 1))
 
+    def test_an_access_log(self) -> None:
+        for format, expected in (
+            ("combined", '"GET /hello HTTP/1.1" 200 5 "-" "an \\"agent\\""'),
+            ("json", ""),
+        ):
+            server, told = Http(self.pool), queue.Queue[paceline.LogRecord]()
+            server.get("/hello")(lambda _: "hello")
+            server.access_log(format)
+            # The pool has no log.
+            self.assertRaises(paceline.InvalidError, server.start)
+            log = paceline.Log(callback=told.put, logger=False)
+            server.access_log(format, log)
+            self.addCleanup(server.close)
+            server.start()
+            self.assertRaises(paceline.InvalidError, server.access_log)
+            self.assertEqual(self.ask(server, "GET /hello", **{"User-Agent": 'an "agent"'})[0], 200)
+            record = told.get(timeout=60)
+            self.assertEqual(
+                (record.event, record.level, record.component), ("request.ended", "info", "http")
+            )
+            self.assertTrue(record.message.endswith(expected), record.message)
+            if format == "json":
+                known = {
+                    name: record.fields[name] for name in ("method", "target", "status", "user_agent")
+                }
+                asked = {"method": "GET", "target": "/hello", "status": 200, "user_agent": 'an "agent"'}
+                self.assertEqual(known, asked)
+            self.end(server)
+            log.close(60)
+
     def test_a_fallback(self) -> None:
         server = Http(self.pool)
 

@@ -4,6 +4,7 @@ use crate::http::service::HttpService;
 use crate::http::service::routes::Endpoint;
 use crate::http::telemetry::Timing;
 use crate::http::telemetry::counters::Tally;
+use crate::sys::clock;
 use core::cell::Cell;
 use core::ops::Deref;
 
@@ -26,7 +27,10 @@ impl<'s> Hook<'s> {
     /// A request begins, for this endpoint if there is one.
     #[inline]
     pub(crate) fn begin_timing(&self, endpoint: Option<&Endpoint>) {
-        self.timing.set(self.service.timing_of(endpoint));
+        if self.service.measures() {
+            let route = endpoint.map_or(u32::MAX, |endpoint| endpoint.number);
+            self.timing.set(Timing { began: clock::now(), route });
+        }
     }
 
     /// Of the request that is in hand; it has not begun here if there is no time.

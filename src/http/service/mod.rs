@@ -5,7 +5,7 @@ pub(crate) mod middleware;
 pub(crate) mod routes;
 
 use self::limits::HttpLimits;
-use self::routes::{Endpoint, Routes};
+use self::routes::Routes;
 use crate::error::Result;
 use crate::http::telemetry::stats::HttpStats;
 use crate::http::telemetry::{Telemetry, Timing};
@@ -16,7 +16,6 @@ use crate::net::stream::limits::Limits;
 use crate::pool::{Remains, Served};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
-use crate::sys::clock;
 use std::sync::Arc;
 use std::sync::OnceLock;
 
@@ -45,18 +44,6 @@ impl HttpService {
             in_work: AtomicUsize::new(0),
             times: OnceLock::new(),
             name: OnceLock::new(),
-        }
-    }
-
-    /// What times a request that begins.
-    #[inline]
-    pub(crate) fn timing_of(&self, endpoint: Option<&Endpoint>) -> Timing {
-        match self.measures() {
-            true => Timing {
-                began: clock::now(),
-                route: endpoint.map_or(u32::MAX, |endpoint| endpoint.number),
-            },
-            false => Timing::default(),
         }
     }
 

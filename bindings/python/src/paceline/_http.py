@@ -23,7 +23,7 @@ from typing import Any, Optional, TypeVar, Union
 from urllib.parse import parse_qsl
 
 from . import _layout as layout
-from ._arguments import BytesLike, function, items, plain, text, whole, wrong
+from ._arguments import BytesLike, function, instance, items, one_of, plain, text, whole, wrong
 from ._arguments import data as data_of
 from ._contain import LEAVING, report
 from ._errors import Full, InvalidError, ShutDownError, StaleError
@@ -37,6 +37,7 @@ from ._hosts import (
 from ._native import NOT_AT_ALL, Puller, entries_of
 from ._library import check, error, lib, quick
 from ._listen import Listeners, Places, listeners, seconds
+from ._log import Log
 from ._pool import Pool
 from ._server import Conn, Factory, Serving, _wanted
 from ._server import Core as StreamCore
@@ -690,6 +691,11 @@ class Core(Hosts):
             raise InvalidError("http has been started already")
         self.arounds.append(middleware)
 
+    def access_log(self, format: str, log: Optional[Log]) -> None:
+        wanted = one_of("format", format, _ACCESS_FORMATS)
+        given = None if log is None else instance("log", log, Log).native.pointer
+        check(lib.pace_http_access_log(self.http.pointer, wanted, given))
+
     def start_native(self) -> None:
         if self.arounds:
             if None not in self.patterns:
@@ -1129,6 +1135,7 @@ class HttpStats:
     panics: int
 
 
+_ACCESS_FORMATS = {"combined": layout.ACCESS_COMBINED, "json": layout.ACCESS_JSON}
 _SMALL = ("max_headers", "keep_alive_requests")
 _SETTINGS = (
     *_SMALL,
@@ -1258,6 +1265,19 @@ class Http(Serving):
         function that was told is the one. Raises InvalidError when the server has been started."""
         self._core.end_hook(hook)
         return hook
+
+    def access_log(self, format: str = "combined", log: Optional[Log] = None) -> None:
+        """Tells ``log``, or the pool's log, of each request at its end: a record "request.ended" of the component http, at
+        level info. With "combined" its message is a line in Apache's format, with "json" it has fields: peer, method,
+        target, version, status, bytes, duration_ns, referer and user_agent, as far as they are known. What a client has
+        sent is escaped, so that it can forge no line::
+
+            lines = Log(callback=lambda record: print(record.message), logger=False)
+            http.access_log("combined", lines)
+
+        The last access log that was set is the one. Raises InvalidError when the server has been started; ``start`` does
+        where there is no log."""
+        self._core.access_log(format, log)
 
     # --- start and end ---------------------------------------------------------------------------
 

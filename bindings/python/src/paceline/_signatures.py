@@ -385,6 +385,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "pace_http_stats": (c.c_int32, c.c_void_p, c.c_void_p),
     "pace_http_fail": (c.c_int32, c.c_void_p, c.c_uint64),
     "pace_http_free": (None, c.c_void_p),
+    "pace_http_access_log": (c.c_int32, c.c_void_p, c.c_uint32, c.c_void_p),
     "pace_udp_hooks_init": (c.c_int32, c.c_void_p, c.c_size_t),
     "pace_udp_options_init": (c.c_int32, c.c_void_p, c.c_size_t),
     "pace_ip_read": (c.c_int32, c.c_char_p, c.c_void_p),
