@@ -317,7 +317,8 @@ void pace_replay_free(pace_replay_t *replay);
 
 /**
  * As pace_hub_replay_supervised(), with a mailbox that a completion queue empties (pace_cq_mailbox). Of the options
- * those of supervision are refused, because there is no handler.
+ * those of supervision are refused, because there is no handler; with `acknowledged` the host's own may have a supervisor, or
+ * restarts and suspensions.
  *
  * As there.
  *

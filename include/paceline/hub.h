@@ -1203,8 +1203,8 @@ typedef struct pace_mailbox_t pace_mailbox_t;
 
 /**
  * Subscribes with a mailbox that a completion queue empties (pace_cq_mailbox). Of the options the execution is not looked at, and
- * those of supervision are refused, because there is no handler; NULL: 1024 messages, of which more are
- * refused.
+ * those of supervision are refused, because there is no handler; with `acknowledged` the host's own may have a
+ * supervisor, or restarts and suspensions. NULL: 1024 messages, of which more are refused.
  *
  * PACE_EINVAL for a bad pattern or option, or a second subscription of the same `unique`; PACE_ESHUTDOWN.
  *
@@ -1240,16 +1240,32 @@ pace_status_t pace_mailbox_acknowledge(pace_mailbox_t *mailbox,
                                        uint64_t discarded);
 
 /**
- * Tells the hub that the host has restarted its handler of these messages, and why: `failure` is UTF-8 and copied; NULL:
- * together with others, or after a suspension. It counts as one of the subscription's `restarts`, and is told under
- * $SYS.subscription.restarted and by pace_hub_errors().
+ * Of a mailbox that was made with `acknowledged`: the host's handler has crashed at a message, as `failure` says, UTF-8, which
+ * is copied. That counts as a restart by `restarts` or `supervisor` of the mailbox's options, and is told under
+ * $SYS.subscription.restarted and by pace_hub_errors(). *suspended_ns, which may be NULL, is 0 if the host restarts the handler
+ * and goes on. Otherwise that was once too often, so it and all others of its supervisor are suspended as other handlers would
+ * be, for so long; PACE_FOREVER: until they are resumed. What was taken is the host's still.
  *
  * PACE_EINVAL.
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_mailbox_restarted(pace_mailbox_t *mailbox,
-                                     const char *failure);
+pace_status_t pace_mailbox_crashed(pace_mailbox_t *mailbox,
+                                   const char *failure,
+                                   uint64_t *suspended_ns);
+
+/**
+ * To be asked before the host's handler gets a message. *suspended, which may be NULL: it is suspended, and gets none.
+ * *restarts: the handler is to be restarted first, because another of its supervisor has crashed and all are restarted, or
+ * because a suspension has ended; that counts as a restart. NULL: only *suspended is asked for.
+ *
+ * PACE_EINVAL.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_mailbox_catch_up(pace_mailbox_t *mailbox,
+                                    bool *restarts,
+                                    bool *suspended);
 
 /**
  * Suspends the subscription as a supervisor would, because the host's handler fails too often: what waits, and what

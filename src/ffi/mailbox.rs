@@ -12,9 +12,10 @@ use super::subscription::{
 };
 use super::values::PACE_FOREVER;
 use crate::hub::history::ReplayMailbox;
-use crate::hub::{Acknowledged, HostMailbox, Mailbox, Unsubscribed};
+use crate::hub::{Acknowledged, AfterCrash, HostMailbox, Mailbox, Unsubscribed};
 use crate::pool::Shared;
 use core::ffi::c_char;
+use core::time::Duration;
 use std::sync::Arc;
 
 /// A subscription or a replay of a hub that the host empties itself.
@@ -43,8 +44,8 @@ impl pace_mailbox_t {
 }
 
 /// Subscribes with a mailbox that a completion queue empties (pace_cq_mailbox). Of the options the execution is not looked at, and
-/// those of supervision are refused, because there is no handler; NULL: 1024 messages, of which more are
-/// refused.
+/// those of supervision are refused, because there is no handler; with `acknowledged` the host's own may have a
+/// supervisor, or restarts and suspensions. NULL: 1024 messages, of which more are refused.
 ///
 /// PACE_EINVAL for a bad pattern or option, or a second subscription of the same `unique`; PACE_ESHUTDOWN.
 ///
@@ -130,24 +131,63 @@ pub unsafe extern "C" fn pace_mailbox_acknowledge(
     })
 }
 
-/// Tells the hub that the host has restarted its handler of these messages, and why: `failure` is UTF-8 and copied; NULL:
-/// together with others, or after a suspension. It counts as one of the subscription's `restarts`, and is told under
-/// $SYS.subscription.restarted and by pace_hub_errors().
+/// Of a mailbox that was made with `acknowledged`: the host's handler has crashed at a message, as `failure` says, UTF-8, which
+/// is copied. That counts as a restart by `restarts` or `supervisor` of the mailbox's options, and is told under
+/// $SYS.subscription.restarted and by pace_hub_errors(). *suspended_ns, which may be NULL, is 0 if the host restarts the handler
+/// and goes on. Otherwise that was once too often, so it and all others of its supervisor are suspended as other handlers would
+/// be, for so long; PACE_FOREVER: until they are resumed. What was taken is the host's still.
 ///
 /// PACE_EINVAL.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_mailbox_restarted(
+pub unsafe extern "C" fn pace_mailbox_crashed(
     mailbox: *mut pace_mailbox_t,
     failure: *const c_char,
+    suspended_ns: *mut u64,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
         let mailbox = unsafe { open(mailbox) }?;
         // SAFETY: as the header demands.
         let failure = unsafe { failure_of(failure) }?;
-        mailbox.mailbox.restarted(failure);
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(suspended_ns, "suspended_ns") }?;
+        to.set(match mailbox.mailbox.crashed(failure.unwrap_or("it crashed"))? {
+            AfterCrash::Restart => 0,
+            AfterCrash::Suspended { lasts } => {
+                let nanos =
+                    |lasts: Duration| u64::try_from(lasts.as_nanos()).unwrap_or(PACE_FOREVER);
+                lasts.map_or(PACE_FOREVER, nanos)
+            }
+        });
+        Ok(())
+    })
+}
+
+/// To be asked before the host's handler gets a message. *suspended, which may be NULL: it is suspended, and gets none.
+/// *restarts: the handler is to be restarted first, because another of its supervisor has crashed and all are restarted, or
+/// because a suspension has ended; that counts as a restart. NULL: only *suspended is asked for.
+///
+/// PACE_EINVAL.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_mailbox_catch_up(
+    mailbox: *mut pace_mailbox_t,
+    restarts: *mut bool,
+    suspended: *mut bool,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let mailbox = &unsafe { open(mailbox) }?.mailbox;
+        // SAFETY: as the header demands.
+        let to = unsafe { Out::optional(suspended, "suspended") }?;
+        let (is_asked, suspended) = (!restarts.is_null(), mailbox.is_suspended());
+        // SAFETY: as the header demands.
+        let restarts = unsafe { Out::optional(restarts, "restarts") }?;
+        to.set(suspended);
+        restarts.set(is_asked && !suspended && mailbox.catch_up());
         Ok(())
     })
 }

@@ -143,6 +143,7 @@ pub use request::asking::{Asked, PendingReply};
 pub use request::requests::RequestError;
 pub use supervise::dead::{DeadFilter, DeadLetter, DeadReason, DeadStats};
 pub use supervise::failure_policy::Restart;
+pub use supervise::failures::AfterCrash;
 pub use supervise::redelivery::Redelivered;
 pub use supervise::supervisor::{Intensity, OnExhausted, OnFailure, RestartStrategy, Supervisor};
 pub use system::figures::HUB_LOG_TARGET;

@@ -1340,6 +1340,7 @@ static void reported(pace_pool_t *pool) {
     pace_receipt_t told = receipt();
     errors_t errors = {0};
     size_t count = 0;
+    uint64_t lasts = 1;
     bool changed = false;
     OK(pace_hub_options_init(&settings, sizeof settings));
     settings.stats_interval_ns = 10 * MILLI;
@@ -1367,8 +1368,11 @@ static void reported(pace_pool_t *pool) {
     SAYS(PACE_EINVAL, pace_mailbox_acknowledge(mailbox, UINT64_MAX, 2, 0));
     OK(pace_mailbox_stats(mailbox, &stats));
     CHECK(stats.running == 1 && stats.delivered == 1 && stats.failed == 1 && stats.dead_lettered == 1);
-    OK(pace_mailbox_restarted(mailbox, "broken"));
-    SAYS(PACE_EINVAL, pace_mailbox_restarted(mailbox, "\xff"));
+    OK(pace_mailbox_crashed(mailbox, "broken", &lasts));
+    CHECK(lasts == 0);
+    SAYS(PACE_EINVAL, pace_mailbox_crashed(mailbox, "\xff", NULL));
+    OK(pace_mailbox_catch_up(mailbox, &changed, NULL));
+    CHECK(!changed);
     SAYS(PACE_EINVAL, pace_mailbox_suspend(mailbox, PACE_FOREVER - 1, NULL));
     OK(pace_hub_publish(hub, "a", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     OK(pace_mailbox_suspend(mailbox, PACE_FOREVER, &changed));
@@ -2163,6 +2167,7 @@ static void acknowledged_replays(pace_pool_t *pool) {
     pace_mailbox_t *mailbox;
     pace_replay_stats_t stats;
     pace_subscription_stats_t others = {0};
+    uint64_t lasts = 1;
     pace_message_t messages[8];
     errors_t errors = {0};
     size_t count = 0;
@@ -2178,6 +2183,12 @@ static void acknowledged_replays(pace_pool_t *pool) {
     options.on_exhausted = PACE_ON_EXHAUSTED_DISCARD;
     SAYS(PACE_EINVAL, pace_hub_replay_mailbox(hub, "a", &options, &mailbox));
     options.on_exhausted = PACE_ON_EXHAUSTED_DEAD_LETTER;
+    options.restarts = 1;
+    options.within_ns = 3600 * SECOND;
+    options.suspension_ns = PACE_FOREVER;
+    options.acknowledged = false;
+    SAYS(PACE_EINVAL, pace_hub_replay_mailbox(hub, "a", &options, &mailbox));
+    options.acknowledged = true;
     OK(pace_hub_replay_mailbox(hub, "a", &options, &mailbox));
     others.struct_size = sizeof others;
     SAYS(PACE_EINVAL, pace_mailbox_stats(mailbox, &others));
@@ -2193,16 +2204,22 @@ static void acknowledged_replays(pace_pool_t *pool) {
     stats = mailbox_stats_of(mailbox);
     CHECK(stats.delivered == 1 && stats.failed == 1 && stats.dead_lettered == 1 && stats.running == 1);
     CHECK(stats.last == 4);
-    OK(pace_mailbox_restarted(mailbox, "broken"));
-    OK(pace_mailbox_suspend(mailbox, PACE_FOREVER, &changed));
-    CHECK(changed);
+    OK(pace_mailbox_crashed(mailbox, "broken", &lasts));
+    CHECK(lasts == 0);
+    /* Another crash is too much: what it has taken stays with the host, and nothing comes. */
+    OK(pace_mailbox_crashed(mailbox, "broken", &lasts));
+    CHECK(lasts == PACE_FOREVER);
     OK(pace_mailbox_suspend(mailbox, PACE_FOREVER, &changed));
     CHECK(!changed);
+    OK(pace_mailbox_catch_up(mailbox, NULL, &changed));
+    CHECK(changed);
     OK(pace_hub_publish(hub, "a", "x", 1, PACE_PUBLISH_NO_RECEIPT, NULL));
     SAYS(PACE_ETIMEDOUT, inbox_take(&inbox, messages, 8, 0, &count));
     stats = mailbox_stats_of(mailbox);
     CHECK(stats.suspended && stats.restarts == 1 && stats.matched == 4);
     OK(pace_mailbox_resume(mailbox, &changed));
+    CHECK(changed);
+    OK(pace_mailbox_catch_up(mailbox, &changed, NULL));
     CHECK(changed);
     OK(inbox_take(&inbox, messages, 8, PACE_FOREVER, &count));
     CHECK(count == 1 && messages[0].sequence > 4);

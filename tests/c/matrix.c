@@ -580,8 +580,11 @@ static pace_status_t do_replay_mailbox_stats(things_t *t) {
 static pace_status_t do_mailbox_acknowledge(things_t *t) {
     return pace_mailbox_acknowledge(t->mailbox, 1, 0, 0);
 }
-static pace_status_t do_mailbox_restarted(things_t *t) {
-    return pace_mailbox_restarted(t->mailbox, "broken");
+static pace_status_t do_mailbox_catch_up(things_t *t) {
+    return pace_mailbox_catch_up(t->mailbox, NULL, NULL);
+}
+static pace_status_t do_mailbox_crashed(things_t *t) {
+    return pace_mailbox_crashed(t->mailbox, "broken", NULL);
 }
 static pace_status_t do_mailbox_suspend(things_t *t) {
     return pace_mailbox_suspend(t->mailbox, 1, NULL);
@@ -1412,7 +1415,8 @@ static const row_t table[] = {
     {"mailbox_stats", do_mailbox_stats, IS_OK, IS_OK, IS_OK, 'm'},
     {"mailbox_bury", do_mailbox_bury, IS_OK | INV, IS_OK | INV, IS_OK | INV, 'm'},
     {"mailbox_acknowledge", do_mailbox_acknowledge, INV, INV, INV, 'm'},
-    {"mailbox_restarted", do_mailbox_restarted, IS_OK, IS_OK, IS_OK, 'm'},
+    {"mailbox_crashed", do_mailbox_crashed, IS_OK, IS_OK, IS_OK, 'm'},
+    {"mailbox_catch_up", do_mailbox_catch_up, IS_OK, IS_OK, IS_OK, 'm'},
     {"mailbox_suspend", do_mailbox_suspend, IS_OK, IS_OK, IS_OK, 'm'},
     {"mailbox_resume", do_mailbox_resume, IS_OK, IS_OK, IS_OK, 'm'},
     {"dead_letters", do_dead_letters, IS_OK, IS_OK, IS_OK, 'y'},

@@ -5,8 +5,8 @@ use crate::common::{Count, Gate, hang_guard, in_child, open_descriptors, quiet_p
 use paceline::Error;
 use paceline::hub::history::{Limits, LinesOptions, Replay, ReplayFrom};
 use paceline::hub::{
-    Acknowledged, DeadFilter, ErrorFilter, Execution, HubAudit, Intensity, OnFailure, Redelivered,
-    RestartStrategy, Retry, Severity, Supervisor, Unsubscribe, Unsubscribed,
+    Acknowledged, AfterCrash, DeadFilter, ErrorFilter, Execution, HubAudit, Intensity, OnFailure,
+    Redelivered, RestartStrategy, Retry, Severity, Supervisor, Unsubscribe, Unsubscribed,
 };
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::SeqCst;
@@ -702,7 +702,8 @@ fn a_host_answers_for_what_is_replayed_to_it() {
     }
     let plain = hub.replay(">", ReplayFrom::Beginning).on_failure(OnFailure::discard());
     assert!(plain.acknowledged().mailbox().is_err());
-    let mailbox = hub.replay("a", ReplayFrom::Beginning).acknowledged().mailbox().unwrap();
+    let mailbox = hub.replay("a", ReplayFrom::Beginning).acknowledged();
+    let mailbox = mailbox.intensity(Intensity::new(1, HOUR).suspend_for_good()).mailbox().unwrap();
     let mut taken = Vec::new();
     assert_eq!(mailbox.recv_batch(&mut taken, 9).unwrap(), 5);
     let stats = mailbox.stats();
@@ -721,13 +722,16 @@ fn a_host_answers_for_what_is_replayed_to_it() {
     assert_eq!((stats.dead_lettered, stats.running, stats.last), (1, 1, first + 4));
     assert!(hub.audit().is_balanced());
 
-    mailbox.restarted(Some("broken"));
-    assert!(mailbox.suspend(None).unwrap() && !mailbox.suspend(None).unwrap());
+    assert_eq!(mailbox.crashed("broken").unwrap(), AfterCrash::Restart);
+    let suspended = AfterCrash::Suspended { lasts: None };
+    assert_eq!(mailbox.crashed("too often").unwrap(), suspended);
+    assert!(!mailbox.suspend(None).unwrap(), "it is");
     assert!(mailbox.is_suspended() && hub.stats().replays[0].suspended);
     assert_eq!(hub.redeliver(&DeadFilter::all()).unwrap().refused, 1);
     let kept = publish();
     assert_eq!(mailbox.recv_batch(&mut taken, 9).unwrap(), 0);
     assert!(mailbox.resume() && !mailbox.resume());
+    assert!(mailbox.catch_up() && !mailbox.catch_up());
     assert_eq!(mailbox.recv_batch_timeout(&mut taken, 9, HOUR).unwrap(), 1);
     assert_eq!(taken[5].sequence(), kept);
     assert!(mailbox.suspend(Some(Duration::MAX)).is_err());
@@ -738,7 +742,7 @@ fn a_host_answers_for_what_is_replayed_to_it() {
     let suspended = "subscription.suspended";
     assert_eq!(events, ["subscription.restarted", suspended, suspended]);
     assert_eq!(errors[0].origin, format!("replay {} (a)", mailbox.id()));
-    assert_eq!(mailbox.stats().restarts, 1);
+    assert_eq!(mailbox.stats().restarts, 2);
 
     // What is in hand at the end has its end still, or is thrown away with the mailbox.
     mailbox.end().unwrap();

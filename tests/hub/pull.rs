@@ -1,12 +1,13 @@
 //! Mailboxes that the host empties.
 
-use crate::common::{Gate, LONG, hang_guard, readable, until};
+use crate::common::{Gate, LONG, hang_guard, quiet_panic, readable, until};
 use crate::kit::{hub, settle};
 use paceline::Error;
 use paceline::cq::CompletionQueue;
 use paceline::hub::{
-    Acknowledged, Balance, DeadFilter, DeadReason, ErrorFilter, Headers, Hub, Mailbox, Overflow,
-    Received, Unsubscribe, Unsubscribed,
+    Acknowledged, AfterCrash, Balance, DeadFilter, DeadReason, ErrorFilter, Failure, Headers, Hub,
+    Intensity, Mailbox, Message, OnFailure, Overflow, Received, RestartStrategy, Supervisor,
+    Unsubscribe, Unsubscribed,
 };
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -374,6 +375,33 @@ fn hosts_that_acknowledge_share_keys_without_overlap() {
     settle(&hub);
 }
 
+/// Goal: handlers of hosts and of the hub have one supervisor. Method: one of the hub's crashes, so that the host's is to be
+/// restarted; one of the host's crashes once too often, so that both are suspended, also one of a later mailbox.
+#[test]
+fn handlers_of_hosts_are_supervised_with_others() {
+    let _guard = hang_guard();
+    let hub = hub(1);
+    let intensity = Intensity::new(1, Duration::from_secs(3600)).suspend_for_good();
+    let supervisor = Supervisor::new(RestartStrategy::OneForAll, intensity).unwrap();
+    let plain = hub.subscription("a").supervisor(&supervisor);
+    assert!(plain.pull().is_err(), "who does not acknowledge has no handler");
+    let retried = hub.subscription("a").on_failure(OnFailure::discard()).acknowledged();
+    assert!(retried.pull().is_err(), "the host tries again");
+    let own = || hub.subscription("a").acknowledged().supervisor(&supervisor).pull().unwrap();
+    let mailbox = own();
+    let panics = |_: &Message<'_>| -> Result<(), Failure> { quiet_panic("on purpose") };
+    let handler = hub.subscription("b").supervisor(&supervisor).serve(panics).unwrap();
+    assert!(!mailbox.catch_up());
+    let _ = hub.publish("b", "").unwrap();
+    until("the crash", || handler.stats().restarts == 1);
+    assert!(mailbox.catch_up() && !mailbox.catch_up());
+    let suspended = AfterCrash::Suspended { lasts: None };
+    assert_eq!(mailbox.crashed("once too often").unwrap(), suspended);
+    assert!(mailbox.is_suspended() && handler.is_suspended() && own().is_suspended());
+    assert!(handler.resume() && !mailbox.is_suspended());
+    assert!(mailbox.catch_up() && mailbox.stats().restarts == 2);
+}
+
 /// Goal: what a host says of its handler is where the hub tells of its own: counts, errors and receipts. A suspension
 /// ends by itself, and an old one does not end a new one.
 #[test]
@@ -381,20 +409,21 @@ fn a_host_reports_restarts_and_suspends() {
     let _guard = hang_guard();
     let hub = hub(1);
     let mailbox = hub.subscription("a").acknowledged().pull().unwrap();
-    mailbox.restarted(Some("broken"));
-    mailbox.restarted(None);
+    assert_eq!(mailbox.crashed("broken").unwrap(), AfterCrash::Restart);
+    assert!(!mailbox.catch_up());
     let _ = hub.publish("a", "1").unwrap();
     assert!(mailbox.suspend(None).unwrap() && !mailbox.suspend(None).unwrap());
     assert_eq!(hub.publish("a", "2").unwrap().dead_lettered, 1);
     assert_eq!(mailbox.try_recv().unwrap(), None);
     let stats = mailbox.stats();
-    assert_eq!((stats.restarts, stats.dead_lettered, stats.suspended), (2, 2, true));
+    assert_eq!((stats.restarts, stats.dead_lettered, stats.suspended), (1, 2, true));
     let errors = hub.errors(&ErrorFilter::all());
     let events: Vec<_> = errors.iter().map(|error| error.event).collect();
     let restarted = "subscription.restarted";
-    assert_eq!(events, [restarted, restarted, "subscription.suspended"]);
+    assert_eq!(events, [restarted, "subscription.suspended"]);
     assert_eq!(errors[0].message, "restart 1: broken");
     assert!(mailbox.resume() && !mailbox.resume());
+    assert!(mailbox.catch_up() && !mailbox.catch_up());
     let short = Duration::from_millis(1);
     assert!(mailbox.suspend(Some(short)).unwrap());
     until("its end", || !mailbox.stats().suspended);

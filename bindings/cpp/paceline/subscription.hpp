@@ -379,10 +379,21 @@ public:
                              std::uint64_t discarded = 0) const {
         return outcome(pace_mailbox_acknowledge(raw_, delivered, failed, discarded));
     }
-    /// Tells the hub that the host has restarted its handler of these messages, and why: it counts as a restart, and is
-    /// told under $SYS.subscription.restarted and by Hub::errors().
-    Result<void> restarted(const std::string &failure) const {
-        return outcome(pace_mailbox_restarted(raw_, failure.c_str()));
+    /// Of a mailbox that is `acknowledged`: the host's handler has crashed. That counts as a restart by the intensity or the
+    /// supervisor of the mailbox, and is told under $SYS.subscription.restarted and by Hub::errors(). True: the host
+    /// restarts the handler and goes on. False: that was once too often, so it and all others of its supervisor are
+    /// suspended as their handlers would be.
+    Result<bool> crashed(const std::string &failure) const {
+        std::uint64_t lasts = 0;
+        const pace_status_t status = pace_mailbox_crashed(raw_, failure.c_str(), &lasts);
+        return status == PACE_OK ? Result<bool>(lasts == 0) : Result<bool>(Error::last(status));
+    }
+    /// To be asked before the host's handler gets a message. True: it is to be restarted first, because another of its
+    /// supervisor has crashed and all are restarted, or because a suspension has ended; that counts as a restart.
+    Result<bool> catch_up() const {
+        bool restarts = false;
+        const pace_status_t status = pace_mailbox_catch_up(raw_, &restarts, nullptr);
+        return status == PACE_OK ? Result<bool>(restarts) : Result<bool>(Error::last(status));
     }
     /// Suspends it as a supervisor would, for so long, or until resume(): what waits for a subscription, and what comes,
     /// becomes dead letters; what comes to a replay stays in the history, and nothing is brought. False: it was suspended

@@ -313,6 +313,7 @@ class Table(Case):
             "unique": "none text",
         }
         yield row("Hub.mailbox", hub.mailbox, good, **settings, lease=MAYBE_TIME)
+        yield row("Hub.mailbox", hub.mailbox, {**good, "acknowledged": True}, supervisor="none")
         handled = {**good, "handler": abs}
         yield row("Hub.subscribe", hub.subscribe, handled, **settings, handler="none function")
         hooks = {"on_error": "none function", "on_restart": "none function", "supervisor": "none"}
@@ -337,7 +338,7 @@ class Table(Case):
         own = hub.mailbox("b", acknowledged=True)
         counts = dict.fromkeys(("delivered", "failed", "discarded"), "number")
         yield row("Mailbox.acknowledge", own.acknowledge, {"delivered": 0}, **counts)
-        yield row("Mailbox.restarted", own.restarted, {}, failure="none text")
+        yield row("Mailbox.crashed", own.crashed, {"failure": "x"}, failure="text")
         yield row("Mailbox.suspend", own.suspend, {}, seconds=MAYBE_TIME)
         subscription = hub.subscribe("b", lambda message: None)
         yield row("Subscription.unsubscribe", subscription.unsubscribe, {}, how="text")
@@ -396,6 +397,8 @@ class Table(Case):
         yield row("Hub.replay", hub.replay, begins, suspension=MAYBE_TIME, longest_suspension=TIME)
         yield row("Hub.replay", hub.replay, begins, batch="none number")
         yield row("Hub.replay_mailbox", hub.replay_mailbox, {"pattern": ">"}, pattern="text", **starts)
+        answered = {"pattern": ">", "acknowledged": True}
+        yield row("Hub.replay_mailbox", hub.replay_mailbox, answered, supervisor="none")
         replay, served = hub.replay_mailbox(">"), hub.replay(">", lambda message: None, now=True)
         yield row("Replay.unsubscribe", served.unsubscribe, {}, how="text")
         yield row("Replay.wait", served.wait, {}, timeout=MAYBE_TIME)
@@ -410,7 +413,7 @@ class Table(Case):
         own = hub.replay_mailbox(">", acknowledged=True)
         counts = dict.fromkeys(("delivered", "failed", "discarded"), "number")
         yield row("ReplayMailbox.acknowledge", own.acknowledge, {"delivered": 0}, **counts)
-        yield row("ReplayMailbox.restarted", own.restarted, {}, failure="none text")
+        yield row("ReplayMailbox.crashed", own.crashed, {"failure": "x"}, failure="text")
         yield row("ReplayMailbox.suspend", own.suspend, {}, seconds=MAYBE_TIME)
         yield row("ReplayMailbox.unsubscribe", own.unsubscribe, {}, how="text")
         opened = {"threads": 1}

@@ -275,25 +275,146 @@ print("over")
             done = run(script)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "over\n", ""))
 
+    def test_handlers_of_all_executions_have_one_supervisor(self) -> None:
+        """Goal: who calls a handler makes no difference to its supervisor. Method: one of each crashes, for which all
+        others are restarted before their next message; once too often, which suspends all, until one is resumed."""
+        hub = self.open(histories=[paceline.History(">")])
+        executions = ["serial", "inline", "concurrent", "strand", "replay"]
+        crashes = 2 * len(executions)
+        own: dict[str, Any] = {"restarts": crashes, "within": 3600, "suspension": None}
+        supervisor = paceline.Supervisor("one-for-all", **own)
+        told: dict[str, list[bool]] = {each: [] for each in executions}
+        handlers: dict[str, Any] = {}
+
+        def handle(message: Message) -> None:
+            if message.payload == b"crash":
+                raise BaseException("it is the test's")
+
+        for name in executions:
+            terms: dict[str, Any] = {
+                "supervisor": supervisor,
+                "on_error": lambda *_: None,
+                "on_restart": lambda raised, _, name=name: told[name].append(raised is not None),
+            }
+            if name == "replay":
+                handlers[name] = hub.replay(name, handle, **terms)
+            else:
+                handlers[name] = hub.subscribe(name, handle, execution=name, **terms)
+
+        def dealt(name: str) -> int:
+            stats = handlers[name].stats()
+            return int(stats.delivered + stats.dead_lettered)
+
+        def send(name: str, payload: bytes) -> None:
+            before = dealt(name)
+            hub.publish(name, payload)
+            self.until(lambda: dealt(name) > before)
+
+        for number, name in enumerate(executions, 1):
+            send(name, b"crash")
+            for other in executions:
+                send(other, b"fine")
+            self.assertEqual({each: len(told[each]) for each in executions}, dict.fromkeys(told, number))
+            self.assertTrue(told[name][-1])
+        self.assertEqual([sum(each) for each in told.values()], [1] * len(executions))
+        for _ in range(crashes - len(executions)):
+            self.assertFalse(supervisor.suspended)
+            send("inline", b"crash")
+        hub.publish("concurrent", b"crash")
+        self.until(lambda: all(each.suspended for each in handlers.values()))
+        self.assertTrue(supervisor.suspended)
+        late = hub.subscribe("late", handle, execution="strand", supervisor=supervisor)
+        self.assertTrue(late.suspended)
+        self.assertTrue(handlers["replay"].resume())
+        self.assertFalse(supervisor.suspended or late.suspended)
+        self.assertFalse(any(each.suspended for each in handlers.values()))
+        for name in executions:
+            restarts = len(told[name])
+            send(name, b"fine")
+            self.assertEqual(told[name][restarts:], [False])
+            self.assertEqual(handlers[name].stats().restarts, len(told[name]))
+        self.assertTrue(hub.audit().balances)
+
+    def test_factories_make_handlers_of_all_executions(self) -> None:
+        """A handler that has crashed is called no more; a factory that fails is a restart more."""
+        for execution in ("inline", "concurrent", "strand"):
+            made: list[set[bytes]] = []
+            fails = False
+
+            def factory() -> Any:
+                if fails:
+                    raise GeneratorExit
+                seen: set[bytes] = set()
+                made.append(seen)
+
+                def handle(message: Message) -> None:
+                    self.assertNotIn(b"crash", seen)
+                    seen.add(message.payload)
+                    if message.payload == b"crash":
+                        raise BaseException("it is the test's")
+
+                return handle
+
+            terms: dict[str, Any] = {"on_error": lambda *_: None, "restarts": 3, "within": 3600}
+            made_anew = self.hub.subscribe(
+                "f", factory=factory, execution=execution, threads=1, suspension=None, **terms
+            )
+            for payload in (b"1", b"crash", b"2", b"crash"):
+                self.hub.publish("f", payload)
+            stats = self.at_rest(made_anew)
+            self.assertEqual(made, [{b"1", b"crash"}, {b"2", b"crash"}])
+            self.assertEqual((stats.restarts, stats.dead_lettered, stats.failed), (2, 2, 0))
+            fails = True
+            self.hub.publish("f", b"3")
+            stats = self.at_rest(made_anew)
+            self.assertEqual((stats.restarts, stats.suspended), (3, False))
+            self.assertIs(type(made_anew.last_error), GeneratorExit)
+            fails = False
+            self.hub.publish("f", b"4")
+            self.at_rest(made_anew)
+            self.assertEqual(made[2:], [{b"4"}])
+            fails = True
+            self.hub.publish("f", b"crash")
+            self.at_rest(made_anew)
+            self.assertTrue(made_anew.suspended)
+            made_anew.unsubscribe("sync")
+
+    def test_on_restart_may_return_the_next_handler(self) -> None:
+        came: list[bytes] = []
+        for execution in ("inline", "concurrent", "strand"):
+
+            def crash(message: Message) -> None:
+                raise BaseException("it is the test's")
+
+            hooked = self.hub.subscribe(
+                "r",
+                crash,
+                execution=execution,
+                on_error=lambda *_: None,
+                on_restart=lambda *_: lambda message: came.append(message.payload),
+            )
+            self.hub.publish("r", b"crash")
+            self.at_rest(hooked)
+            self.hub.publish("r", execution.encode())
+            self.at_rest(hooked)
+            hooked.unsubscribe("sync")
+        self.assertEqual(came, [b"inline", b"concurrent", b"strand"])
+
     def test_what_is_wrong_is_said(self) -> None:
         hub = self.hub
-        supervisor = paceline.Supervisor()
         settings: dict[str, Any]
         for settings in (
             {"execution": "parallel"},
             {"execution": "concurrent", "threads": 0},
             {"execution": "concurrent", "threads": 1025},
             {"execution": "inline", "batch": 5},
-            {"execution": "strand", "supervisor": supervisor},
-            {"execution": "strand", "factory": lambda: print},
             {"execution": "inline", "retries": 1},
             {"execution": "strand", "retries": 1},
             {"execution": "strand", "group": "g"},
             {"execution": "concurrent", "group": "g", "balance": "by-key"},
         ):
             with self.assertRaises(paceline.InvalidError, msg=str(settings)):
-                handler = None if "factory" in settings else print
-                hub.subscribe("a", handler, **settings)
+                hub.subscribe("a", print, **settings)
 
         async def awaited(message: Message) -> None:
             raise AssertionError

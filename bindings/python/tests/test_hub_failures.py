@@ -958,12 +958,19 @@ class Failures(Case):
         for counts in ((1,), (-1,), (0, 0, 1 << 64)):
             with self.assertRaises(paceline.InvalidError):
                 box.acknowledge(*counts)
-        box.restarted()
-        box.restarted("it broke\0")
+        self.assertTrue(box.crashed("it broke\0") and not box.catch_up())
         self.assertTrue(box.suspend(3600) and not box.suspend())
         self.assertEqual(self.hub.publish("a").dead_lettered, 1)
-        self.assertEqual((box.stats().suspended, box.stats().restarts), (True, 2))
+        self.assertEqual((box.suspended, box.stats().suspended, box.stats().restarts), (True, True, 1))
         self.assertTrue(box.resume() and not box.resume())
+        self.assertTrue(box.catch_up() and not box.catch_up() and not box.suspended)
+        self.assertEqual(box.stats().restarts, 2)
+        supervisor = Supervisor(restarts=0, suspension=None)
+        with self.assertRaises(paceline.InvalidError):
+            self.hub.mailbox("a", supervisor=supervisor)
+        own = self.hub.mailbox("a", acknowledged=True, supervisor=supervisor)
+        self.assertFalse(own.crashed("it broke"))
+        self.assertTrue(own.suspended and supervisor.suspended and not box.suspended)
         self.assertEqual(box.pull(1, 0), [])
 
     def test_publishers_have_limits(self) -> None:

@@ -226,8 +226,6 @@ class Histories(Case):
         hooks["on_restart"] = lambda error, count: told.append((error, count))
         replay = hub.replay("a", **self.supervised(hub, came, works), **hooks)
         self.until(lambda: replay.suspended)
-        # Its thread does not look at it again and again.
-        self.until(lambda: [each for each in hub._core.later if each[0] > time.monotonic() + 3600])
         self.check_supervised(hub, replay, came, works)
         self.assertEqual([(type(error), count) for error, count in told], [(Broken, 1), (type(None), 2)])
         self.assertTrue(replay.unsubscribe("sync"))
@@ -235,6 +233,31 @@ class Histories(Case):
         hub.publish("a", b"7")
         self.assertEqual(len(came), 10)
         self.assertEqual(hub.redeliver().enqueued, 0)
+
+    def test_a_suspended_replay_is_not_looked_at_again_and_again(self) -> None:
+        """Method: its thread serves another handler meanwhile, and messages come to the history."""
+        hub = self.open(History("a"))
+
+        def crash(message: paceline.Message) -> None:
+            if message.payload == b"1":
+                raise Broken
+
+        hub.publish_batch("a", [b"1", b"2", b"3"])
+        hooks: dict[str, Any] = {"restarts": 0, "suspension": None, "on_error": lambda *_: None}
+        replay = hub.replay("a", crash, **hooks)
+        served: Any = replay._served
+        self.until(lambda: served.resting)
+        turns: list[int] = []
+        turn = served.turn
+        served.turn = lambda: (turns.append(1), turn())[1]
+        other = hub.subscribe("other", lambda message: None)
+        hub.publish("a", b"4")
+        for number in range(50):
+            hub.publish("other")
+            self.until(lambda: other.stats().delivered > number)
+        self.assertLess(len(turns), 4)
+        self.assertTrue(replay.resume())
+        self.until(lambda: replay.stats().delivered == 3)
 
     def test_batches(self) -> None:
         hub = self.open(History("a"))

@@ -61,7 +61,9 @@ use crate::hub::run::depth::is_in_handler;
 use crate::hub::run::inline::call_in_handler;
 use crate::hub::supervise::burial::Who;
 use crate::hub::supervise::dead::{Origin, Unfit};
-use crate::hub::supervise::failure_policy::{After, FailurePolicy, FailureSettings, Restart};
+use crate::hub::supervise::failure_policy::{
+    After, FailurePolicy, FailureSettings, HandlerOf, Restart,
+};
 use crate::hub::supervise::failures::{failed, tell_resumption, tell_suspension};
 use crate::hub::supervise::supervisor::{Find, Intensity, OnFailure, Supervised, Supervisor};
 use crate::pool::{Timer, contain};
@@ -188,7 +190,7 @@ impl ReplayBuilder<'_> {
         F: FnMut(&Message<'_>) -> A + Send + 'static,
         A: Answer,
     {
-        self.failure.check(true, true)?;
+        self.failure.check(HandlerOf::Hub, true)?;
         let (log, cursor) = self.cursor()?;
         let core = &self.hub.core;
         let supervisor = self.failure.supervisor.clone();
@@ -232,13 +234,18 @@ impl ReplayBuilder<'_> {
     /// # Errors
     /// As [`serve`](Self::serve), and for settings of a handler's failures.
     pub fn mailbox(self) -> Result<ReplayMailbox> {
-        self.failure.check(false, true)?;
+        let whose = if self.acknowledged { HandlerOf::Host } else { HandlerOf::Nobody };
+        self.failure.check(whose, true)?;
         let (log, cursor) = self.cursor()?;
         let core = Arc::clone(&self.hub.core);
-        let (id, policy) = (core.next_subscription(), FailurePolicy::with(self.failure)?);
+        let (id, supervisor) = (core.next_subscription(), self.failure.supervisor.clone());
+        let policy = FailurePolicy::with(self.failure)?;
         let pulling = Arc::new(Pulling::new(id, self.pattern, self.acknowledged, policy));
         if self.acknowledged {
             core.add_replay(Arc::<Pulling>::clone(&pulling));
+        }
+        if let Some(supervisor) = supervisor {
+            supervisor.join(pulling.find(&core));
         }
         Ok(ReplayMailbox { core, log, cursor: Mutex::new(cursor), pulling })
     }

@@ -15,7 +15,7 @@ use crate::hub::naps::NAP;
 use crate::hub::supervise::burial::{Who, bury};
 use crate::hub::supervise::dead::{DeadReason, Origin, Unfit};
 use crate::hub::supervise::failure_policy::FailurePolicy;
-use crate::hub::supervise::failures::{tell_restart, tell_resumption, tell_suspension};
+use crate::hub::supervise::failures::{AfterCrash, crashed, tell_resumption, tell_suspension};
 use crate::hub::supervise::supervisor::{Find, Supervised};
 use crate::hub::system::notice::lock;
 use crate::pool::contain;
@@ -210,7 +210,13 @@ impl Supervised for (Arc<Core>, Arc<Pulling>) {
 
     fn resume(&self) -> bool {
         let (core, pulling) = self;
-        let resumed = core::mem::take(&mut pulling.state().suspended);
+        let mut state = pulling.state();
+        let resumed = core::mem::take(&mut state.suspended);
+        // Before its next message, which needs the lock.
+        if resumed {
+            pulling.policy.restart_later();
+        }
+        drop(state);
         if resumed {
             tell_resumption(&pulling.who(), core);
             Sleeper::wake(Arc::clone(pulling));
@@ -235,6 +241,13 @@ impl Pulling {
         Origin::new(move |stored| match pulling.upgrade() {
             Some(pulling) => pulling.redeliver(stored),
             None => Err(Unfit::Orphaned),
+        })
+    }
+
+    pub(in crate::hub) fn find(self: &Arc<Self>, core: &Arc<Core>) -> Find {
+        let (core, pulling) = (Arc::downgrade(core), Arc::downgrade(self));
+        Arc::new(move || {
+            Some(Box::new((core.upgrade()?, pulling.upgrade()?)) as Box<dyn Supervised>)
         })
     }
 
@@ -368,12 +381,21 @@ impl ReplayMailbox {
         Ok(())
     }
 
-    /// As [`Mailbox::restarted`](crate::hub::Mailbox::restarted).
-    pub fn restarted(&self, failure: Option<&str>) {
-        if !self.core.shared.is_forked() {
-            let count = self.pulling.policy.count_restart();
-            tell_restart(&self.pulling.who(), &self.core, count, failure);
+    /// As [`Mailbox::crashed`](crate::hub::Mailbox::crashed).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn crashed(&self, failure: &str) -> Result<AfterCrash> {
+        if self.core.shared.is_forked() {
+            return Err(Error::Forked);
         }
+        let (policy, who) = (&self.pulling.policy, self.pulling.who());
+        Ok(crashed(policy, &self.core, &who, &self.find(), failure))
+    }
+
+    /// As [`Mailbox::catch_up`](crate::hub::Mailbox::catch_up).
+    pub fn catch_up(&self) -> bool {
+        self.pulling.policy.catch_up()
     }
 
     /// As [`Mailbox::suspend`](crate::hub::Mailbox::suspend), but that what comes stays in the history, and can be taken
@@ -400,10 +422,7 @@ impl ReplayMailbox {
     }
 
     fn find(&self) -> Find {
-        let (core, pulling) = (Arc::downgrade(&self.core), Arc::downgrade(&self.pulling));
-        Arc::new(move || {
-            Some(Box::new((core.upgrade()?, pulling.upgrade()?)) as Box<dyn Supervised>)
-        })
+        self.pulling.find(&self.core)
     }
 
     /// A descriptor that is readable while a message may wait, or when it has ended. Poll it, do not read it: a
@@ -574,8 +593,16 @@ impl HostMailbox for ReplayMailbox {
         self.acknowledge(done)
     }
 
-    fn restarted(&self, failure: Option<&str>) {
-        self.restarted(failure);
+    fn crashed(&self, failure: &str) -> Result<AfterCrash> {
+        self.crashed(failure)
+    }
+
+    fn catch_up(&self) -> bool {
+        self.catch_up()
+    }
+
+    fn is_suspended(&self) -> bool {
+        self.is_suspended()
     }
 
     fn suspend(&self, lasts: Option<Duration>) -> Result<bool> {

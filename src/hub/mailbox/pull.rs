@@ -26,7 +26,8 @@ use crate::hub::message::{Received, Stored};
 use crate::hub::naps::NAP;
 use crate::hub::supervise::burial::{bury_of, who};
 use crate::hub::supervise::dead::DeadReason;
-use crate::hub::supervise::failures::{find, tell_restart};
+use crate::hub::supervise::failure_policy::FailurePolicy;
+use crate::hub::supervise::failures::{AfterCrash, crashed, find};
 use crate::hub::system::notice::Severity;
 use crate::hub::system::stats::SubscriptionStats;
 use crate::hub::system::tell::tell_of;
@@ -153,7 +154,9 @@ pub(crate) trait HostMailbox: Send + Sync {
     /// A key of messages that come here.
     fn key(&self, text: &str) -> Result<Key>;
     fn acknowledge(&self, done: Acknowledged) -> Result<()>;
-    fn restarted(&self, failure: Option<&str>);
+    fn crashed(&self, failure: &str) -> Result<AfterCrash>;
+    fn catch_up(&self) -> bool;
+    fn is_suspended(&self) -> bool;
     fn suspend(&self, lasts: Option<Duration>) -> Result<bool>;
     fn resume(&self) -> bool;
     fn unsubscribe(&self, how: Unsubscribe) -> Result<Unsubscribed>;
@@ -283,15 +286,31 @@ impl Mailbox {
         finish(subscriber, core, close);
     }
 
-    /// Tells the hub that the host has restarted its handler of these messages, and why: it is counted in
-    /// [`SubscriptionStats::restarts`], and told under `$SYS.subscription.restarted` and by
-    /// [`Hub::errors`](crate::hub::Hub::errors). Any thread.
-    pub fn restarted(&self, failure: Option<&str>) {
+    /// Of one that is [acknowledged](crate::hub::SubscriptionBuilder::acknowledged): the host's handler has crashed. That
+    /// counts as a restart by the intensity or the supervisor of the mailbox, and is told under
+    /// `$SYS.subscription.restarted` and by [`Hub::errors`](crate::hub::Hub::errors). Was it once too often, what comes is
+    /// dealt with as with other handlers that are suspended, and what was taken is the host's still. Any thread.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn crashed(&self, failure: &str) -> Result<AfterCrash> {
         let (core, subscriber) = (&self.subscription.core, self.subscriber());
-        if !core.shared.is_forked() {
-            let count = subscriber.policy_or_default().count_restart();
-            tell_restart(&who(subscriber, core), core, count, failure);
+        if core.shared.is_forked() {
+            return Err(Error::Forked);
         }
+        let (policy, find) = (subscriber.policy_or_default(), find(subscriber, core));
+        Ok(crashed(policy, core, &who(subscriber, core), &find, failure))
+    }
+
+    /// To be asked before the host's handler gets a message. True: it is to be restarted first, because another of its
+    /// supervisor has crashed and all are restarted, or because a suspension has ended; that counts as a restart.
+    pub fn catch_up(&self) -> bool {
+        self.subscriber().policy().is_some_and(FailurePolicy::catch_up)
+    }
+
+    /// Whether it is suspended.
+    pub fn is_suspended(&self) -> bool {
+        self.subscription.is_suspended()
     }
 
     /// Suspends the subscription as its supervisor would, because the host's handler fails too often: what waits, and
@@ -571,8 +590,16 @@ impl HostMailbox for Mailbox {
         self.acknowledge(done)
     }
 
-    fn restarted(&self, failure: Option<&str>) {
-        self.restarted(failure);
+    fn crashed(&self, failure: &str) -> Result<AfterCrash> {
+        self.crashed(failure)
+    }
+
+    fn catch_up(&self) -> bool {
+        self.catch_up()
+    }
+
+    fn is_suspended(&self) -> bool {
+        self.is_suspended()
     }
 
     fn suspend(&self, lasts: Option<Duration>) -> Result<bool> {

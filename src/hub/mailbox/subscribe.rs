@@ -18,7 +18,7 @@ use crate::hub::mailbox::rules::{Execution, Overflow, Rules};
 use crate::hub::mailbox::subscriber::{Extra, Subscriber};
 use crate::hub::mailbox::subscription::Subscription;
 use crate::hub::message::Message;
-use crate::hub::supervise::failure_policy::{FailurePolicy, FailureSettings, Restart};
+use crate::hub::supervise::failure_policy::{FailurePolicy, FailureSettings, HandlerOf, Restart};
 use crate::hub::supervise::failures::find;
 use crate::hub::supervise::supervisor::{Intensity, OnFailure, Supervisor};
 use crate::hub::system::notice::Severity;
@@ -284,7 +284,12 @@ impl<'a> SubscriptionBuilder<'a> {
         core.check_open()?;
         key::check_pattern(self.pattern)?;
         let rules = self.rules()?;
-        self.failure.check(self.execution != Execution::Pull, rules.runs > 0)?;
+        let whose = match self.execution {
+            Execution::Pull if rules.acknowledged => HandlerOf::Host,
+            Execution::Pull => HandlerOf::Nobody,
+            _ => HandlerOf::Hub,
+        };
+        self.failure.check(whose, rules.runs > 0)?;
         self.check_group()?;
         let group = match &self.group {
             Some((name, balance)) => Some(group_of(core, self.pattern, name, balance)?),

@@ -47,12 +47,25 @@ pub(in crate::hub) struct FailureSettings {
 }
 
 impl FailureSettings {
-    /// `has_handler`: it is not pulled; `can_wait`: there is a mailbox in which a message can wait for its
-    /// next attempt.
-    pub(in crate::hub) fn check(&self, has_handler: bool, can_wait: bool) -> Result<()> {
+    /// `can_wait`: there is a mailbox in which a message can wait for its next attempt.
+    pub(in crate::hub) fn check(&self, whose: HandlerOf, can_wait: bool) -> Result<()> {
         self.on_failure.check()?;
-        if !has_handler && !self.is_unsupervised() {
-            let allowed = "left out: a mailbox that is pulled has no handler that could fail";
+        let allowed = match whose {
+            HandlerOf::Hub => None,
+            HandlerOf::Host
+                if self.on_failure == OnFailure::default() && !self.tells_restarts() =>
+            {
+                None
+            }
+            HandlerOf::Host => {
+                Some("left out, but for restarts: the host itself tries messages again")
+            }
+            HandlerOf::Nobody if self.is_unsupervised() => None,
+            HandlerOf::Nobody => {
+                Some("left out: a mailbox that is pulled has no handler that could fail")
+            }
+        };
+        if let Some(allowed) = allowed {
             return Err(Error::invalid("supervision", "set", allowed));
         }
         if self.on_failure.has_retries() && !can_wait {
@@ -79,9 +92,21 @@ impl FailureSettings {
         self.on_failure == OnFailure::default()
             && self.intensity.is_none()
             && self.supervisor.is_none()
-            && self.on_restart.is_none()
-            && self.stale.is_none()
+            && !self.tells_restarts()
     }
+
+    fn tells_restarts(&self) -> bool {
+        self.on_restart.is_some() || self.stale.is_some()
+    }
+}
+
+/// Who runs a handler.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::hub) enum HandlerOf {
+    Hub,
+    /// The host of an acknowledged mailbox.
+    Host,
+    Nobody,
 }
 
 /// See the head of the file.
@@ -233,14 +258,16 @@ impl FailurePolicy {
         passes == Some(true)
     }
 
-    /// Restarts the handler, if others of its supervisor have failed, or it was suspended.
+    /// Restarts the handler, if others of its supervisor have failed, or it was suspended. Whether it did.
     #[inline]
-    pub(in crate::hub) fn catch_up(&self) {
+    pub(in crate::hub) fn catch_up(&self) -> bool {
         let epoch = self.supervisor.epoch();
-        if self.seen.load(Relaxed) != epoch {
+        let is_late = self.seen.load(Relaxed) != epoch;
+        if is_late {
             self.seen.store(epoch, Relaxed);
             self.restarted(None);
         }
+        is_late
     }
 
     /// Has the handler restarted before its next message.
@@ -248,19 +275,13 @@ impl FailurePolicy {
         self.seen.store(u64::MAX, Relaxed);
     }
 
-    /// One more restart: how many there were.
-    pub(in crate::hub) fn count_restart(&self) -> u64 {
-        self.restarts.fetch_add(1, Relaxed) + 1
-    }
-
     #[cold]
-    fn restarted(&self, failure: Option<&Failure>) -> u64 {
-        let count = self.count_restart();
+    fn restarted(&self, failure: Option<&str>) -> u64 {
+        let count = self.restarts.fetch_add(1, Relaxed) + 1;
         if let Some(stale) = &self.settings.stale {
             stale.store(true, Relaxed);
         }
         if let Some(on_restart) = &self.settings.on_restart {
-            let failure = failure.map(Failure::message);
             let _panicked = contain(|| on_restart(&Restart { failure, count }));
             crate::log::faults::note_told();
         }
@@ -287,14 +308,21 @@ impl FailurePolicy {
         if !failed.is_panic {
             return (decision, None);
         }
+        match self.crashed(failure.message(), now) {
+            Some(count) => (decision, Some(count)),
+            None => (Decision::Suspend, None),
+        }
+    }
+
+    /// The handler is restarted, how often by now; None: it, and all others of its supervisor, are to be suspended.
+    pub(in crate::hub) fn crashed(&self, failure: &str, now: u64) -> Option<u64> {
         let mut seen = self.seen.load(Relaxed);
         match self.supervisor.restart(now, &mut seen) {
             RestartDecision::Restart => {
                 self.seen.store(seen, Relaxed);
-                let count = self.restarted(Some(failure));
-                (decision, Some(count))
+                Some(self.restarted(Some(failure)))
             }
-            RestartDecision::Suspend | RestartDecision::Suspended => (Decision::Suspend, None),
+            RestartDecision::Suspend | RestartDecision::Suspended => None,
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::hub::supervise::failure_policy::{After, FailurePolicy};
 use crate::hub::supervise::supervisor::{Decision, Find, Supervised};
 use crate::hub::system::notice::Severity;
 use crate::sys::clock;
+use core::time::Duration;
 use serde_json::{Value, json};
 use std::sync::{Arc, Weak};
 
@@ -34,7 +35,7 @@ pub(in crate::hub) fn failed(
     let (decision, restarted) = policy.judge(seed, tried, failure, now);
     let attempts = tried.attempts;
     if let Some(count) = restarted {
-        tell_restart(who, core, count, Some(failure.message()));
+        tell_restart(who, core, count, failure.message());
     }
     match decision {
         Decision::Retry(delay) => After::Retry(delay),
@@ -49,11 +50,41 @@ pub(in crate::hub) fn failed(
 }
 
 /// Tells that a handler was restarted.
-pub(in crate::hub) fn tell_restart(who: &Who, core: &Core, count: u64, failure: Option<&str>) {
+fn tell_restart(who: &Who, core: &Core, count: u64, failure: &str) {
     who.tell(core, "subscription.restarted", Severity::Warning, || {
-        let why = failure.unwrap_or("with others of its supervisor, or after a suspension");
-        (format!("restart {count}: {why}"), json!({ "count": count, "failure": failure }))
+        (format!("restart {count}: {failure}"), json!({ "count": count, "failure": failure }))
     });
+}
+
+/// What becomes of a handler that the host runs, when it has crashed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum AfterCrash {
+    /// The host restarts it and goes on.
+    Restart,
+    /// That was once too often: it, and all others of its supervisor, are suspended.
+    Suspended {
+        /// For how long; None: until they are resumed.
+        lasts: Option<Duration>,
+    },
+}
+
+/// A handler that the host runs has crashed.
+#[cold]
+pub(in crate::hub) fn crashed(
+    policy: &FailurePolicy,
+    core: &Core,
+    who: &Who,
+    find: &Find,
+    failure: &str,
+) -> AfterCrash {
+    if let Some(count) = policy.crashed(failure, clock::now()) {
+        tell_restart(who, core, count, failure);
+        return AfterCrash::Restart;
+    }
+    let supervisor = policy.supervisor();
+    supervisor.suspend_members(&core.shared, find);
+    AfterCrash::Suspended { lasts: supervisor.suspended_for() }
 }
 
 impl Supervised for (Arc<Core>, Arc<Subscriber>) {

@@ -23,7 +23,7 @@ from ._library import check, lib, nanoseconds, quick
 from ._mailbox import WAYS, Settings, SubscriptionStats, latency_of
 from ._message import messages_of
 from ._policy import Retry
-from ._supervision import Terms, is_crash
+from ._supervision import Handlers, Terms, is_crash
 from ._task import PermanentFailure, RetryAfter
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Called:
     ) -> None:
         self.core = core
         self.pattern = pattern
-        self.handler = handler
+        self.handlers = Handlers(terms, handler)
         self.on_error = on_error
         self.terms = terms
         self.measured = settings.measured
@@ -87,8 +87,7 @@ class Called:
         options.execution = EXECUTIONS[execution]
         options.threads = whole("threads", threads)
         _fill(options, terms)
-        if terms.on_restart is not None:
-            options.on_restart = ctypes.cast(_restart, ctypes.c_void_p)
+        options.on_restart = ctypes.cast(_restart, ctypes.c_void_p)
         core.keep_filter(settings.filter)
         if execution == "inline":
             # Publishing calls it back.
@@ -120,18 +119,22 @@ class Called:
         _inside.called = (*outer, self)
         try:
             (message,) = messages_of(bytes(raw.contents))
+            handler = None
             try:
-                self.handler(message)
+                handler = self.handlers.renewed() if self.handlers.stale else self.handler
+                handler(message)
             except BaseException as raised:
-                outcome[0] = layout.EPANIC if is_crash(raised) else layout.EFAILED
-                self.fail(message, raised)
+                # Without a handler it is a failed restart.
+                crashed = handler is None or is_crash(raised)
+                outcome[0] = layout.EPANIC if crashed else layout.EFAILED
+                self.fail(message, raised, crashed)
             else:
                 outcome[0] = layout.OK
                 self.handled += 1
         finally:
             _inside.called = outer
 
-    def fail(self, message: Any, raised: BaseException) -> None:
+    def fail(self, message: Any, raised: BaseException, crashed: bool) -> None:
         self.last_error = raised
         self.errors += 1
         if self.on_error is None:
@@ -148,21 +151,24 @@ class Called:
             quick.pace_message_permanent()
         elif after > 0:
             quick.pace_message_retry_after(nanoseconds(after))
-        if is_crash(raised):
+        if crashed:
+            # Native code decides after this what becomes of it, and of others of its supervisor: see `restarted`.
             self.crashes[threading.get_ident()] = raised
             calls = here()
             if calls is not None and issubclass(type(raised), LEAVING):
                 # The publisher's thread is the user's.
                 calls.leave(raised)
 
+    @property
+    def handler(self) -> Callable[..., Any]:
+        handler: Callable[..., Any] = self.handlers.handler
+        return handler
+
     def restarted(self, failed: bool, count: int) -> None:
         crash = self.crashes.pop(threading.get_ident(), None)
-        try:
-            made = self.terms.on_restart(crash if failed else None, count)
-            if made is not None:
-                self.handler = made
-        except BaseException as raised:
-            report("the hook of a handler that was restarted has failed", raised=raised)
+        if failed:
+            self.terms.supervisor._alarm()
+        self.handlers.restarted(crash if failed else None, count)
 
     def dropped(self) -> None:
         """It has ended, and nothing runs."""
@@ -210,7 +216,7 @@ class Called:
 
     def resume(self) -> bool:
         resumed = ctypes.c_bool()
-        check(quick.pace_hub_resume(self.core.native.pointer, self.name, ctypes.byref(resumed)))
+        check(lib.pace_hub_resume(self.core.native.pointer, self.name, ctypes.byref(resumed)))
         return resumed.value
 
     def unsubscribe(self, how: str) -> bool:
@@ -240,15 +246,10 @@ class Called:
 
 
 def _fill(options: layout.SubscriptionOptions, terms: Terms) -> None:
-    """Has native code deal with failures as the terms say, whose supervisor is the handler's own."""
+    """Has native code deal with failures as the terms say."""
     options.on_exhausted = terms.on_exhausted
     if terms.retry is not None:
         terms.retry.fill(options.retry)
-    own = terms.supervisor
-    options.restarts = layout.UNLIMITED32 if own._restarts is None else own._restarts
-    options.within_ns = max(1, int(own._within * 1e9))
-    options.suspension_ns = layout.FOREVER if own._first is None else int(own._first * 1e9)
-    options.longest_suspension_ns = int(own._longest * 1e9)
 
 
 def _advice(retry: Optional[Retry], attempt: int, raised: BaseException) -> Optional[float]:

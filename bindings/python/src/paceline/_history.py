@@ -10,8 +10,8 @@ from . import _layout as layout
 from ._arguments import nanos, some_text, text, whole
 from ._errors import InvalidError
 from ._library import check, lib, quick
-from ._mailbox import Pulled
-from ._message import Message
+from ._mailbox import Pulled, supervisor_of
+from ._supervision import Supervisor
 
 if TYPE_CHECKING:
     from ._subscriptions import Core
@@ -177,12 +177,18 @@ class ReplayMailbox(Pulled):
     lost or closed."""
 
     def __init__(
-        self, core: Core, pattern: str, start: tuple[int, int], acknowledged: bool = False
+        self,
+        core: Core,
+        pattern: str,
+        start: tuple[int, int],
+        acknowledged: bool = False,
+        supervisor: Optional[Supervisor] = None,
     ) -> None:
         options, pointer = layout.ReplayOptions(), ctypes.c_void_p()
         check(quick.pace_replay_options_init(ctypes.byref(options), ctypes.sizeof(options)))
         setattr(options, "from", start[0])
         options.at, options.acknowledged = start[1], acknowledged
+        options.supervisor = supervisor_of(supervisor)
         inside, encoded = core.pointer(), text("pattern", pattern)
         at = ctypes.byref(pointer)
         check(lib.pace_hub_replay_mailbox(inside, encoded, ctypes.byref(options), at))

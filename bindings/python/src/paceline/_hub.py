@@ -474,6 +474,7 @@ class Hub:
         unique: Optional[str] = None,
         measured: bool = False,
         acknowledged: bool = False,
+        supervisor: Optional[Supervisor] = None,
     ) -> Mailbox:
         """Subscribes with a mailbox for up to ``capacity`` messages, 1 to 2^24, that you empty. It ends when
         nobody has pulled for ``lease`` seconds (None: never). Only what passes ``filter`` comes in. With a
@@ -484,7 +485,8 @@ class Hub:
         ``block`` seconds (None: without a limit), where it may; the default is to refuse, because the thread that
         pulls may be the one that publishes. With ``measured`` its ``stats`` tell how
         long messages have waited. With ``acknowledged`` what was pulled counts as running until ``acknowledge`` or
-        ``bury``, and the subscription ends after the last. Raises InvalidError, ShutDownError, ForkedError."""
+        ``bury``, and the subscription ends after the last; the ``supervisor`` counts what ``crashed`` tells, together with
+        others. Raises InvalidError, ShutDownError, ForkedError."""
         settings = Settings(
             capacity,
             overflow,
@@ -498,6 +500,7 @@ class Hub:
             balance_header,
             unique,
             acknowledged,
+            supervisor,
         )
         mailbox = Mailbox(self._core, self, pattern, settings)
         self._core.add_mailbox(mailbox)
@@ -625,20 +628,18 @@ class Hub:
         publishing returns, with no mailbox; several publishers may be in it at once. "concurrent": on up to ``threads``
         threads of the pool at once, 1 to 1024; messages begin in the order of the mailbox. "strand": on the pool, one at
         a time with all others of the hub that have this, whatever their keys, in the one order in which the messages
-        were published. Only a serial handler has batches, is an ``async def``, or has a ``supervisor`` or a ``factory``;
-        retries need a "serial" or "concurrent" one. KeyboardInterrupt and SystemExit of an inline one are raised out of publishing, too.
+        were published. Only a serial handler has batches, as native code brings others one message at a time, or is an
+        ``async def``, as no loop runs where others are called; retries need a "serial" or "concurrent" one. Where several
+        calls run at once, those that have begun go on with the handler before when another is made. KeyboardInterrupt
+        and SystemExit of an inline one are raised out of publishing, too.
 
         Raises as ``mailbox``, OsError, and RuntimeError: no loop runs here.
         """
         one_of("execution", execution, EXECUTIONS)
         threads = within_range("threads", threads, 1, 1024)
         if execution != "serial":
-            refused = {"batch": batch, "supervisor": supervisor, "factory": factory}
-            for name, given in refused.items():
-                if given is not None:
-                    raise InvalidError(
-                        f"{name} is {given!r}; allowed: None with execution={execution!r}"
-                    )
+            if batch is not None:
+                raise InvalidError(f"batch is {batch!r}; allowed: None with execution={execution!r}")
         some_plain("on_error", on_error)
         some_function("handler", handler)
         times = (restarts, within, suspension, longest_suspension)
@@ -655,6 +656,7 @@ class Hub:
             balance_header=balance_header,
             unique=unique,
             acknowledged=True,
+            supervisor=terms.supervisor,
         )
 
         def decorate(function: MessageHandler) -> Subscription:
@@ -832,7 +834,7 @@ class Hub:
         function("handler", handler)
         turn = _turn_of(batch, TURN)
         loop = _loop_of(handler)
-        mailbox = ReplayMailbox(self._core, pattern, start, acknowledged=True)
+        mailbox = ReplayMailbox(self._core, pattern, start, True, terms.supervisor)
         served = Served(self._core, mailbox, handler, on_error, terms, turn, batch is not None)
         served.begin(loop)
         return Replay(self, served)
@@ -846,11 +848,13 @@ class Hub:
         last: Optional[int] = None,
         now: bool = False,
         acknowledged: bool = False,
+        supervisor: Optional[Supervisor] = None,
     ) -> ReplayMailbox:
         """As ``replay``, with a mailbox that you empty. With ``acknowledged`` what was pulled counts as running until
-        ``acknowledge`` or ``bury``, and the hub has its figures. Raises as ``query``, ShutDownError."""
+        ``acknowledge`` or ``bury``, the hub has its figures, and the ``supervisor`` counts what ``crashed`` tells.
+        Raises as ``query``, ShutDownError."""
         start = start_of(sequence, since_ns, last, now)
-        mailbox = ReplayMailbox(self._core, pattern, start, acknowledged)
+        mailbox = ReplayMailbox(self._core, pattern, start, acknowledged, supervisor)
         self._core.add_mailbox(mailbox)
         return mailbox
 

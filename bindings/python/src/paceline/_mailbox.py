@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, TypeVar
 
@@ -17,6 +18,7 @@ from ._library import check, error, in_slices, lib, nanoseconds, quick
 from ._message import LARGE, Batch, Message, raw_of
 from ._message_filter import MessageFilter
 from ._queue import _LoopWaiters, at_most
+from ._supervision import Supervisor
 
 if TYPE_CHECKING:
     from ._hub import Hub
@@ -206,6 +208,8 @@ class Settings:
     unique: Optional[str] = None
     #: Whoever pulls says what became of each message.
     acknowledged: bool = False
+    #: It counts the crashes of the handler, with those of others if it has others.
+    supervisor: Optional[Supervisor] = None
 
     def native(self) -> layout.SubscriptionOptions:
         options = layout.SubscriptionOptions()
@@ -224,12 +228,18 @@ class Settings:
         options.balance_header = some_text("balance_header", self.balance_header)
         options.unique = some_text("unique", self.unique)
         options.acknowledged = self.acknowledged
+        options.supervisor = supervisor_of(self.supervisor)
         return options
 
 
 def _said(failure: str) -> bytes:
     """As C has it: what was raised may say anything."""
     return failure.replace("\0", "").encode("utf-8", "replace")
+
+
+def supervisor_of(given: Optional[Supervisor]) -> Optional[ctypes.c_void_p]:
+    """As C has it."""
+    return None if given is None else instance("supervisor", given, Supervisor)._native.pointer
 
 
 class Pulled:
@@ -356,11 +366,15 @@ class Pulled:
             found = self.pull_batch(most, 0)
             if found:
                 return found
-            loop = asyncio.get_running_loop()
-            waiters = self._loops.get(loop)
-            if waiters is None:
-                waiters = self._loops[loop] = _LoopWaiters(self, loop)
-            await waiters.wait()
+            await self._changed()
+
+    async def _changed(self) -> None:
+        """Waits until there may be something to pull, or to be looked at."""
+        loop = asyncio.get_running_loop()
+        waiters = self._loops.get(loop)
+        if waiters is None:
+            waiters = self._loops[loop] = _LoopWaiters(self, loop)
+        await waiters.wait()
 
     def __iter__(self) -> Iterator[Message]:
         """Messages as they come, until it or the pool has ended. Leaving early loses none."""
@@ -400,14 +414,44 @@ class Pulled:
         counts = map(whole, ("delivered", "failed", "discarded"), counts, (64, 64, 64))
         check(quick.pace_mailbox_acknowledge(self._native.pointer, *counts))
 
-    def restarted(self, failure: Optional[str] = None) -> None:
-        """Tells the hub that you have restarted your handler of these messages, and why (None: together with others,
-        or after a suspension): it counts in ``restarts``, and is told under ``$SYS.subscription.restarted`` and by
-        ``Hub.errors``. Raises ForkedError."""
-        if failure is not None and not isinstance(failure, str):
-            raise wrong("failure", failure, "text, or None")
-        said = None if failure is None else _said(failure)
-        check(quick.pace_mailbox_restarted(self._native.pointer, said))
+    def crashed(self, failure: str) -> bool:
+        """Of a mailbox that is ``acknowledged``: your handler has crashed. That counts as a restart by the
+        ``supervisor`` of the mailbox, and is told under ``$SYS.subscription.restarted`` and by ``Hub.errors``. True:
+        you restart the handler and go on. False: that was once too often, so it and all others of the supervisor are
+        suspended as other handlers would be; what was pulled is yours still. Raises InvalidError, ForkedError."""
+        if not isinstance(failure, str):
+            raise wrong("failure", failure, "text")
+        return self._crashed(failure) is None
+
+    def _crashed(self, failure: str) -> Optional[float]:
+        """For how many seconds it is suspended then; None: not at all."""
+        lasts = ctypes.c_uint64()
+        pointer = self._native.pointer
+        check(lib.pace_mailbox_crashed(pointer, _said(failure), ctypes.byref(lasts)))
+        if lasts.value == layout.FOREVER:
+            return math.inf
+        return lasts.value / 1e9 if lasts.value else None
+
+    def catch_up(self) -> bool:
+        """To be asked before your handler gets a message. True: it is to be restarted first, because another of its
+        supervisor has crashed and all are restarted, or because a suspension has ended; that counts as a restart.
+        Raises ForkedError."""
+        return self._catch_up()[0]
+
+    def _catch_up(self) -> tuple[bool, bool]:
+        """The same, and whether it is suspended."""
+        restarts, suspended = ctypes.c_bool(), ctypes.c_bool()
+        at = ctypes.byref(restarts), ctypes.byref(suspended)
+        check(quick.pace_mailbox_catch_up(self._native.pointer, *at))
+        return restarts.value, suspended.value
+
+    @property
+    def suspended(self) -> bool:
+        """Whether it is suspended. Raises ForkedError."""
+        suspended = ctypes.c_bool()
+        pointer = self._native.pointer
+        check(quick.pace_mailbox_catch_up(pointer, None, ctypes.byref(suspended)))
+        return suspended.value
 
     def suspend(self, seconds: Optional[float] = None) -> bool:
         """Suspends it as a supervisor would, for so long (None: until ``resume``): what waits for a subscription, and
@@ -415,13 +459,13 @@ class Pulled:
         pulled is yours still. False: it was suspended, or has ended. Raises InvalidError, ForkedError."""
         lasts = layout.FOREVER if seconds is None else nanos("seconds", seconds)
         suspended = ctypes.c_bool()
-        check(quick.pace_mailbox_suspend(self._native.pointer, lasts, ctypes.byref(suspended)))
+        check(lib.pace_mailbox_suspend(self._native.pointer, lasts, ctypes.byref(suspended)))
         return suspended.value
 
     def resume(self) -> bool:
         """Ends a suspension. False: there was none. Raises ForkedError."""
         resumed = ctypes.c_bool()
-        check(quick.pace_mailbox_resume(self._native.pointer, ctypes.byref(resumed)))
+        check(lib.pace_mailbox_resume(self._native.pointer, ctypes.byref(resumed)))
         return resumed.value
 
     def unsubscribe(self, how: str = "async") -> bool:
@@ -468,7 +512,8 @@ class Mailbox(Pulled):
         pointer, encoded = ctypes.c_void_p(), text("pattern", pattern)
         inside = core.pointer()
         core.keep_filter(settings.filter)
-        check(quick.pace_hub_mailbox(inside, encoded, ctypes.byref(options), ctypes.byref(pointer)))
+        # Others of its supervisor may be about to give up what is Python's.
+        check(lib.pace_hub_mailbox(inside, encoded, ctypes.byref(options), ctypes.byref(pointer)))
         super().__init__(core, pattern, pointer)
         # While there is a mailbox its hub is not lost; those behind handlers belong to it.
         self._hub = hub

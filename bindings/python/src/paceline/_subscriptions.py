@@ -16,6 +16,7 @@ import contextlib
 import ctypes
 import heapq
 import itertools
+import math
 import os
 import select
 import threading
@@ -31,16 +32,13 @@ from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union
 from . import _layout as layout
 from . import _lifetime, _supervision
 from ._arguments import (
-    function,
     instance,
-    is_coroutine_function,
     items,
     nanos,
     one_of,
     patience,
     text,
     within,
-    wrong,
 )
 from ._called import Called, is_inside
 from ._contain import LEAVING, failure_of, report
@@ -55,7 +53,7 @@ from ._message import LARGE, Batch, Message, Receipt, answered
 from ._message_filter import MessageFilter
 from ._pool import Pool
 from ._requests import Asker, Requests
-from ._supervision import Care
+from ._supervision import Care, Handlers
 
 if TYPE_CHECKING:
     from ._hub import Hub, Key
@@ -66,8 +64,6 @@ TURN = 16
 MOST = 256
 #: Seconds: a turn that is full and shorter is followed by a longer one, and one that is longer by a shorter.
 SHORT = 0.001
-#: So many seconds from now a replay that is suspended is looked at, if it was not resumed before.
-LATER = 1e6
 #: Seconds that a thread waits at most before it looks at the time again: epoll takes up to 2^31 ms.
 LONGEST = 86400.0
 
@@ -81,15 +77,6 @@ FailureHook = Union[Callable[[Message, BaseException], object], Callable[[Batch,
 RestartHook = Callable[[Optional[BaseException], int], object]
 #: Makes handlers, one after the other.
 HandlerFactory = Callable[[], MessageHandler]
-
-
-def made_of(handler: Any, is_coroutine: bool) -> Any:
-    """A handler in the place of another, which was a coroutine function or was not. Raises InvalidError."""
-    function("handler", handler)
-    if is_coroutine_function(handler) != is_coroutine:
-        allowed = "a coroutine function" if is_coroutine else "no coroutine function"
-        raise wrong("handler", handler, f"{allowed}, as the one before")
-    return handler
 
 
 class Over:
@@ -129,7 +116,7 @@ class Served:
     ) -> None:
         self.core = core
         self.mailbox = mailbox
-        self.handler = handler
+        self.handlers = Handlers(terms, handler)
         self.on_error = on_error
         #: How many it takes at once, and whether that is its own choice.
         self.most = turn
@@ -144,7 +131,7 @@ class Served:
         self.fd = -1
         #: It is not polled: its turn comes when its time has come.
         self.postponed = False
-        #: Its turn comes when its suspension is over.
+        #: It is suspended, and keeps what it has taken until it is looked at when that is over.
         self.resting = False
         #: Held while the handler runs.
         self.busy = threading.Lock()
@@ -167,19 +154,20 @@ class Served:
         self.last_error: Optional[BaseException] = None
         #: Of the loop that serves it.
         self.task: Optional[asyncio.Task[None]] = None
-        self.resumed: Optional[asyncio.Event] = None
         #: Of those that were handled, failed at and skipped, how many the hub was told of; held while it is told.
         self.told = (0, 0, 0)
         self.telling = threading.RLock()
-        # From here on its supervisor may call.
-        self.care = Care(terms, self.restarted, self.suspended, self.resumed_now)
+        self.care = Care(terms, mailbox, self.handlers)
+
+    @property
+    def handler(self) -> Callable[..., Any]:
+        handler: Callable[..., Any] = self.handlers.handler
+        return handler
 
     def begin(self, loop: Optional[asyncio.AbstractEventLoop]) -> None:
         """From here on it is served: by this loop, which runs here, or by a thread."""
         self.core.add_served(self, loop)
         if loop is not None:
-            if self.keeps:
-                self.resumed = asyncio.Event()
             self.task = loop.create_task(self.serve_async())
 
     def rests(self) -> bool:
@@ -204,10 +192,10 @@ class Served:
         return self.mailbox.stats()
 
     def is_suspended(self) -> bool:
-        return self.care.suspended
+        return self.mailbox.suspended
 
     def resume(self) -> bool:
-        return self.care.terms.supervisor._resume()
+        return self.mailbox.resume()
 
     def unsubscribe(self, how: str) -> bool:
         """Ends it; says whether its handler does not run and will not, which "sync" waits for."""
@@ -237,22 +225,6 @@ class Served:
         """How many messages were taken from the mailbox, and have not been dealt with."""
         return int(self.stats().running)
 
-    def restarted(self, raised: Optional[BaseException]) -> None:
-        """Its handler was restarted."""
-        with contextlib.suppress(Error):
-            self.mailbox.restarted(None if raised is None else failure_of(raised))
-
-    def suspended(self, lasts: Optional[float]) -> None:
-        """Its supervisor has suspended it: the hub does, too, and ends that in the same time."""
-        with contextlib.suppress(Error):
-            self.mailbox.suspend(lasts)
-
-    def resumed_now(self) -> None:
-        """Its supervisor has resumed it."""
-        with contextlib.suppress(Error):
-            self.mailbox.resume()
-        self.hurry()
-
     def remains(self) -> bool:
         """Whether messages wait that will be handled."""
         if self.keeps or self.cancelled or self.care.suspended:
@@ -265,13 +237,8 @@ class Served:
 
     def hurry(self) -> None:
         """It may have to be looked at before its time."""
-        task = self.task
-        if task is None:
+        if self.task is None:
             self.core.hurry(self)
-        elif self.resumed is not None:
-            # A loop that is closed serves nothing.
-            with contextlib.suppress(RuntimeError):
-                task.get_loop().call_soon_threadsafe(self.resumed.set)
 
     def turn(self) -> Optional[float]:
         """Handles a batch; after how many seconds there is more to do, 0 for when something comes, None: it has
@@ -285,18 +252,20 @@ class Served:
     def handle_some(self) -> Optional[float]:
         """The same, alone."""
         self.resting = self.rests()
-        if self.resting:
-            return min(self.care.terms.supervisor._left(), LATER)
-        if not self.held:
+        if self.resting or not self.held:
             try:
                 batch = self.mailbox.pull_batch(self.most, 0)
             except (StaleError, ShutDownError):
                 return None
-            if batch is None:
+            # What ends a suspension after this is a new event of the descriptor.
+            self.resting = batch is None and self.rests()
+            if self.resting or (batch is None and not self.held):
                 return 0.0
-            if self.batches:
+            if batch is None:
+                pass
+            elif self.batches:
                 self.held.append(batch)
-            elif self.care.is_usual() and not self.cancelled:
+            elif not self.held and self.care.is_usual() and not self.cancelled:
                 delay = self.handle(batch._all())
                 if delay is not None:
                     return delay
@@ -315,13 +284,10 @@ class Served:
 
     def renewed(self) -> Callable[..., Any]:
         """The handler: another one, if it was restarted since and is to be replaced. Raises what the factory raises."""
-        care = self.care
-        if care.stale:
-            care.unmade = True
-            successor, care.successor = care.successor, None
-            made = care.terms.factory() if successor is None else successor
-            self.handler = made_of(made, self.task is not None)
-            care.stale = care.unmade = False
+        if self.handlers.stale:
+            self.care.unmade = True
+            self.handlers.renewed()
+            self.care.unmade = False
         return self.handler
 
     def handle(self, messages: list[Message]) -> Optional[float]:
@@ -357,7 +323,14 @@ class Served:
         try:
             while True:
                 while self.rests():
-                    await self.until_resumed()
+                    try:
+                        batch = self.mailbox.pull_batch(self.most, 0)
+                    except (StaleError, ShutDownError):
+                        return
+                    if batch is not None:
+                        self.held.extend((batch,) if self.batches else batch._all())
+                        break
+                    await self.mailbox._changed()
                 if not self.held:
                     try:
                         batch = await self.mailbox.pull_batch_async(self.most)
@@ -395,22 +368,13 @@ class Served:
         cancelling: Any = getattr(self.task, "cancelling", lambda: 1)
         return bool(cancelling())
 
-    async def until_resumed(self) -> None:
-        resumed = self.resumed
-        assert resumed is not None, "nothing else rests"
-        resumed.clear()
-        # Whoever resumes it says so first, and then sets that.
-        if self.rests():
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(resumed.wait(), min(self.care.terms.supervisor._left(), LATER))
-
     def next(self) -> Any:
         """The message, or batch, to be handled now, if there is one. Those of a handler that is suspended are
         buried, or kept."""
         held, care = self.held, self.care
         if self.cancelled:
             self.skip()
-        while care.suspended and held:
+        while held and care.suspended:
             if self.keeps:
                 return None
             self.bury(held.popleft(), "", 0)
@@ -491,10 +455,9 @@ class Served:
             self.failed += self.weight(message)
         else:
             self.bury(message, failure_of(raised), attempts)
-        if self.care.found_out:
-            self.care.found_out = False
-            first, lasts = self.care.terms.supervisor._first, self.care.terms.supervisor._lasts
-            until = "it is resumed" if first is None else f"{lasts:g} seconds are over"
+        lasts, self.care.found_out = self.care.found_out, None
+        if lasts is not None:
+            until = "it is resumed" if lasts == math.inf else f"{lasts:g} seconds are over"
             report(
                 "a handler of %s has crashed too often, and is suspended until " + until,
                 self.mailbox.pattern,
@@ -780,8 +743,8 @@ class Core(Hosts):
         with self.lock:
             heapq.heappush(self.later, (time.monotonic() + delay, next(self.numbers), served))
         self.nudge()
-        # Whoever has cancelled or resumed it in between has not found it.
-        if served.cancelled or (served.resting and not served.rests()):
+        # Whoever has cancelled it in between has not found it.
+        if served.cancelled:
             self.hurry(served)
 
     def hurry(self, served: Served) -> None:
@@ -906,7 +869,7 @@ class Hand:
                 del core.served[served.fd]
             core.poll.unregister(served.fd)
             served.end()
-        elif delay > 0 or served.held:
+        elif delay > 0 or (served.held and not served.resting):
             if core.most == 1 and not served.postponed:
                 core.poll.modify(served.fd, 0)
             served.postponed = True

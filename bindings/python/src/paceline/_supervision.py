@@ -9,30 +9,43 @@ in a while suspend it for a time: what waits, and what comes, becomes dead lette
 in the history. Each suspension lasts for twice as long as the one before, until the handler was sound for as long as
 that.
 
-A suspension has no timer here: whoever looks at it finds that its time is over. The hub is told of restarts and
-suspensions, and suspends the subscription, for the same time, so that whatever language a handler is written in they are
-among its counts, errors and notices.
+Supervisors are native, and count handlers together whoever calls them: Python's threads and loops, which pull acknowledged
+mailboxes and tell of crashes, or native code. So whatever language a handler is written in, its restarts and suspensions
+are among the hub's counts, errors and notices. Python's own threads learn by an ``alarm`` that there is something to be
+looked at before the next message.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
+import ctypes
 import random
 import threading
 import time
 import weakref
-from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _layout as layout
-from ._arguments import MOST_SECONDS, instance, one_of, seconds, some_plain
+from ._arguments import (
+    MOST_SECONDS,
+    function,
+    instance,
+    is_coroutine_function,
+    one_of,
+    seconds,
+    some_plain,
+    wrong,
+)
 from ._arguments import within as between
-from ._contain import report
+from ._contain import failure_of, report
+from ._library import check, lib, nanoseconds, quick
+from ._native import Native
 from ._policy import Retry, retry_of
 from ._task import PermanentFailure, RetryAfter
+
+if TYPE_CHECKING:
+    from ._mailbox import Pulled
 
 _ON_EXHAUSTED = {"dead-letter": layout.ON_EXHAUSTED_DEAD_LETTER, "discard": layout.ON_EXHAUSTED_DISCARD}
 _STRATEGIES = {"one-for-one": 0, "one-for-all": 1}
@@ -54,93 +67,36 @@ class Supervisor:
         suspension: Optional[float] = 1.0,
         longest_suspension: float = 60.0,
     ) -> None:
-        self._all = bool(one_of("strategy", strategy, _STRATEGIES))
-        self._restarts = None if restarts is None else between("restarts", restarts, 0, 100_000)
-        self._within = seconds("within", within, 1e-9)
-        self._longest = seconds("longest_suspension", longest_suspension, 0.001)
-        self._first = suspension
+        way = one_of("strategy", strategy, _STRATEGIES)
+        most = layout.UNLIMITED32 if restarts is None else between("restarts", restarts, 0, 100_000)
+        span = seconds("within", within, 1e-9)
+        longest = first = seconds("longest_suspension", longest_suspension, 0.001)
         if suspension is not None:
-            self._first = seconds("suspension", suspension, 0.001, self._longest)
-        #: How long the last suspension lasts, when it is over, and when it was.
-        self._lasts, self._until, self._resumed = 0.0, math.inf, -math.inf
+            first = seconds("suspension", suspension, 0.001, longest)
+        lasts = layout.FOREVER if suspension is None else nanoseconds(first)
+        pointer, times = ctypes.c_void_p(), (max(1, nanoseconds(span)), lasts, nanoseconds(longest))
+        check(quick.pace_supervisor_new(way, most, *times, ctypes.byref(pointer)))
+        self._native = Native(pointer, lib.pace_supervisor_free)
         # Collecting garbage, or a signal's handler, may come back here at any place.
         self._lock = threading.RLock()
-        self._times: deque[float] = deque()
-        self._suspended = False
-        #: How many restarts of all there were.
-        self._epoch = 0
         self._members: weakref.WeakSet[Care] = weakref.WeakSet()
 
     @property
     def suspended(self) -> bool:
         """Whether its handlers are suspended."""
-        self._look()
-        return self._suspended
-
-    def _look(self) -> None:
-        """Ends a suspension whose time is over."""
-        if self._suspended and time.monotonic() >= self._until:
-            self._resume()
-
-    def _left(self) -> float:
-        """How many seconds a suspension lasts still."""
-        return max(0.001, self._until - time.monotonic())
-
-    def _suspend(self, now: float) -> None:
-        """There were too many restarts. Under the lock."""
-        self._suspended, self._until = True, math.inf
-        if self._first is not None:
-            sound = now - self._resumed > max(self._lasts, self._within)
-            anew = sound or not self._lasts
-            self._lasts = self._first if anew else min(2 * self._lasts, self._longest)
-            self._until = now + self._lasts
-        lasts = None if self._first is None else self._lasts
-        for each in list(self._members):
-            each.suspend(lasts)
+        suspended = ctypes.c_bool()
+        check(quick.pace_supervisor_is_suspended(self._native.pointer, ctypes.byref(suspended)))
+        return suspended.value
 
     def _join(self, care: Care) -> None:
         with self._lock:
             self._members.add(care)
-            care.seen = self._epoch
-            if self._suspended:
-                care.suspend(None if self._first is None else self._left())
 
-    def _restart(self, care: Care) -> bool:
-        """One of its handlers has crashed. False: that was once too often."""
+    def _alarm(self) -> None:
+        """One of its handlers has crashed: all look what that means for them, before their next message."""
         with self._lock:
-            if self._suspended:
-                return False
-            now = time.monotonic()
-            while self._times and self._times[0] < now - self._within:
-                self._times.popleft()
-            if self._restarts is not None:
-                if len(self._times) >= self._restarts:
-                    self._suspend(now)
-                    care.found_out = True
-                    return False
-                self._times.append(now)
-            if self._all:
-                self._epoch += 1
-                care.seen = self._epoch
-                for each in list(self._members):
-                    each.alarm = True
-            return True
-
-    def _resume(self) -> bool:
-        with self._lock:
-            resumed, self._suspended = self._suspended, False
-            if resumed:
-                self._resumed = time.monotonic()
-            self._times.clear()
-            members = list(self._members)
-            for each in members:
-                if each._suspended:
-                    each._suspended, each.seen = False, -1
-        for each in members:
-            on_resume = each.on_resume()
-            if on_resume is not None:
-                on_resume()
-        return resumed
+            for each in list(self._members):
+                each.alarm = True
 
     def __reduce__(self) -> Any:
         raise TypeError("cannot pickle a paceline.Supervisor: it belongs to this process")
@@ -153,6 +109,8 @@ class Terms:
     on_exhausted: int
     retry: Optional[Retry]
     supervisor: Supervisor
+    #: The supervisor has others, too.
+    shared: bool
     on_restart: Any
     factory: Any
 
@@ -179,39 +137,72 @@ def terms_of(
     if retry is not None:
         # Raises InvalidError for what no retries can be.
         retry.fill(layout.Retry())
-    return Terms(on_exhausted, retry, own, on_restart, factory)
+    return Terms(on_exhausted, retry, own, supervisor is not None, on_restart, factory)
 
 
 #: What is to be done about a failure: tried again after so many seconds, or one of these.
 DISCARD, DEAD, SUSPEND = -1.0, -2.0, -3.0
 
 
-class Care:
-    """The handler of one subscription, as its supervisor knows it. One thread at a time."""
+class Handlers:
+    """The handler of a subscription, and those that take its place when it is restarted."""
 
-    def __init__(
-        self,
-        terms: Terms,
-        on_restart: Callable[[Optional[BaseException]], object],
-        on_suspend: Callable[[Optional[float]], object],
-        on_resume: Callable[[], object],
-    ) -> None:
-        self.terms = terms
-        # They are of somebody who has this, and who goes as soon as nobody needs it.
-        self.on_restart = weakref.WeakMethod(on_restart)
-        self.on_suspend = weakref.WeakMethod(on_suspend)
-        self.on_resume = weakref.WeakMethod(on_resume)
-        self._suspended = False
-        #: Its crash was the one too many, which is told.
-        self.found_out = False
-        #: Something has changed that is looked at before each message: set after it, and cleared before the look.
-        self.alarm = False
-        #: The supervisor's epoch that the handler knows.
-        self.seen = 0
-        self.restarts = 0
-        #: The handler is to be replaced before its next message: by this one, or by one of the factory's making.
+    def __init__(self, terms: Terms, handler: Any) -> None:
+        self._terms = terms
+        self.handler = handler
+        #: It is to be replaced before its next message: by this one, or by one of the factory's making.
         self.stale = False
-        self.successor: Any = None
+        self._successor: Any = None
+        self._lock = threading.RLock()
+
+    def restarted(self, raised: Optional[BaseException], count: int) -> None:
+        """It was restarted for this, or for what others have done; so often by now."""
+        terms = self._terms
+        self.stale = terms.factory is not None
+        if terms.on_restart is None:
+            return
+        try:
+            successor = terms.on_restart(raised, count)
+        except BaseException as failed:
+            report("the hook of a handler that was restarted has failed", raised=failed)
+            return
+        if callable(successor):
+            self._successor, self.stale = successor, True
+        elif successor is not None:
+            report("on_restart has returned %s, which is no handler", successor)
+
+    def renewed(self) -> Any:
+        """Another one in its place. Raises what the factory raises, InvalidError."""
+        with self._lock:
+            if self.stale:
+                successor, self._successor = self._successor, None
+                made = self._terms.factory() if successor is None else successor
+                self.handler = made_of(made, is_coroutine_function(self.handler))
+                self.stale = False
+            return self.handler
+
+
+def made_of(handler: Any, is_coroutine: bool) -> Any:
+    """A handler in the place of another, which was a coroutine function or was not. Raises InvalidError."""
+    function("handler", handler)
+    if is_coroutine_function(handler) != is_coroutine:
+        allowed = "a coroutine function" if is_coroutine else "no coroutine function"
+        raise wrong("handler", handler, f"{allowed}, as the one before")
+    return handler
+
+
+class Care:
+    """The handler of one mailbox, as its supervisor knows it. One thread at a time."""
+
+    def __init__(self, terms: Terms, mailbox: Pulled, handlers: Handlers) -> None:
+        self.terms = terms
+        self.mailbox = mailbox
+        self.handlers = handlers
+        #: Its crash was the one too many, which is told: for how many seconds it is suspended.
+        self.found_out: Optional[float] = None
+        #: Something may have changed that is looked at before each message: set after it, and cleared before the look.
+        self.alarm = False
+        self.restarts = 0
         #: The replacement has not come about: what was raised is a failed restart.
         self.unmade = False
         #: Of the message that is being tried; none: it is dealt with, or given up.
@@ -221,49 +212,54 @@ class Care:
 
     @property
     def suspended(self) -> bool:
-        if self._suspended:
-            self.terms.supervisor._look()
-        return self._suspended
+        # Alone, it is suspended only after an alarm of its own.
+        return (self.alarm or self.terms.shared) and self.mailbox.suspended
 
-    def suspend(self, lasts: Optional[float]) -> None:
-        """Its supervisor suspends all of its handlers: for so many seconds; None: until it is resumed."""
-        self._suspended = True
-        self.alarm = True
-        on_suspend = self.on_suspend()
-        if on_suspend is not None:
-            on_suspend(lasts)
+    def _look(self) -> None:
+        """Restarts the handler, if others of its supervisor have crashed, or a suspension has ended."""
+        if self.alarm or self.terms.shared:
+            self.alarm = False
+            restarts, suspended = self.mailbox._catch_up()
+            if suspended:
+                self.alarm = True
+            if restarts:
+                self._restarted(None)
 
     def is_usual(self) -> bool:
         """Whether first attempts may begin without ``begin`` until there is an ``alarm``."""
-        self.alarm = False
-        terms = self.terms
-        timed = terms.retry is not None and terms.retry.within is not None
-        late = self.suspended or self.stale or self.attempts or self.seen != terms.supervisor._epoch
-        return not (timed or late)
+        self._look()
+        timed = self.terms.retry is not None and self.terms.retry.within is not None
+        return not (timed or self.alarm or self.handlers.stale or self.attempts)
 
     def begin(self) -> int:
         """An attempt begins: which one it is. Handlers of the same supervisor may have failed before."""
-        terms = self.terms
-        epoch = terms.supervisor._epoch
-        if self.seen != epoch:
-            self.seen = epoch
-            self._restarted(None)
+        self._look()
         self.attempts = attempt = self.attempts + 1
-        if attempt == 1 and terms.retry is not None:
+        if attempt == 1 and self.terms.retry is not None:
             self._first = time.monotonic()
         return attempt
 
     def judge(self, raised: BaseException) -> float:
         """What comes after an attempt that has raised this."""
         unmade, self.unmade = self.unmade, False
-        if unmade or is_crash(raised):
-            if not self.terms.supervisor._restart(self):
-                return SUSPEND
-            self._restarted(raised)
+        if (unmade or is_crash(raised)) and not self._goes_on(raised):
+            return SUSPEND
         delay = self._delay(raised)
         if delay is not None:
             return delay
         return DISCARD if self.terms.on_exhausted == layout.ON_EXHAUSTED_DISCARD else DEAD
+
+    def _goes_on(self, raised: BaseException) -> bool:
+        """It has crashed. False: that was once too often."""
+        supervisor = self.terms.supervisor
+        was_suspended = supervisor.suspended
+        lasts = self.mailbox._crashed(failure_of(raised))
+        supervisor._alarm()
+        if lasts is None:
+            self._restarted(raised)
+        elif not was_suspended:
+            self.found_out = lasts
+        return lasts is None
 
     def _delay(self, raised: BaseException) -> Optional[float]:
         retry, kind = self.terms.retry, type(raised)
@@ -282,22 +278,7 @@ class Care:
 
     def _restarted(self, raised: Optional[BaseException]) -> None:
         self.restarts += 1
-        on_restart = self.on_restart()
-        if on_restart is not None:
-            on_restart(raised)
-        terms = self.terms
-        self.stale = terms.factory is not None
-        if terms.on_restart is None:
-            return
-        try:
-            successor = terms.on_restart(raised, self.restarts)
-        except BaseException as failed:
-            report("the hook of a handler that was restarted has failed", raised=failed)
-            return
-        if callable(successor):
-            self.successor, self.stale = successor, True
-        elif successor is not None:
-            report("on_restart has returned %s, which is no handler", successor)
+        self.handlers.restarted(raised, self.restarts)
 
 
 def is_crash(raised: BaseException) -> bool:
