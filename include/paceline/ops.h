@@ -124,7 +124,8 @@ void pace_ops_free(pace_ops_t *ops);
 /* ------------------- Pools: their figures, and those of file systems */
 
 /**
- * The figures of a pool, of the process and the system, and of the file systems of pace_pool_disk(), as text that ends
+ * The figures of a pool and of all that stands on it (servers, HTTP by route, datagram sockets, worker pools, hubs,
+ * completion queues), of the process and the system, and of the file systems of pace_pool_disk(), as text that ends
  * with NUL: PACE_METRICS_JSON, PACE_METRICS_PROMETHEUS or PACE_METRICS_OPENMETRICS (pace_metrics_format()). They have the
  * label `pool`, which is the pool's name. *needed says how many bytes it takes, with the NUL, also for PACE_EFULL: `size`
  * is less. `text` may be NULL if `size` is 0. They change from call to call, so ask for some more. Of a worker pool that

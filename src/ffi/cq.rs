@@ -7,6 +7,7 @@ use super::boundary::{
 use super::callback::{pace_handle_t, pace_timer_t};
 use super::cq_answer;
 use super::cq_entry::{Item, Out, Seen, Slots, pace_cq_entry_t, put, rows, see};
+use super::cq_figures::Part;
 use super::handle::{Borrowed, name, options_of, pace_handle_options_t};
 use super::pool::{open as open_pool, pace_pool_t};
 use super::sized::{self, Room};
@@ -42,6 +43,7 @@ pub struct pace_cq_t {
     pub(super) core: Arc<Core>,
     pub(super) pool: Pool,
     pub(super) state: Arc<State>,
+    _part: Arc<Part>,
 }
 
 /// Settings of a completion queue. Call pace_cq_config_init(), change what you like, call pace_cq_new().
@@ -164,7 +166,8 @@ pub unsafe extern "C" fn pace_cq_new(
         let state = Arc::new(State { leased, lease: config.lease_ns, attachment: OnceLock::new() });
         let attachment = core.attach_aside(Arc::new(Again(Arc::downgrade(&state))));
         state.attachment.get_or_init(|| attachment);
-        to.set(Box::into_raw(Box::new(pace_cq_t { core, pool, state })));
+        let _part = Part::of(&state, pool.shared());
+        to.set(Box::into_raw(Box::new(pace_cq_t { core, pool, state, _part })));
         Ok(())
     })
 }

@@ -43,6 +43,7 @@ mod conn_event;
 mod cq;
 mod cq_answer;
 mod cq_entry;
+mod cq_figures;
 mod cq_sources;
 mod dead;
 mod figures;

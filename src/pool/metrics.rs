@@ -24,6 +24,7 @@ impl Pool {
     /// | HTTP servers | requests by outcome, in work; per route, how long requests took from the head to the last byte, by the class of their status | `server`, `method`, `route`, `status`, `cause` |
     /// | UDP sockets | datagrams and bytes, errors | `socket` |
     /// | worker pools | as [`WorkerPoolBuilder::metrics`](crate::task::WorkerPoolBuilder::metrics), without times | `workers` |
+    /// | completion queues of C, C++ and Python | entries that were brought, completed, withdrawn, are out | `queue` |
     /// | hubs | as [`HubBuilder::metrics`](crate::hub::HubBuilder::metrics) | `hub` |
     ///
     /// A server is called by its first address. A worker pool and a hub are called as they were when their own figures were

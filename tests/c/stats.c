@@ -41,6 +41,20 @@ static void figures(void) {
     SAYS(PACE_EINVAL, pace_pool_metrics(pool, 2, NULL, 0, &needed));
     SAYS(PACE_EINVAL, pace_pool_metrics(pool, 0, NULL, 9, &needed));
 
+    /* So are the parts of the pool, as long as they last. */
+    pace_cq_t *cq;
+    pace_cq_entry_t entry;
+    size_t got;
+    uint64_t tag = 7;
+    OK(pace_cq_new(pool, NULL, &cq));
+    OK(pace_cq_post(cq, &tag, 1, &needed));
+    OK(pace_cq_wait(cq, &entry, 1, PACE_FOREVER, &got));
+    text = figures_of(pool, PACE_METRICS_PROMETHEUS);
+    CHECK(strstr(text, "paceline_queue_brought_total{pool=\"figured\",queue=\"1\"}"));
+    CHECK(strstr(text, "paceline_queue_out{pool=\"figured\",queue=\"1\"} 0"));
+    pace_cq_free(cq);
+    CHECK(!strstr(figures_of(pool, PACE_METRICS_PROMETHEUS), "paceline_queue"));
+
     /* A worker pool tells of it, too. */
     pace_workers_config_t how;
     pace_workers_t *workers;

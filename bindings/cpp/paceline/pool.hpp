@@ -604,7 +604,8 @@ public:
         return made(status, [&] { return static_cast<int>(fd); });
     }
 
-    /// Its figures, those of the process and the system, and those of the file systems of add_disk(), as text:
+    /// Its figures and those of all that stands on it (servers, HTTP by route, datagram sockets, worker pools, hubs,
+    /// completion queues), those of the process and the system, and those of the file systems of add_disk(), as text:
     /// PACE_METRICS_JSON, PACE_METRICS_PROMETHEUS or PACE_METRICS_OPENMETRICS. To serve them, see MetricsFormat. Include
     /// paceline/ops.hpp. WorkerPool::metrics() has these and its own.
     Result<std::string> metrics(std::uint32_t format) const;

@@ -614,7 +614,8 @@ class Pool:
         runner.await_until(lambda: not hubs_remain(), end)
 
     def metrics(self, format: str = "prometheus") -> str:
-        """Its native figures, those of the process and the system, and those of the file systems of ``add_disk``, as text
+        """Its native figures and those of all that stands on it (servers, HTTP by route, datagram sockets, worker pools,
+        hubs, completion queues), those of the process and the system, and those of the file systems of ``add_disk``, as text
         ("prometheus" or "openmetrics": ``metrics_format``) or "json". ``WorkerPool.metrics`` has these and its own.
         Raises InvalidError."""
         pointer = self._runner.native.pointer
