@@ -734,7 +734,7 @@ pace_status_t pace_http_fallback(const pace_http_t *http,
 
 /**
  * Calls this function at the end of each request, once: answered by a handler or refused by the server (400, 404, 408,
- * 413, 431 and others), or lost with its connection. It is what an access log needs. Connections that are turned
+ * 413, 431 and others), or lost with its connection. An access log is pace_http_access_log(). Connections that are turned
  * away without having sent a request are none. With it, all requests are counted as in work from their beginning.
  * The last function that was told is the one. It must not block: the connection waits for it.
  *

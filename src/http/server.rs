@@ -190,7 +190,7 @@ impl HttpBuilder {
     }
 
     /// Calls this function at the end of each request, once: answered by a handler or refused by the server
-    /// (400, 404, 408, 413, 431 and others), or lost with its connection. It is what an access log needs.
+    /// (400, 404, 408, 413, 431 and others), or lost with its connection. An access log is [`access_log`](Self::access_log).
     /// Connections that are turned away without having sent a request are none.
     ///
     /// It runs on a thread of the pool, in the connection's run, which waits for it. One that panics is counted

@@ -678,7 +678,7 @@ public:
     }
 
     /// Calls `f(const RequestEnd &)` at the end of each request, once: answered by a handler or refused by the server
-    /// (400, 404, 408, 413, 431 and others), or lost with its connection. It is what an access log needs. It must not
+    /// (400, 404, 408, 413, 431 and others), or lost with its connection. An access log is access_log(). It must not
     /// block: the connection waits for it. The last function that was told is the one, attached to a completion queue or not.
     template <class F>
     Result<void> on_end(F &&f) {

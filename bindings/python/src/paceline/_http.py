@@ -1260,8 +1260,8 @@ class Http(Serving):
 
     def on_end(self, hook: H) -> H:
         """The decorated function is called with a RequestEnd at the end of each request, once: answered by a handler or
-        refused by the server (400, 404, 408, 413, 431 and others), or lost with its connection. It is what an access
-        log needs. It runs on the server's host threads, soon after the end. One that raises is logged. The last
+        refused by the server (400, 404, 408, 413, 431 and others), or lost with its connection. An access log is
+        ``access_log``. It runs on the server's host threads, soon after the end. One that raises is logged. The last
         function that was told is the one. Raises InvalidError when the server has been started."""
         self._core.end_hook(hook)
         return hook
