@@ -247,6 +247,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// | `/health/live`, `/health/ready` | 200 or 503, with reasons |
 /// | `/stats.json`, `/errors.json`, `/config` | figures, the last faults, settings and their origins |
 /// | `/events` | server-sent events, one a second, for at most 8 viewers |
+/// | `/trace?seconds=3` | a [timeline](crate::Trace) of the next seconds, 1 to 30, for <https://ui.perfetto.dev> |
 /// | `/log-level` | the levels of the pool's log; PUT, with a token, changes them |
 pub struct Ops {
     endpoint: Arc<Endpoint>,

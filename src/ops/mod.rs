@@ -17,6 +17,7 @@
 //! | `/health/live`, `/health/ready` | 200 or 503, with reasons |
 //! | `/errors.json` | the last faults of this process |
 //! | `/config` | the settings in force and where each came from |
+//! | `/trace?seconds=3` | what each thread does in the next seconds, 1 to 30, for Perfetto |
 //! | `/log-level` | the levels of the pool's log; PUT changes them |
 //!
 //! # Invariants

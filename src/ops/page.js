@@ -307,6 +307,19 @@ byId("pause").addEventListener("click", () => {
   byId("pause").setAttribute("aria-pressed", String(paused));
   byId("pause").textContent = paused ? "Go on" : "Pause";
 });
+// Links cannot send a token: what they lead to is fetched, and shown or saved.
+document.querySelector("nav").addEventListener("click", async (event) => {
+  const token = sessionStorage.getItem("paceline-token");
+  const link = event.target.closest("a");
+  if (!link || !token) return;
+  event.preventDefault();
+  const answer = await fetch(link.href, { headers: { Authorization: `Bearer ${token}` } });
+  const shown = make("a");
+  shown.href = URL.createObjectURL(await answer.blob());
+  if (link.download) shown.download = link.download;
+  else shown.target = "_blank";
+  shown.click();
+});
 byId("token-form").addEventListener("submit", (event) => {
   event.preventDefault();
   sessionStorage.setItem("paceline-token", byId("token").value);

@@ -8,8 +8,10 @@ use crate::error::{Error, Result};
 use crate::http::{HttpBuilder, Request, Response};
 use crate::log::Levels;
 use crate::metrics::TextFormat;
-use crate::pool::Stats;
+use crate::pool::{Recording, Stats};
+use core::ops::RangeInclusive;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed};
+use core::time::Duration;
 use serde_json::{Value as Json, from_str, json};
 use std::sync::Arc;
 
@@ -19,6 +21,11 @@ const MOST_UNDER_WAY: usize = 32;
 const PIECE: usize = 64 << 10;
 /// Faults that `/errors.json` has.
 const ERRORS: usize = 256;
+const TRACE_SECONDS: RangeInclusive<u64> = 1..=30;
+/// Records of a trace, of all threads together: 8 MiB, and some 30 MB of JSON.
+const MOST_RECORDS: usize = 1 << 18;
+/// Of each thread, should there be very many.
+const LEAST_RECORDS: usize = 64;
 const JSON: &str = "application/json";
 
 /// What can be asked for.
@@ -32,9 +39,10 @@ enum Route {
     Config,
     LogLevel,
     Events,
+    Trace,
 }
 
-const ROUTES: [(&str, Route); 8] = [
+const ROUTES: [(&str, Route); 9] = [
     ("/metrics", Route::Metrics),
     ("/stats.json", Route::Stats),
     ("/health/live", Route::Live),
@@ -43,11 +51,13 @@ const ROUTES: [(&str, Route); 8] = [
     ("/config", Route::Config),
     ("/log-level", Route::LogLevel),
     ("/events", Route::Events),
+    ("/trace", Route::Trace),
 ];
 
 /// What a request says beside its route.
 struct Asked {
     accept: Option<String>,
+    seconds: Option<String>,
 }
 
 /// Adds the routes, each behind `prefix`: "" or `/ops`.
@@ -109,7 +119,11 @@ fn hand_over(
     request: &Request<'_>,
     response: Response,
 ) -> Result<()> {
-    let asked = Asked { accept: request.header("accept").map(str::to_owned) };
+    let seconds = request.query_pairs().find(|(name, _)| name == "seconds");
+    let asked = Asked {
+        accept: request.header("accept").map(str::to_owned),
+        seconds: seconds.map(|(_, value)| value.into_owned()),
+    };
     if endpoint.under_way.fetch_add(1, AcqRel) >= MOST_UNDER_WAY {
         endpoint.under_way.fetch_sub(1, AcqRel);
         return busy(response, "too many requests are under way\n");
@@ -148,7 +162,34 @@ fn answer(endpoint: &Endpoint, route: Route, asked: &Asked, response: Response) 
             None => response.status(404).text("the pool has no log\n"),
         },
         Route::Events => watch(endpoint, response),
+        Route::Trace => trace(endpoint, asked, response),
     }
+}
+
+/// Records the pool for a while, and sends the timeline then.
+fn trace(endpoint: &Endpoint, asked: &Asked, response: Response) -> Result<()> {
+    let seconds = asked.seconds.as_deref().unwrap_or("3").parse::<u64>();
+    let Some(seconds) = seconds.ok().filter(|seconds| TRACE_SECONDS.contains(seconds)) else {
+        return response.status(400).text("seconds must be a whole number from 1 to 30\n");
+    };
+    let Some(shared) = endpoint.watched.upgrade() else {
+        return response.status(503).text("the pool has ended\n");
+    };
+    let each = MOST_RECORDS / shared.ready.members.len();
+    let recording = match Recording::of(&shared, each.max(LEAST_RECORDS)) {
+        Ok(recording) => recording,
+        Err(Error::Invalid { .. }) => {
+            return response.status(409).text("the pool is being recorded already\n");
+        }
+        Err(error) => return response.status(503).text(format!("{error}\n")),
+    };
+    let finish = move || {
+        let response = response.header("Content-Disposition", "inline; filename=trace.json");
+        // The peer may have gone.
+        let _gone = send(response, JSON, recording.finish().to_json());
+    };
+    let _timer = endpoint.pool.after(Duration::from_secs(seconds), finish)?;
+    Ok(())
 }
 
 /// A body of any size.

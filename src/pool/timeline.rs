@@ -65,18 +65,7 @@ impl Pool {
     /// # Errors
     /// As `record`; and [`Error::Invalid`] names the range.
     pub fn record_up_to(&self, records: usize) -> Result<Recording> {
-        let shared = self.shared();
-        if !KEPT_ALLOWED.contains(&records) {
-            let (least, most) = (KEPT_ALLOWED.start(), KEPT_ALLOWED.end());
-            return Err(Error::invalid("records", records, format!("{least} to {most}")));
-        }
-        if shared.is_forked() {
-            return Err(Error::Forked);
-        }
-        if shared.end.is_stopping() {
-            return Err(Error::ShutDown);
-        }
-        Recording::start(shared, records)
+        Recording::of(self.shared(), records)
     }
 
     /// Records for as long as `time`, and gives what that has shown. The calling thread sleeps meanwhile; on a thread of
@@ -105,6 +94,21 @@ impl Pool {
 }
 
 impl Recording {
+    /// See [`Pool::record_up_to`].
+    pub(crate) fn of(shared: &Arc<Shared>, records: usize) -> Result<Self> {
+        if !KEPT_ALLOWED.contains(&records) {
+            let (least, most) = (KEPT_ALLOWED.start(), KEPT_ALLOWED.end());
+            return Err(Error::invalid("records", records, format!("{least} to {most}")));
+        }
+        if shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        if shared.end.is_stopping() {
+            return Err(Error::ShutDown);
+        }
+        Self::start(shared, records)
+    }
+
     fn start(shared: &Arc<Shared>, records: usize) -> Result<Self> {
         let members = &shared.ready.members;
         if members.recorded.swap(true, AcqRel) {

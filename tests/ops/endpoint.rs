@@ -1,13 +1,14 @@
 //! The routes, who may ask, and the settings.
 
 use super::client::{Events, ask, get};
-use super::common::{LONG, hang_guard};
+use super::common::{LONG, hang_guard, until};
 use paceline::http::{Http, Request, Response};
 use paceline::log::{Level, Levels, Log};
 use paceline::metrics::Registry;
 use paceline::ops::Ops;
 use paceline::{Error, Pool};
 use serde_json::Value;
+use std::io::Write;
 use std::time::Duration;
 
 const TOKEN: &str = "correct-horse-battery";
@@ -157,6 +158,32 @@ fn it_can_be_mounted_in_a_server_of_the_program() {
     drop(ops);
     assert_eq!(get(at, "/ops/metrics").status, 500, "its thread has ended");
     assert_eq!(get(at, "/").body, "mine");
+}
+
+#[test]
+fn a_timeline_is_recorded_one_at_a_time() {
+    let _guard = hang_guard();
+    let pool = pool();
+    let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    let at = &ops.addresses()[0];
+    for wrong in ["0", "31", "-1", "x", "1.5"] {
+        assert_eq!(get(at, &format!("/trace?seconds={wrong}")).status, 400, "{wrong}");
+    }
+    let recording = pool.record().unwrap();
+    assert_eq!(get(at, "/trace?seconds=1").status, 409);
+    drop(recording);
+    let ticks = pool.every(Duration::from_millis(10), || paceline::Flow::Wait).unwrap();
+    let trace: Value = serde_json::from_str(&get(at, "/trace?seconds=1").body).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let handled = events.iter().filter(|event| event["ph"] == "X" && event["name"] != "wait");
+    assert!(handled.count() > 0, "{trace}");
+    ticks.deregister().unwrap();
+    // One whose endpoint ends is stopped.
+    let mut asking = super::client::connect(at);
+    asking.write_all(b"GET /trace?seconds=30 HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    until("it records", || pool.record().is_err());
+    drop(ops);
+    assert!(pool.record().is_ok());
 }
 
 #[test]

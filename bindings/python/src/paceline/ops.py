@@ -44,6 +44,7 @@ class Ops:
     - ``/health/live``, ``/health/ready``: 200 or 503, with reasons
     - ``/stats.json``, ``/errors.json``, ``/config``: figures, the last faults, settings and their origins
     - ``/events``: server-sent events, one a second, for at most 8 viewers
+    - ``/trace?seconds=3``: a timeline of the next seconds, 1 to 30, which https://ui.perfetto.dev opens
     - ``/log-level``: the levels of the pool's log; PUT, with the token, changes them
     """
 
