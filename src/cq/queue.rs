@@ -129,11 +129,17 @@ impl Core {
         }
         // Relaxed: leases are looked at much later.
         self.asked_at.store(clock::now(), Relaxed);
+        let members = &self.shared.ready.members;
         if time.is_zero() {
+            members.host_handles(true);
             return self.find(out, most, time);
         }
+        members.host_waits();
         self.waiting.fetch_add(1, Relaxed);
         let waited = self.find(out, most, time);
+        if matches!(waited, Ok(1..)) {
+            members.host_handles(false);
+        }
         self.asked_at.store(clock::now(), Relaxed);
         // Release: pairs with the Acquire in `asked_at`, which then finds the time that was stored above.
         self.waiting.fetch_sub(1, Release);

@@ -117,8 +117,13 @@ pub(crate) fn id() -> u32 {
     unsafe { libc::gettid() }.unsigned_abs()
 }
 
+/// Whether a thread of this process has this kernel number.
+pub(crate) fn is_alive(id: u32) -> bool {
+    // SAFETY: signal 0 is sent to nobody; it is only looked whether it could be.
+    id != 0 && unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), id, 0) } == 0
+}
+
 /// Processor time in nanoseconds of the thread of this process that has this number. None: there is none.
-#[cfg(feature = "metrics")]
 pub(crate) fn cpu_time_of(id: u32) -> Option<u64> {
     /// Of one thread, as the scheduler counts: how the kernel writes its clocks of threads.
     const PER_THREAD_SCHED: i32 = 6;

@@ -2,6 +2,7 @@
 
 use super::client::{Events, get};
 use super::common::{Gate, hang_guard, until};
+use paceline::cq::CompletionQueue;
 use paceline::ops::Ops;
 use paceline::task::{Phases, WorkerPool};
 use paceline::{Pin, Pool};
@@ -70,6 +71,43 @@ fn a_pool_whose_threads_are_all_blocked_is_shown_as_that() {
     gate.open();
     until("it is well again", || get(at, "/health/live").status == 200);
     while !events.next()["blocked"].as_array().unwrap().is_empty() {}
+}
+
+/// A thread of the program's that waits at a completion queue handles what it was brought outside the pool.
+#[test]
+fn a_host_that_is_blocked_outside_the_pool_is_shown() {
+    let _guard = hang_guard();
+    let pool = pool(0);
+    let ops =
+        Ops::builder(&pool).blocked_after(Duration::from_millis(100)).serve("127.0.0.1:0").unwrap();
+    let queue = CompletionQueue::new(&pool).unwrap();
+    let gate = Gate::new();
+    let (visitor, hosted) = (gate.clone(), queue.clone());
+    let host = std::thread::spawn(move || {
+        let mut entries = Vec::new();
+        while hosted.wait(&mut entries, 8, Duration::from_secs(600)).is_ok() {
+            if !entries.is_empty() {
+                visitor.wait();
+            }
+            entries.clear();
+        }
+    });
+    let mut events = Events::open(&ops.addresses()[0], "/events").ok().unwrap();
+    while thread(&events.next(), "leading").is_none() {}
+    queue.post(&[7]).unwrap();
+    gate.until_entered(1);
+    let blocked = loop {
+        if let Some(blocked) = thread(&events.next(), "blocked") {
+            break blocked;
+        }
+    };
+    assert_eq!(blocked["thread"], 0);
+    gate.open();
+    while thread(&events.next(), "leading").is_none() {}
+    queue.close();
+    host.join().unwrap();
+    // Its thread has ended: it handles nothing.
+    while thread(&events.next(), "away").is_none() {}
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Which member a host thread becomes: as long as others leave it that, the one that it was before. So what a member
 //! has done is what one thread has done, also of threads that come and go for each wait.
 
-use super::Members;
+use super::{Member, Members};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sys::thread;
 use core::cell::Cell;
@@ -29,5 +29,28 @@ impl Members {
         self.members[taken].kernel_thread.store(own, Relaxed);
         let _over = LAST.try_with(|place| place.set((own, taken)));
         Some(taken)
+    }
+
+    /// The calling thread waits for what a completion queue brings: it handles nothing.
+    pub(crate) fn host_waits(&self) {
+        if let Some(member) = self.host_here() {
+            member.outside.store(0, Relaxed);
+        }
+    }
+
+    /// The calling thread handles, outside the pool, what it was brought. If it only `looked`, it does so if it did before.
+    pub(crate) fn host_handles(&self, looked: bool) {
+        let Some(member) = self.host_here() else { return };
+        let before = member.outside.load(Relaxed);
+        if !looked || before != 0 {
+            member.outside.store(before.wrapping_add(1).max(1), Relaxed);
+        }
+    }
+
+    /// The member that the calling thread was last, unless another has become that since.
+    fn host_here(&self) -> Option<&Member> {
+        let (own, last) = LAST.try_with(Cell::get).unwrap_or_default();
+        let member = self.members.get(last).filter(|_| own != 0 && last >= self.threads)?;
+        (member.kernel_thread.load(Relaxed) == own).then_some(member)
     }
 }

@@ -14,6 +14,7 @@ use crate::queue::{LANES, Lane, LocalChain, LocalQueue};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use crate::sync::{CachePadded, Parker, Unparked, Wakes};
+use crate::sys::thread;
 use crate::trace::{self, Doing, Name, Recorder, What};
 use core::ops::{Deref, Range};
 use deferred_watchdog::DeferredWatchdog;
@@ -165,6 +166,8 @@ pub(crate) struct Member {
     /// The kernel's number of its thread: of the pool's own while it runs, of a host that is this member or was last.
     /// 0: there is none.
     pub(crate) kernel_thread: AtomicU32,
+    /// A host's thread is outside with what a wait has brought it: a number that changes with each wait. 0: it is not.
+    outside: AtomicU32,
 }
 
 impl Member {
@@ -180,6 +183,7 @@ impl Member {
             pinned: AtomicU32::new(0),
             pin_failed: AtomicU32::new(0),
             kernel_thread: AtomicU32::new(0),
+            outside: AtomicU32::new(0),
         }
     }
 
@@ -208,9 +212,20 @@ impl Member {
     }
 
     /// What it does now, and a value that changes with every change of that: as long as it stays, so does what runs.
+    /// A host's thread handles, outside, what it was brought.
     pub(crate) fn observe(&self) -> (ThreadRole, u64) {
         let look = self.doing.look();
-        (ThreadRole::from_bits(look.role), u64::from(look.changes) + self.tally.ran())
+        let (role, outside) = (ThreadRole::from_bits(look.role), self.outside.load(Relaxed));
+        let changes = u64::from(look.changes) + self.tally.ran() + u64::from(outside);
+        if role == ThreadRole::Away && outside != 0 && self.has_thread() {
+            return (ThreadRole::Processing, changes);
+        }
+        (role, changes)
+    }
+
+    /// Whether the thread that was here last lives.
+    fn has_thread(&self) -> bool {
+        thread::is_alive(self.kernel_thread.load(Relaxed))
     }
 
     /// Only the owner may call this: something has happened here that belongs to the timeline.
