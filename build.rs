@@ -130,10 +130,11 @@ mod header {
         },
         Topic {
             name: "ops",
-            about: "operation: endpoints, figures, thresholds, webhooks, systemd",
+            about: "operation: endpoints, figures, timelines, thresholds, webhooks, systemd",
             sections: &[
                 ("ops", "Operations endpoints: a live page, figures and health by HTTP"),
                 ("pool_figures", "Pools: their figures, and those of file systems"),
+                ("timeline", "Pools: what each thread does, as a timeline"),
                 ("figures", "The hub: its figures"),
                 ("threshold", "The hub: thresholds of figures"),
                 ("webhook", "Webhooks: notices, or anything else, by HTTP POST"),

@@ -100,7 +100,7 @@
 #include "paceline/workers.h"  /* worker pools: tasks with priorities, retries, limits in time and results */
 #include "paceline/hub.h"      /* the event hub: keyed publish/subscribe, requests, supervision */
 #include "paceline/history.h"  /* the hub's history: queries, replays, export and import, archives */
-#include "paceline/ops.h"      /* operation: endpoints, figures, thresholds, webhooks, systemd */
+#include "paceline/ops.h"      /* operation: endpoints, figures, timelines, thresholds, webhooks, systemd */
 #include "paceline/cq.h"       /* completion queues: what happens as data, for hosts that cannot be called back */
 
 #endif /* PACELINE_H */

@@ -59,6 +59,10 @@ const DRIVERS: &[(&str, Driver)] = &[
         refused(pool.after(MAX, || ()), "100 years");
         assert!(pool.after(YEARS, || unreachable!("it is not due")).unwrap().cancel());
     }),
+    ("Pool::trace", |pool| {
+        refused(pool.trace(MAX), "1 hour");
+        assert!(pool.trace(MS).is_ok());
+    }),
     ("Pool::every", |pool| {
         refused(pool.every(MAX, || Flow::Done), "100 years");
         drop(pool.every(YEARS, || unreachable!("it is not due")).unwrap());

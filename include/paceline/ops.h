@@ -1,4 +1,4 @@
-/* paceline/ops.h: operation: endpoints, figures, thresholds, webhooks, systemd.
+/* paceline/ops.h: operation: endpoints, figures, timelines, thresholds, webhooks, systemd.
  *
  * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
  * functions: threads, ownership, errors, times, versions.
@@ -153,6 +153,42 @@ pace_status_t pace_pool_metrics(pace_pool_t *pool,
  */
 pace_status_t pace_pool_disk(pace_pool_t *pool,
                              const char *path);
+
+/* ----------------------- Pools: what each thread does, as a timeline */
+
+/** What the threads of a pool did for a while, as text. */
+typedef struct pace_trace_t pace_trace_t;
+
+/**
+ * Records for time_ns, up to one hour, what each thread of the pool does: terms of leadership, waits, handlers and tasks by name with how
+ * long they took, parking, and who woke, relieved or rescued whom. The calling thread sleeps meanwhile; on a thread of the
+ * pool, another one leads. A thread keeps its last `records` records, 64 to 2^24, of 32 bytes each; 0: 65,536. Older ones
+ * are counted. Free the trace with pace_trace_free().
+ *
+ * PACE_EINVAL for other numbers and times, and if the pool is recorded already; PACE_ESHUTDOWN.
+ *
+ * Threads: any. In handlers: yes; it blocks.
+ */
+pace_status_t pace_pool_trace(const pace_pool_t *pool,
+                              uint64_t time_ns,
+                              uint32_t records,
+                              pace_trace_t **trace);
+
+/**
+ * The trace as JSON of the Trace Event format, which https://ui.perfetto.dev and chrome://tracing open. It is the trace's,
+ * and lives as long.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_trace_json(const pace_trace_t *trace,
+                              pace_text_t *json);
+
+/**
+ * Frees a trace. NULL is a no-op.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: yes.
+ */
+void pace_trace_free(pace_trace_t *trace);
 
 /* ---------------------------------------------- The hub: its figures */
 

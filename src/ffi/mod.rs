@@ -96,6 +96,7 @@ mod task;
 mod task_status;
 mod task_type;
 mod threshold;
+mod timeline;
 mod timer;
 mod udp;
 mod values;

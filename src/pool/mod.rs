@@ -125,6 +125,8 @@ pub(crate) use shared::Shared;
 pub(crate) use slots::{Activity, Entry, Key, NEVER, Slab, Slot};
 pub(crate) use tasks::Staged;
 pub(crate) use this_thread::{Outcome, member_here, report, take_outcome};
+#[cfg(feature = "capi")]
+pub(crate) use timeline::KEPT_RECORDS;
 
 use crate::error::{Error, Result};
 use core::fmt;

@@ -22,7 +22,9 @@ use core::time::Duration;
 use std::sync::Arc;
 
 /// Records that a thread keeps, of 32 bytes each.
-const KEPT: usize = 1 << 16;
+pub(crate) const KEPT_RECORDS: usize = 1 << 16;
+/// The longest time that a thread sleeps for a trace.
+const LONGEST: Duration = Duration::from_secs(3600);
 const KEPT_ALLOWED: RangeInclusive<usize> = 64..=1 << 24;
 
 /// A pool that records what its threads do; see [`Pool::record`]. Dropped, it is stopped.
@@ -57,7 +59,7 @@ impl Pool {
     /// # Errors
     /// [`Error::Invalid`] if the pool is recorded already; [`Error::ShutDown`], [`Error::Forked`].
     pub fn record(&self) -> Result<Recording> {
-        self.record_up_to(KEPT)
+        self.record_up_to(KEPT_RECORDS)
     }
 
     /// As [`record`](Self::record); a thread keeps its last `records`, 64 to 16,777,216, of 32 bytes each.
@@ -85,9 +87,17 @@ impl Pool {
     /// ```
     ///
     /// # Errors
-    /// As [`record`](Self::record).
+    /// As [`record`](Self::record); and [`Error::Invalid`] for a time of more than one hour.
     pub fn trace(&self, time: Duration) -> Result<Trace> {
-        let recording = self.record()?;
+        self.trace_up_to(time, KEPT_RECORDS)
+    }
+
+    /// See [`record_up_to`](Self::record_up_to).
+    pub(crate) fn trace_up_to(&self, time: Duration, records: usize) -> Result<Trace> {
+        if time > LONGEST {
+            return Err(Error::invalid("time", format!("{time:?}"), "up to 1 hour"));
+        }
+        let recording = self.record_up_to(records)?;
         blocking(|_| false, || std::thread::sleep(time))?;
         Ok(recording.finish())
     }

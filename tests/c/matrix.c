@@ -115,6 +115,17 @@ static pace_status_t do_pool_metrics(things_t *t) {
     size_t needed;
     return pace_pool_metrics(t->pool, PACE_METRICS_PROMETHEUS, text, sizeof text, &needed);
 }
+static pace_status_t do_pool_trace(things_t *t) {
+    pace_trace_t *trace;
+    pace_status_t status = pace_pool_trace(t->pool, MILLI, 64, &trace);
+    if (status == PACE_OK) {
+        pace_text_t json;
+        OK(pace_trace_json(trace, &json));
+        CHECK(json.size > 2 && json.text[0] == '{' && json.text[json.size - 1] == '}');
+        pace_trace_free(trace);
+    }
+    return status;
+}
 static pace_status_t do_pool_disk(things_t *t) { return pace_pool_disk(t->pool, "/"); }
 static pace_status_t do_strand_post_batch(things_t *t) {
     pace_work_t work[2] = {{count_run, C}, {count_run, C}};
@@ -1304,6 +1315,7 @@ static const row_t table[] = {
     {"strand_post", do_strand_post, IS_OK | FULL | GONE, GONE, DOWN | GONE, 'p'},
     {"strand_try_post", do_strand_try_post, IS_OK | FULL | GONE, GONE, DOWN | GONE, 'p'},
     {"pool_metrics", do_pool_metrics, IS_OK | FULL, IS_OK | FULL, IS_OK | FULL, 'p'},
+    {"pool_trace", do_pool_trace, IS_OK | INV, IS_OK, DOWN, 'p'},
     {"pool_disk", do_pool_disk, IS_OK, IS_OK, IS_OK, 'p'},
     {"strand_post_batch", do_strand_post_batch, IS_OK | FULL | GONE, GONE, DOWN | GONE, 'p'},
     {"strand_submit", do_strand_submit, IS_OK | FULL | GONE, GONE, DOWN | GONE, 'p'},
@@ -1765,6 +1777,10 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_strand_try_post(p, t.strand, NULL, C));
     SAYS(PACE_EINVAL, pace_pool_metrics(p, 0, NULL, 0, NULL));
     SAYS(PACE_EINVAL, pace_pool_metrics(NULL, 0, NULL, 0, &(size_t){0}));
+    SAYS(PACE_EINVAL, pace_pool_trace(p, 1, 63, &(pace_trace_t *){NULL}));
+    SAYS(PACE_EINVAL, pace_pool_trace(p, 1, 0, NULL));
+    SAYS(PACE_EINVAL, pace_trace_json(NULL, &(pace_text_t){0}));
+    pace_trace_free(NULL);
     SAYS(PACE_EINVAL, pace_pool_disk(p, NULL));
     SAYS(PACE_EINVAL, pace_strand_post_batch(p, t.strand, NULL, 1, &(size_t){0}));
     SAYS(PACE_EINVAL, pace_strand_post_batch(p, t.strand, NULL, 0, NULL));

@@ -120,6 +120,7 @@ pub const AREAS: &[Area] = &[
             ("ops/settings", "settings from files and the environment"),
             ("ops/service", "a service of systemd, with its watchdog"),
             ("ops/webhook", "notices by HTTP POST"),
+            ("ops/timeline", "a timeline of what each thread does, for Perfetto"),
             ("ops/endpoint", "an operations endpoint: a live page, figures, health"),
         ],
     },

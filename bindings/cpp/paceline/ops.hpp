@@ -1,4 +1,4 @@
-// paceline/ops.hpp: operation: endpoints, figures, thresholds, webhooks, systemd.
+// paceline/ops.hpp: operation: endpoints, figures, timelines, thresholds, webhooks, systemd.
 // The head of paceline.hpp says what holds for all of it: who owns what, errors, exceptions, durations.
 #ifndef PACELINE_OPS_HPP
 #define PACELINE_OPS_HPP
@@ -411,6 +411,18 @@ inline Result<std::string> Pool::metrics(std::uint32_t format) const {
     return detail::figures_of([&](char *text, std::size_t size, std::size_t *needed) {
         return pace_pool_metrics(native(), format, text, size, needed);
     });
+}
+
+inline Result<std::string> Pool::trace(Duration time, std::uint32_t records) const {
+    pace_trace_t *trace = nullptr;
+    const pace_status_t status = pace_pool_trace(native(), detail::nanos(time), records, &trace);
+    if (status != PACE_OK) {
+        return Error::last(status);
+    }
+    const std::unique_ptr<pace_trace_t, void (*)(pace_trace_t *)> owner(trace, pace_trace_free);
+    pace_text_t json{};
+    (void)pace_trace_json(trace, &json);
+    return std::string(json.text, json.size);
 }
 
 inline Result<void> Pool::add_disk(const char *path) const {

@@ -612,6 +612,12 @@ public:
     /// From now on metrics() tells the free space and the size of the file system that the path is on, and so do those of
     /// worker pools on this pool. Code::Os if there is no such path. Include paceline/ops.hpp.
     Result<void> add_disk(const char *path) const;
+    /// Records for this time, up to one hour, what each thread does: terms of leadership, waits, handlers and tasks by name with how long they
+    /// took, parking, and who woke, relieved or rescued whom. The answer is JSON of the Trace Event format, which
+    /// https://ui.perfetto.dev and chrome://tracing open. The calling thread sleeps meanwhile; on a thread of the pool,
+    /// another one leads. A thread keeps its last `records` records, 64 to 2^24, of 32 bytes each; 0: 65,536. Code::Invalid
+    /// if the pool is recorded already. Include paceline/ops.hpp.
+    Result<std::string> trace(Duration time, std::uint32_t records = 0) const;
 
     // Books and end
 

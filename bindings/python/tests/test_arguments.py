@@ -482,6 +482,7 @@ class Table(Case):
         yield row("WorkerPool.shutdown", workers.shutdown, {}, **ends)
         yield row("WorkerPool.metrics", workers.metrics, {}, format="text")
         yield row("Pool.metrics", self.pool.metrics, {}, format="text")
+        yield row("Pool.trace", self.pool.trace, {"time": 0.001}, time=TIME, records="number")
         yield row("Pool.add_disk", self.pool.add_disk, {}, path="text")
         yield row("metrics_format", paceline.metrics_format, {}, accept="none text")
         named = {"name": "n"}

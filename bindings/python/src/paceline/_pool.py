@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 import weakref
@@ -34,6 +35,7 @@ from ._library import check, lib, nanoseconds, quick
 from ._log import Log
 from ._members import Entry, Hook, Members, NormalReserve, OwnThread, current
 from ._metrics import FORMATS, figures
+from ._native import Native
 from ._placement import Pin
 from ._pool_options import Options
 from ._lane import Lane, lane_of
@@ -626,6 +628,21 @@ class Pool:
         """From now on ``metrics`` tells the free space and the size of the file system that the path is on, and so do
         those of worker pools on this pool. Raises OsError if there is no such path."""
         check(lib.pace_pool_disk(self._runner.native.pointer, text("path", path)))
+
+    def trace(self, time: float, *, records: int = 65536) -> str:
+        """Records for ``time`` seconds, up to 3600, what each thread of the pool does: terms of leadership, waits, parking, native
+        handlers by name with how long they took, and who woke, relieved or rescued whom. The text is JSON of the Trace
+        Event format, which https://ui.perfetto.dev and chrome://tracing open. Tasks and handlers in Python are taken from
+        the pool as data, so they are in it as gaps between these. The calling thread sleeps meanwhile. A thread keeps its
+        last ``records`` records, 64 to 2**24, of 32 bytes each. Raises InvalidError, also if the pool is recorded already,
+        and ShutDownError."""
+        asked, kept = nanos("time", time), within("records", records, 64, 1 << 24)
+        raw = ctypes.c_void_p()
+        check(lib.pace_pool_trace(self._runner.native.pointer, asked, kept, ctypes.byref(raw)))
+        trace = Native(raw, lib.pace_trace_free)
+        json = layout.Text()
+        check(quick.pace_trace_json(trace.pointer, ctypes.byref(json)))
+        return ctypes.string_at(json.text, json.size).decode()
 
     def stats(self) -> Stats:
         """How the pool is doing. For people and dashboards; ``audit`` is for tests."""

@@ -749,6 +749,9 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
         c.POINTER(c.c_size_t),
     ),
     "pace_pool_disk": (c.c_int32, c.c_void_p, c.c_char_p),
+    "pace_pool_trace": (c.c_int32, c.c_void_p, c.c_uint64, c.c_uint32, c.POINTER(c.c_void_p)),
+    "pace_trace_json": (c.c_int32, c.c_void_p, c.c_void_p),
+    "pace_trace_free": (None, c.c_void_p),
     "pace_hub_stats": (c.c_int32, c.c_void_p, c.c_void_p),
     "pace_hub_metrics": (
         c.c_int32,
