@@ -11,6 +11,7 @@ use crate::hub::mailbox::counters::Counters;
 use crate::hub::mailbox::pull::{Acknowledged, HostMailbox, Messages, check_key};
 use crate::hub::mailbox::subscription::{Unsubscribe, Unsubscribed};
 use crate::hub::message::{Received, Stored};
+#[cfg(not(loom))]
 use crate::hub::naps::NAP;
 use crate::hub::supervise::burial::{Who, bury};
 use crate::hub::supervise::dead::{DeadReason, Origin, Unfit};

@@ -2,8 +2,8 @@
 
 use crate::hub::keys::key::Key;
 use crate::hub::message::{Headers, Payload, Priority, Stored};
-use std::fs;
-use std::path::PathBuf;
+#[cfg(not(loom))]
+use std::{fs, path::PathBuf};
 
 /// A message without headers, of normal priority.
 pub(super) fn plain(sequence: u64, time: u64, key: &str, payload: &[u8]) -> Stored {
@@ -17,9 +17,11 @@ pub(super) fn plain(sequence: u64, time: u64, key: &str, payload: &[u8]) -> Stor
     }
 }
 
+#[cfg(not(loom))]
 /// A folder of its own that goes with it.
 pub(super) struct Folder(pub(super) PathBuf);
 
+#[cfg(not(loom))]
 impl Folder {
     pub(super) fn new(name: &str) -> Self {
         let name = format!("paceline-history-{name}-{}", std::process::id());
@@ -34,6 +36,7 @@ impl Folder {
     }
 }
 
+#[cfg(not(loom))]
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
