@@ -54,6 +54,29 @@ class Reserved(Case):
                 pool.shutdown(60)
                 self.assertTrue(pool.audit().balances)
 
+    def test_they_call_who_waits_for_room(self) -> None:
+        for lane in Lane:
+            with self.subTest(lane.name):
+                pool = self.pool(1, reserve={lane: 1}, lane_capacity=2)
+                self.hold(pool)
+                entered, go = threading.Event(), threading.Event()
+                self.addCleanup(go.set)
+                way = pool.lane(lane)
+                way.post(lambda entered=entered, go=go: (entered.set(), go.wait(60)))
+                self.assertTrue(entered.wait(60))
+                way.post_batch(int, "12")
+                submitted: deque[Any] = deque()
+                thread = threading.Thread(
+                    target=lambda way=way, submitted=submitted: submitted.extend(
+                        way.submit_batch(int, range(4))
+                    ),
+                    daemon=True,
+                )
+                thread.start()
+                self.until(lambda pool=pool: pool._runner.waited_for)
+                go.set()
+                self.until(lambda submitted=submitted: [each.done() for each in submitted] == [True] * 4)
+
     def test_they_are_the_last_and_named(self) -> None:
         pool = self.pool(1, name="own", reserve={Lane.LOW: 1, Lane.CRITICAL: 2, Lane.HIGH: 0})
         self.until(lambda: len(pool.stats().threads) == 4)

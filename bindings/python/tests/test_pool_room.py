@@ -7,9 +7,11 @@ import threading
 import unittest
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import paceline
-from paceline import Full, Lane, Pool, ShutDownError
+from paceline import Full, InvalidError, Lane, Pool, ShutDownError, Strand
+from paceline._runner import Posted
 from support import Case
 
 
@@ -223,15 +225,38 @@ class Room(Case):
             self.assertEqual([future.result(60) for future in futures], list(range(100)))
             self.assertEqual(way.submit_batch(abs, ()), [])
 
+    def test_batches_at_the_same_moment_do_not_share_the_room(self) -> None:
+        pool = self.pool(lane_capacity=4, strand_capacity=4)
+        gate = Gate(self, pool, 1)
+        for way in [*map(pool.lane, Lane), pool.strand()]:
+            source = way._serial if isinstance(way, Strand) else way._lanes
+            line = source.line if isinstance(way, Strand) else source.by_lane[way._lane]
+            other: list[Any] = []
+
+            def admitted(*of: Any, way: Any = way, source: Any = source, other: Any = other) -> int:
+                """Another batch comes between the look for room and the tasks."""
+                found = type(source).admit(source, *of)
+                if not other:
+                    other.append(way)
+                    way.post_batch(int, "34")
+                return found
+
+            with mock.patch.object(source, "admit", admitted), self.assertRaises(Full):
+                source.add([(Posted(print), int, (), {})] * 4, line, waits=False)
+            self.assertEqual(source.waiting_in(line), 2)
+        gate.open()
+
     def test_settings(self) -> None:
         default = self.pool()._runner
         self.assertEqual((default.lane_capacity, default.strand_capacity), (8192, 1024))
         for name in ("lane_capacity", "strand_capacity"):
             for wrong in (1, 0, -1, 2**24 + 1):
-                with self.assertRaisesRegex(
-                    paceline.InvalidError, f"{name} is {wrong}; allowed: 2 to 16777216"
-                ):
+                with self.assertRaisesRegex(InvalidError, f"{name} is {wrong}; allowed: 2 to 16777216"):
                     Pool(1, **{name: wrong})
+            with self.assertRaisesRegex(
+                InvalidError, f"{name} is an int of thousands of digits; allowed"
+            ):
+                Pool(1, **{name: 10**5000})
             with self.assertRaisesRegex(TypeError, f"{name} is 2.5; allowed: a whole number"):
                 Pool(1, **{name: 2.5})  # type: ignore[arg-type]
             self.assertEqual(getattr(self.pool(**{name: 2**24})._runner, name), 2**24)

@@ -23,9 +23,18 @@ BytesLike = Union[bytes, bytearray, memoryview]
 MOST_SECONDS = 3e9
 
 
+def short(value: object) -> str:
+    """A value in an error, cut off if it is long."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:
+        # Python makes no text of whole numbers of thousands of digits.
+        return f"an {type(value).__name__} of thousands of digits"
+
+
 def wrong(name: str, value: object, allowed: str) -> TypeError:
     """What is raised for a value of the wrong type."""
-    return TypeError(f"{name} is {reprlib.repr(value)}; allowed: {allowed}")
+    return TypeError(f"{name} is {short(value)}; allowed: {allowed}")
 
 
 def text(name: str, value: str) -> bytes:
@@ -87,7 +96,7 @@ def within(name: str, value: int, least: int, most: int) -> int:
     """A whole number in a range."""
     whole = number(name, value)
     if not least <= whole <= most:
-        raise InvalidError(f"{name} is {whole}; allowed: {least} to {most}")
+        raise InvalidError(f"{name} is {short(whole)}; allowed: {least} to {most}")
     return whole
 
 
@@ -95,7 +104,7 @@ def whole(name: str, value: int, bits: int = 32) -> int:
     """A whole number that C has room for."""
     own = number(name, value)
     if not 0 <= own < 1 << bits:
-        raise InvalidError(f"{name} is {own}; allowed: a whole number from 0 to 2**{bits} - 1")
+        raise InvalidError(f"{name} is {short(own)}; allowed: a whole number from 0 to 2**{bits} - 1")
     return own
 
 
@@ -108,7 +117,7 @@ def real(name: str, value: float, allowed: str = "a number") -> float:
         except (TypeError, ValueError):
             pass
         except OverflowError:
-            raise InvalidError(f"{name} is {reprlib.repr(value)}; allowed: {allowed}") from None
+            raise InvalidError(f"{name} is {short(value)}; allowed: {allowed}") from None
     raise wrong(name, value, allowed)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Union
 
-from ._arguments import number
+from ._arguments import number, short
 from ._errors import InvalidError
 
 
@@ -28,5 +28,5 @@ def lane_of(name: str, value: Union[Lane, int]) -> Lane:
     allowed = "a Lane, or 0 to 3"
     own = number(name, value, allowed)
     if not 0 <= own <= 3:
-        raise InvalidError(f"{name} is {own}; allowed: {allowed}")
+        raise InvalidError(f"{name} is {short(own)}; allowed: {allowed}")
     return Lane(own)

@@ -112,6 +112,36 @@ class OwnThread:
         return max(0.0, min(1.0, 1.0 - waited / max(now - self._began, 1e-9)))
 
 
+class Mark:
+    """An entry of a line that is no task: a thread comes upon it when all that was before it has been taken."""
+
+    def __init__(self, runner: Members, marks: set[Mark]) -> None:
+        self._runner = runner
+        self._marks = marks
+        self.reached = threading.Event()
+        marks.add(self)
+
+    def entry(self) -> Task:
+        """What lies in the line."""
+        return self, self.run, (), None
+
+    def run(self, books: list[int]) -> int:
+        """What the thread does that comes upon it; it has run no task, which is one less than it says by that."""
+        self._marks.discard(self)
+        self._runner.waited_for.discard(self.reached)
+        self.reached.set()
+        return -1
+
+    def sweep(self, exception: BaseException | None, late: list[BaseException]) -> int:
+        """All before it has been swept."""
+        self.run([])
+        return 0
+
+    def waiting(self) -> int:
+        """It has no tasks."""
+        return 0
+
+
 class Reserve:
     """The threads that run nothing but tasks of one lane, and where they sleep: beside the native pool, as there is
     nothing for them. So whoever calls for a task has a thread that is free for it, and events stay others'.
@@ -139,15 +169,24 @@ class Reserve:
         self.call(self.threads)
 
     def _next(self) -> Task | None:
-        """The first task; other entries of the line are for other threads."""
-        for place in range(len(self._tasks)):
+        """The first task. A mark before it has been reached; other entries of the line are for other threads."""
+        place = 0
+        while True:
             try:
                 task = self._tasks[place]
             except IndexError:
                 return None
             if task[3] is not None:
                 return task
-        return None
+            if isinstance(task[0], Mark):
+                try:
+                    self._tasks.remove(task)
+                except ValueError:
+                    # Another thread has come upon it.
+                    pass
+                task[0].run([])
+            else:
+                place += 1
 
     def take(self) -> Task:
         """The next task. Raises IndexError: there is none."""

@@ -36,38 +36,8 @@ from typing import Optional
 
 from ._errors import Full
 from ._lane import Lane
-from ._members import Members, Reserve
+from ._members import Mark, Members, Reserve
 from ._runner import TASKS_PER_POLL, Task
-
-
-class Mark:
-    """An entry of a line that is no task: a thread comes upon it when all that was before it has been taken."""
-
-    def __init__(self, runner: Members, line: Line) -> None:
-        self._runner = runner
-        self._line = line
-        self.reached = threading.Event()
-        line.marks.add(self)
-
-    def entry(self) -> Task:
-        """What lies in the line."""
-        return self, self.run, (), None
-
-    def run(self, books: list[int]) -> int:
-        """What the thread does that comes upon it; it has run no task, which is one less than it says by that."""
-        self._line.marks.discard(self)
-        self._runner.waited_for.discard(self.reached)
-        self.reached.set()
-        return -1
-
-    def sweep(self, exception: BaseException | None, late: list[BaseException]) -> int:
-        """All before it has been swept."""
-        self.run([])
-        return 0
-
-    def waiting(self) -> int:
-        """It has no tasks."""
-        return 0
 
 
 class Line:
@@ -187,7 +157,7 @@ class Ageing:
         for lane in (Lane.LOW, Lane.NORMAL, Lane.HIGH):
             line = lanes.by_lane[lane]
             if lanes.waiting_in(line):
-                self._marks[lane] = mark = Mark(lanes.runner, line)
+                self._marks[lane] = mark = Mark(lanes.runner, line.marks)
                 lanes.lay(mark, line, len(line.tasks))
 
 
@@ -204,10 +174,10 @@ class Source:
         """Takes tasks in, in order, as there is room, or raises why not."""
         while True:
             count = self.admit(line, len(tasks), waits)
-            self.put(tasks[:count], line)
-            if count == len(tasks):
-                return
-            tasks = tasks[count:]
+            if self.put(tasks[:count], line):
+                tasks = tasks[count:]
+                if not tasks:
+                    return
 
     def admit(self, line: Line, count: int, waits: bool) -> int:
         """For how many of so many tasks there is room. What may wait does so until there is some; in a handler or
@@ -224,13 +194,13 @@ class Source:
             if room > 0:
                 return room
             called = self._mark_half_way(line)
-            if self.room(line) <= 0 and runner.closed is None:
+            if not self.room(line) and runner.closed is None:
                 called.wait()
         return count
 
     def room(self, line: Line) -> int:
         """How many tasks more may wait there."""
-        return line.capacity - self.waiting_in(line)
+        return max(0, line.capacity - self.waiting_in(line))
 
     def waiting_in(self, line: Line) -> int:
         """How many tasks nobody has taken there."""
@@ -241,7 +211,7 @@ class Source:
         with self._lock:
             mark = line.called
             if mark is None or mark.reached.is_set():
-                mark = Mark(self.runner, line)
+                mark = Mark(self.runner, line.marks)
                 try:
                     self.runner.waited_for.add(mark.reached)
                     self.lay(mark, line, len(line.tasks) // 2)
@@ -259,12 +229,14 @@ class Source:
         line.tasks.insert(place, mark.entry())
         self._show()
 
-    def put(self, tasks: list[Task], line: Line) -> None:
-        """Takes tasks in, in order and side by side, or raises why not."""
+    def put(self, tasks: list[Task], line: Line) -> bool:
+        """Takes tasks in, in order and side by side, or raises why not. False: others have taken the room."""
         runner = self.runner
         if runner.closed is not None:
             raise runner.refusal()
         with self._lock:
+            if self.room(line) < len(tasks):
+                return False
             line.tasks.extend(tasks)
             runner.accepted.several(len(tasks))
             self._show()
@@ -273,6 +245,7 @@ class Source:
         left = len(tasks) if line.reserve is None else len(tasks) - line.reserve.call(len(tasks))
         if left:
             runner.call_for(left)
+        return True
 
     def waiting(self) -> int:
         """How many tasks nobody has taken."""
@@ -347,11 +320,16 @@ class Lanes(Source):
         """Waits until NORMAL has room for a task, or raises why there is none."""
         self.admit(self._normal, 1, waits=True)
 
-    def put(self, tasks: list[Task], line: Line) -> None:
-        if line is self._normal:
-            self.runner.add_batch(tasks)
-        else:
-            super().put(tasks, line)
+    def put(self, tasks: list[Task], line: Line) -> bool:
+        if line is not self._normal:
+            return super().put(tasks, line)
+        if self.runner.closed is not None:
+            raise self.runner.refusal()
+        with self._lock:
+            fits = self.room(line) >= len(tasks)
+            if fits:
+                self.runner.add_batch(tasks)
+        return fits
 
     def lay(self, mark: Mark, line: Line, place: int) -> None:
         if line is self._normal:
