@@ -96,7 +96,7 @@ impl OpsBuilder {
         let http = Http::builder(&ops.endpoint.pool)
             .listen(address)
             .server(|server| server.max_connections(MOST_CONNECTIONS))
-            .max_body(1 << 10);
+            .max_body(routes::MOST_LEVELS);
         ops.http = Some(routes::add(http, "", &ops.endpoint).serve()?);
         Ok(ops)
     }
@@ -133,6 +133,7 @@ impl OpsBuilder {
             guard,
             feed: Mutex::new(feed),
             under_way: AtomicUsize::new(0),
+            timelines: AtomicUsize::new(0),
             config,
             looks: Mutex::new(None),
         });
@@ -160,6 +161,8 @@ pub(super) struct Endpoint {
     pub(super) guard: Guard,
     feed: Mutex<Feed>,
     pub(super) under_way: AtomicUsize,
+    /// Those of them that are timelines.
+    pub(super) timelines: AtomicUsize,
     config: Vec<Json>,
     /// The timer of the looks, paused while nobody watches.
     looks: Mutex<Option<Handle<()>>>,
@@ -331,5 +334,9 @@ impl Drop for Ops {
     fn drop(&mut self) {
         // Its thread holds nothing that others wait for: it has nothing to drain.
         let _report = self.endpoint.pool.shutdown(Duration::ZERO);
+        // Viewers that came by a server of the program's, which goes on. Locked: this is called from within a look.
+        if let Ok(mut feed) = self.endpoint.feed.try_lock() {
+            feed.end();
+        }
     }
 }

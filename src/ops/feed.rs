@@ -121,6 +121,14 @@ impl Feed {
         }
     }
 
+    /// No more is told.
+    pub(super) fn end(&mut self) {
+        for viewer in self.viewers.drain(..) {
+            // It may have gone.
+            let _gone = viewer.body.finish();
+        }
+    }
+
     /// Tells all viewers what has come since the last time.
     pub(super) fn tick(&mut self) {
         self.look();

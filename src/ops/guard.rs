@@ -4,10 +4,12 @@
 //! |---|---|---|
 //! | of this machine, asking for this machine | may read | must show it |
 //! | of this machine, asking for another name | 403 | must show it |
+//! | a browser of this machine, for a page of another site | 403 | must show it |
 //! | another | 403 | must show it |
 //!
 //! The second row is a page of elsewhere whose name was made to lead here (DNS rebinding): a browser sends its name
-//! as `Host`.
+//! as `Host`. The third one is a page that cannot read the answer, but could take all places of viewers or have the
+//! pool recorded: a browser says so in `Sec-Fetch-Site`. A link that its reader follows is answered.
 
 use crate::error::{Error, Result};
 use crate::http::Request;
@@ -73,6 +75,9 @@ impl Guard {
             None if !is_for_us(request) => Err(Refused::Forbidden(
                 "without a token the Host must be an address or localhost\n",
             )),
+            None if is_for_another_site(request) => {
+                Err(Refused::Forbidden("without a token pages of other sites are not answered\n"))
+            }
             None => Ok(()),
         }
     }
@@ -118,6 +123,13 @@ fn is_for_us(request: &Request<'_>) -> bool {
     name.parse::<IpAddr>().is_ok()
         || name.eq_ignore_ascii_case("localhost")
         || name.to_ascii_lowercase().ends_with(".localhost")
+}
+
+/// Whether a browser asks for a page of another site, and not to show the answer to its reader.
+fn is_for_another_site(request: &Request<'_>) -> bool {
+    let is = |name, value: &str| request.header(name).is_some_and(|it| it.trim() == value);
+    let is_foreign = is("sec-fetch-site", "cross-site") || is("sec-fetch-site", "same-site");
+    is_foreign && !is("sec-fetch-dest", "document")
 }
 
 #[cfg(all(test, not(loom)))]

@@ -10,12 +10,13 @@ use crate::log::Levels;
 use crate::metrics::TextFormat;
 use crate::pool::{Recording, Stats};
 use core::ops::RangeInclusive;
+use core::sync::atomic::AtomicUsize;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed};
 use core::time::Duration;
 use serde_json::{Value as Json, from_str, json};
 use std::sync::Arc;
 
-/// Requests that may be under way; more are answered with 503.
+/// Answers that may be under way, until their last byte is written; more requests are answered with 503.
 const MOST_UNDER_WAY: usize = 32;
 /// Answers up to here are sent at once; larger ones go out as the peer takes them.
 const PIECE: usize = 64 << 10;
@@ -26,6 +27,8 @@ const TRACE_SECONDS: RangeInclusive<u64> = 1..=30;
 const MOST_RECORDS: usize = 1 << 18;
 /// Of each thread, should there be very many.
 const LEAST_RECORDS: usize = 64;
+/// Bytes of the levels that a request may set.
+pub(super) const MOST_LEVELS: usize = 1 << 10;
 const JSON: &str = "application/json";
 
 /// What can be asked for.
@@ -124,56 +127,77 @@ fn hand_over(
         accept: request.header("accept").map(str::to_owned),
         seconds: seconds.map(|(_, value)| value.into_owned()),
     };
-    if endpoint.under_way.fetch_add(1, AcqRel) >= MOST_UNDER_WAY {
-        endpoint.under_way.fetch_sub(1, AcqRel);
+    let Some(place) = Place::take(endpoint, MOST_UNDER_WAY, |it| &it.under_way) else {
         return busy(response, "too many requests are under way\n");
-    }
-    let answering = Arc::clone(endpoint);
-    let work = move || {
-        // The peer may have gone: then there is nobody to tell.
-        let _gone = answer(&answering, route, &asked, response);
-        answering.under_way.fetch_sub(1, AcqRel);
     };
+    // The peer may have gone: then there is nobody to tell.
+    let work = move || drop(answer(place, route, &asked, response));
     // One that is refused drops its response: the peer gets a 500, as from a server that ends.
-    endpoint.pool.try_post(work).map_err(|_| {
-        endpoint.under_way.fetch_sub(1, AcqRel);
-        Error::ShutDown
-    })
+    endpoint.pool.try_post(work).map_err(|_| Error::ShutDown)
+}
+
+/// The right to have an answer under way, until all of it is written, or its connection ends.
+struct Place {
+    endpoint: Arc<Endpoint>,
+    count: fn(&Endpoint) -> &AtomicUsize,
+}
+
+impl Place {
+    /// None: there are `most` already.
+    fn take(
+        endpoint: &Arc<Endpoint>,
+        most: usize,
+        count: fn(&Endpoint) -> &AtomicUsize,
+    ) -> Option<Self> {
+        let place = Self { endpoint: Arc::clone(endpoint), count };
+        (count(endpoint).fetch_add(1, AcqRel) < most).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        (self.count)(&self.endpoint).fetch_sub(1, AcqRel);
+    }
 }
 
 fn busy(response: Response, reason: &str) -> Result<()> {
     response.status(503).header("Retry-After", "5").text(reason)
 }
 
-fn answer(endpoint: &Endpoint, route: Route, asked: &Asked, response: Response) -> Result<()> {
+fn answer(place: Place, route: Route, asked: &Asked, response: Response) -> Result<()> {
+    let endpoint = &*Arc::clone(&place.endpoint);
     match route {
         Route::Metrics => {
             let format = TextFormat::negotiate(asked.accept.as_deref());
             let text = endpoint.registry.snapshot().to_text(format);
-            send(response.header("Vary", "Accept"), format.media_type(), text)
+            send(response.header("Vary", "Accept"), format.media_type(), text, place)
         }
-        Route::Stats => send(response, JSON, endpoint.stats().to_string()),
+        Route::Stats => send(response, JSON, endpoint.stats().to_string(), place),
         Route::Live => health(endpoint, response, true),
         Route::Ready => health(endpoint, response, false),
-        Route::Errors => send(response, JSON, errors::newest(ERRORS).to_string()),
-        Route::Config => send(response, JSON, endpoint.config().to_string()),
+        Route::Errors => send(response, JSON, errors::newest(ERRORS).to_string(), place),
+        Route::Config => send(response, JSON, endpoint.config().to_string(), place),
         Route::LogLevel => match endpoint.levels() {
             Some(levels) => response.text(format!("{levels}\n")),
             None => response.status(404).text("the pool has no log\n"),
         },
         Route::Events => watch(endpoint, response),
-        Route::Trace => trace(endpoint, asked, response),
+        Route::Trace => trace(&place.endpoint, asked, response),
     }
 }
 
 /// Records the pool for a while, and sends the timeline then.
-fn trace(endpoint: &Endpoint, asked: &Asked, response: Response) -> Result<()> {
+fn trace(endpoint: &Arc<Endpoint>, asked: &Asked, response: Response) -> Result<()> {
     let seconds = asked.seconds.as_deref().unwrap_or("3").parse::<u64>();
     let Some(seconds) = seconds.ok().filter(|seconds| TRACE_SECONDS.contains(seconds)) else {
         return response.status(400).text("seconds must be a whole number from 1 to 30\n");
     };
     let Some(shared) = endpoint.watched.upgrade() else {
         return response.status(503).text("the pool has ended\n");
+    };
+    // Held until the peer has taken all of it: one such text is large.
+    let Some(place) = Place::take(endpoint, 1, |it| &it.timelines) else {
+        return response.status(409).text("another timeline is recorded or sent\n");
     };
     let each = MOST_RECORDS / shared.ready.members.len();
     let recording = match Recording::of(&shared, each.max(LEAST_RECORDS)) {
@@ -186,20 +210,21 @@ fn trace(endpoint: &Endpoint, asked: &Asked, response: Response) -> Result<()> {
     let finish = move || {
         let response = response.header("Content-Disposition", "inline; filename=trace.json");
         // The peer may have gone.
-        let _gone = send(response, JSON, recording.finish().to_json());
+        let _gone = send(response, JSON, recording.finish().to_json(), place);
     };
     let _timer = endpoint.pool.after(Duration::from_secs(seconds), finish)?;
     Ok(())
 }
 
-/// A body of any size.
-fn send(response: Response, content_type: &str, text: String) -> Result<()> {
+/// A body of any size. It has its place to its end.
+fn send(response: Response, content_type: &str, text: String, place: Place) -> Result<()> {
     if text.len() <= PIECE {
         return response.send_as(content_type, text);
     }
     let mut at = 0;
     let response = response.header("Content-Type", content_type);
     response.stream(Some(text.len() as u64))?.pump(move |body| {
+        let _held = &place;
         let end = (at + PIECE).min(text.len());
         body.write(&text.as_bytes()[at..end])?;
         at = end;
@@ -238,6 +263,10 @@ fn watch(endpoint: &Endpoint, response: Response) -> Result<()> {
 }
 
 fn set_levels(endpoint: &Endpoint, request: &Request<'_>, response: Response) -> Result<()> {
+    // A server of the program's may take more, which would be sent back in the reason.
+    if request.body().len() > MOST_LEVELS {
+        return response.status(413).text(format!("levels have at most {MOST_LEVELS} bytes\n"));
+    }
     let text = String::from_utf8_lossy(request.body());
     match text.trim().parse::<Levels>() {
         Err(error) => response.status(400).text(format!("{error}\n")),

@@ -72,11 +72,19 @@ impl Events {
 
     /// The next event.
     pub fn next(&mut self) -> serde_json::Value {
+        self.next_or_end().expect("the feed has ended")
+    }
+
+    /// None: the feed has ended.
+    pub fn next_or_end(&mut self) -> Option<serde_json::Value> {
         loop {
             let mut line = String::new();
-            assert_ne!(self.lines.read_line(&mut line).unwrap(), 0, "the feed has ended");
+            // A connection that goes on has a chunk of no length at the end.
+            if self.lines.read_line(&mut line).unwrap() == 0 || line == "0\r\n" {
+                return None;
+            }
             if let Some(data) = line.strip_prefix("data: ") {
-                return serde_json::from_str(data).unwrap();
+                return Some(serde_json::from_str(data).unwrap());
             }
         }
     }

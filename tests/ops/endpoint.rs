@@ -110,6 +110,26 @@ fn a_name_that_leads_here_from_elsewhere_is_refused() {
     }
 }
 
+/// It could not read the answer, but take all places of viewers.
+#[test]
+fn a_page_of_another_site_is_refused() {
+    let _guard = hang_guard();
+    let pool = pool();
+    let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    let at = &ops.addresses()[0];
+    for (site, dest, status) in [
+        ("cross-site", "empty", 403),
+        ("same-site", "image", 403),
+        ("cross-site", "iframe", 403),
+        ("cross-site", "document", 200),
+        ("same-origin", "empty", 200),
+        ("none", "document", 200),
+    ] {
+        let lines = [&*format!("Sec-Fetch-Site: {site}"), &format!("Sec-Fetch-Dest: {dest}")];
+        assert_eq!(ask(at, "GET /stats.json", &lines, "").status, status, "{lines:?}");
+    }
+}
+
 #[test]
 fn levels_of_the_log_are_changed_with_the_token_only() {
     let _guard = hang_guard();
@@ -156,6 +176,7 @@ fn it_can_be_mounted_in_a_server_of_the_program() {
     let mut events = Events::open(at, "/ops/events").ok().unwrap();
     assert_eq!(events.next()["pool"], "watched");
     drop(ops);
+    while events.next_or_end().is_some() {}
     assert_eq!(get(at, "/ops/metrics").status, 500, "its thread has ended");
     assert_eq!(get(at, "/").body, "mine");
 }

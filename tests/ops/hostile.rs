@@ -1,11 +1,14 @@
 //! Viewers and clients that misbehave.
 
-use super::client::{Events, connect, get};
+use super::client::{Events, ask, connect, get};
 use super::common::{hang_guard, until};
+use paceline::http::Http;
+use paceline::log::Log;
+use paceline::metrics::Registry;
 use paceline::ops::Ops;
 use paceline::{Pin, Pool};
 use serde_json::Value;
-use std::io::Write;
+use std::io::{Read, Write};
 
 fn pool() -> Pool {
     Pool::builder().threads(2).pin(Pin::None).build().unwrap()
@@ -71,6 +74,102 @@ fn a_viewer_that_does_not_read_holds_up_nobody() {
     let mut events = Events::open(at, "/events").ok().unwrap();
     for _ in 0..3 {
         assert_eq!(events.next()["health"]["live"], true);
+    }
+}
+
+fn under_way(ops: &Ops) -> u64 {
+    let stats: Value = serde_json::from_str(&get(&ops.addresses()[0], "/stats.json").body).unwrap();
+    stats["under_way"].as_u64().unwrap()
+}
+
+/// An answer that its peer does not take is held in memory: so it is one of those that may be under way.
+#[test]
+fn an_answer_is_under_way_until_its_peer_has_it() {
+    let _guard = hang_guard();
+    let pool = pool();
+    let registry = Registry::new();
+    for number in 0..300 {
+        let long = format!("{number}{}", "x".repeat(64 << 10));
+        registry.gauge("long", "More than a socket takes", &[("text", &long)]).unwrap();
+    }
+    let ops = Ops::builder(&pool).registry(&registry).serve("127.0.0.1:0").unwrap();
+    assert_eq!(under_way(&ops), 1);
+    let mut deaf = connect(&ops.addresses()[0]);
+    deaf.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    until("its answer is under way", || under_way(&ops) == 2);
+    drop(deaf);
+    until("it has gone", || under_way(&ops) == 1);
+}
+
+/// All of its pool's threads are shown, however many they are, and a pool of none is one that waits for hosts.
+#[test]
+fn pools_of_any_size_are_shown() {
+    let _guard = hang_guard();
+    for (threads, hosts) in [(0, 1), (1000, 0)] {
+        let builder = Pool::builder().threads(threads).max_joined(hosts).pin(Pin::None);
+        let pool = builder.build().unwrap();
+        let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+        let at = &ops.addresses()[0];
+        for path in ["/metrics", "/stats.json", "/health/live", "/health/ready", "/trace?seconds=1"]
+        {
+            assert_eq!(get(at, path).status, 200, "{path} of {threads} threads");
+        }
+        let mut events = Events::open(at, "/events").ok().unwrap();
+        let shown = |event: Value| event["threads"].as_array().unwrap().len();
+        assert_eq!((shown(events.next()), shown(events.next())), (threads, threads));
+    }
+}
+
+/// A peer that asks many things at once, and one that wants no body.
+#[test]
+fn requests_in_a_row_and_heads_are_answered_in_order() {
+    let _guard = hang_guard();
+    let pool = pool();
+    let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    let at = &ops.addresses()[0];
+    let mut row = String::new();
+    for path in ["/events", "/health/live", "/metrics", "/", "/trace?seconds=1"] {
+        row.push_str(&format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    }
+    for _ in 0..200 {
+        row.push_str("GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    }
+    row.push_str("GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let mut stream = connect(at);
+    stream.write_all(row.as_bytes()).unwrap();
+    let mut all = String::new();
+    stream.read_to_string(&mut all).unwrap();
+    assert_eq!(all.matches("HTTP/1.1 200 ").count(), 206, "{all}");
+    assert_eq!(all.matches("\r\n\r\nok\n").count(), 201);
+    assert_eq!((viewers(&ops), under_way(&ops)), (0, 1));
+}
+
+/// Levels that are none: what was asked for is not sent back at length, and no control character is.
+#[test]
+fn garbage_for_levels_is_refused() {
+    let _guard = hang_guard();
+    let log = Log::builder().facade(false).build().unwrap();
+    let pool = Pool::builder().threads(1).log(&log).build().unwrap();
+    let token = "correct-horse-battery";
+    let bearer = format!("Authorization: Bearer {token}");
+    let own = Ops::builder(&pool).token(token).serve("127.0.0.1:0").unwrap();
+    let http =
+        own.mount(Http::builder(&pool).listen("127.0.0.1:0"), "/ops").unwrap().serve().unwrap();
+    for (at, path) in
+        [(&own.addresses()[0], "/log-level"), (&http.addresses()[0], "/ops/log-level")]
+    {
+        let put = |body: &str| ask(at, &format!("PUT {path}"), &[&bearer], body);
+        for garbage in
+            ["", " ", "\u{1b}[2J\0", "info,", "info;debug", "<script>", &"x".repeat(1000)]
+        {
+            let answer = put(garbage);
+            assert_eq!(answer.status, 400, "{garbage:?}");
+            assert!(!answer.body.trim_end().contains(char::is_control), "{:?}", answer.body);
+        }
+        let large = put(&"y".repeat(100_000));
+        assert!(matches!(large.status, 400 | 413), "{}", large.status);
+        assert!(large.body.len() < 2000, "{} bytes came back", large.body.len());
+        assert_eq!(log.levels().to_string(), "info");
     }
 }
 

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod blocked;
 mod client;
 mod endpoint;
 mod hostile;

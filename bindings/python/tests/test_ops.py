@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pty
+import socket
 import subprocess
 import sys
 import threading
@@ -43,6 +44,15 @@ def get(url: str, token: str | None = None) -> tuple[int, str]:
 def watched(threads: int = 2, **settings: Any) -> Iterator[tuple[Pool, str]]:
     with Pool(threads) as pool, paceline.ops.serve(pool, "127.0.0.1:0", **settings) as ops:
         yield pool, f"http://{ops.address}"
+
+
+def _answer(server: socket.socket, answer: bytes) -> bytes:
+    """Takes one connection, sends this, and ends it. What was asked."""
+    peer, _ = server.accept()
+    with peer:
+        asked = peer.recv(4096)
+        peer.sendall(answer)
+    return asked
 
 
 class Endpoint(Case):
@@ -144,8 +154,62 @@ class Top(Case):
                 self.assertEqual(top.main([url, "--once"]), 0)
             self.assertIn("ready", out.getvalue())
 
+    def test_what_is_no_endpoint_is_said(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            url = f"http://127.0.0.1:{server.getsockname()[1]}"
+            for answer, said in (
+                (b"SSH-2.0-OpenSSH_9.2\r\n", "does not answer as an HTTP server"),
+                (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nda", "IncompleteRead"),
+                (b"HTTP/1.1 200 OK\r\n\r\ndata: \x1b[2J\n", "Expecting value"),
+            ):
+                with self.subTest(answer=answer):
+                    thread = threading.Thread(target=_answer, args=(server, answer))
+                    thread.start()
+                    errors = io.StringIO()
+                    with contextlib.redirect_stderr(errors):
+                        self.assertEqual(top.main([url, "--once"]), 1)
+                    thread.join()
+                    self.assertIn(said, errors.getvalue())
+                    self.assertNotIn("\x1b", errors.getvalue())
+        errors = io.StringIO()
+        with contextlib.redirect_stderr(errors):
+            self.assertEqual(top.main(["http://127.0.0.1:1/a b", "--once"]), 1)
+
+    def test_the_token_goes_nowhere_else(self) -> None:
+        with contextlib.ExitStack() as stack:
+            first, second = (
+                stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)
+            )
+            here, there = (f"http://127.0.0.1:{each.getsockname()[1]}" for each in (first, second))
+            asked: list[bytes] = []
+            moved = f"HTTP/1.1 302 Found\r\nLocation: {there}\r\nContent-Length: 0\r\n\r\n".encode()
+            for server, answer in ((first, moved), (second, b"HTTP/1.1 404 None\r\n\r\n")):
+                thread = threading.Thread(
+                    target=lambda *it: asked.append(_answer(*it)), args=(server, answer)
+                )
+                thread.start()
+                stack.callback(thread.join)
+            with self.assertRaises(OSError):
+                next(top.events(here, TOKEN))
+        self.assertIn(TOKEN.encode(), asked[0])
+        self.assertNotIn(TOKEN.encode(), asked[1])
+
     def test_nothing_of_a_name_moves_the_cursor(self) -> None:
         self.assertEqual(top.plain("a\x1b[2Jb\n\u202ec"), "a�[2Jb��c")
+        with watched() as (pool, url):
+            gate = threading.Event()
+
+            def held() -> None:
+                gate.wait()
+
+            held.__qualname__ = "\x1b]0;title\x07\x9b2J"
+            task = pool.submit(held)
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                self.assertEqual(top.main([url, "--once"]), 0)
+            gate.set()
+            task.result()
+            self.assertFalse(set(out.getvalue()) & set("\x1b\x07\x9b"))
 
     def test_blocked_threads_and_rescues_are_seen(self) -> None:
         screen = top.Screen()
@@ -180,9 +244,14 @@ class Top(Case):
             self.assertTrue(any(part in line for line in lines), (part, lines))
 
     def test_it_draws_in_a_terminal_and_ends_by_its_key(self) -> None:
+        for terminal in ("xterm", "vt100"):
+            with self.subTest(terminal):
+                self._draws(terminal)
+
+    def _draws(self, terminal: str) -> None:
         with watched() as (_, url):
             own, its = pty.openpty()
-            env = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "30"}
+            env = {**os.environ, "TERM": terminal, "COLUMNS": "100", "LINES": "30"}
             command = [sys.executable, "-m", "paceline.top", url]
             child = subprocess.Popen(command, stdin=its, stdout=its, stderr=its, env=env)
             os.close(its)

@@ -8,6 +8,7 @@ printed.
 from __future__ import annotations
 
 import argparse
+import http.client
 import json
 import os
 import queue
@@ -43,7 +44,7 @@ Line = list[tuple[str, int]]
 
 
 class Screen:
-    """What events come to, as lines."""
+    """What events come to, as lines. They may have anything in them: `plain` is for what is shown of them."""
 
     def __init__(self) -> None:
         #: By thread: a letter, or "!" for a rescue, for each of the last seconds.
@@ -66,9 +67,9 @@ class Screen:
             return
         health = event["health"]
         word = "ready" if health["live"] and health["ready"] else "NOT READY"
-        yield [(f"paceline {plain(event['pool'])}: ", 0), (word, 2 if word == "ready" else 4)]
+        yield [(f"paceline {event['pool']}: ", 0), (word, 2 if word == "ready" else 4)]
         for reason in health["reasons"]:
-            yield [(f"  {plain(reason)}", 4)]
+            yield [(f"  {reason}", 4)]
         yield []
         yield [(_LEGEND, 0)]
         for thread in event.get("threads") or ():
@@ -76,8 +77,8 @@ class Screen:
         yield []
         yield from _figures(event["figures"])
         for error in event["errors"]["errors"]:
-            when, message = str(error.get("time"))[11:19], plain(str(error.get("message")))
-            yield [(f"{when} {error.get('level')} {plain(str(error.get('event')))}: {message}", 4)]
+            when = str(error.get("time"))[11:19]
+            yield [(f"{when} {error.get('level')} {error.get('event')}: {error.get('message')}", 4)]
 
     def _thread(self, thread: dict[str, Any]) -> Line:
         number, state = thread["thread"], thread["state"]
@@ -86,7 +87,7 @@ class Screen:
         line.append((" " * (_STRIP - len(strip)), 0))
         for letter in strip:
             line.append(("!", 4) if letter == "!" else _SIGNS.get(letter, (" ", 0)))
-        runs = f": {plain(thread['running'])}" if thread["running"] else ""
+        runs = f": {thread['running']}" if thread["running"] else ""
         lasts = f" for {time(thread['seconds'])}" if state == "blocked" else ""
         line.append((f" {state}{lasts}{runs}", 4 if state == "blocked" else 0))
         return line
@@ -107,8 +108,7 @@ def _figures(figures: dict[str, Any]) -> Iterator[Line]:
         )
     ]
     for waiting in figures["waiting"]:
-        name = plain(waiting["name"])
-        yield [(f"{count(waiting['count']):>8} wait: {plain(waiting['kind'])} {name}", 3)]
+        yield [(f"{count(waiting['count']):>8} wait: {waiting['kind']} {waiting['name']}", 3)]
 
 
 def plain(text: str) -> str:
@@ -136,13 +136,17 @@ def count(number: float) -> str:
 
 def events(url: str, token: Optional[str]) -> Iterator[dict[str, Any]]:
     """What the endpoint tells, for as long as it does. Raises OSError, ValueError."""
-    request = urllib.request.Request(url.rstrip("/") + "/events")
-    if token:
-        request.add_header("Authorization", f"Bearer {token}")
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        for line in answer:
-            if line.startswith(b"data: "):
-                yield json.loads(line[len(b"data: ") :])
+    try:
+        request = urllib.request.Request(url.rstrip("/") + "/events")
+        if token:
+            # Only the endpoint gets it, and not where it may redirect to.
+            request.add_unredirected_header("Authorization", f"Bearer {token}")
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            for line in answer:
+                if line.startswith(b"data: "):
+                    yield json.loads(line[len(b"data: ") :])
+    except http.client.HTTPException as error:
+        raise ValueError(f"it does not answer as an HTTP server: {error!r}") from error
 
 
 class Feed(threading.Thread):
@@ -162,7 +166,7 @@ class Feed(threading.Thread):
                     self.told.put(event)
                 self.told.put("the connection has ended; trying again")
             except (OSError, ValueError) as error:
-                self.told.put(f"not connected: {plain(str(error))}; trying again")
+                self.told.put(f"not connected: {error}; trying again")
             self._ended.wait(2)
 
     def end(self) -> None:
@@ -174,11 +178,14 @@ def _watch(window: Any, feed: Feed) -> None:
     """In a terminal, until ``q``."""
     import curses
 
-    curses.use_default_colors()
-    for number, colour in enumerate(
-        (curses.COLOR_BLUE, curses.COLOR_GREEN, curses.COLOR_MAGENTA, curses.COLOR_RED), 1
-    ):
-        curses.init_pair(number, colour, -1)
+    attributes = [0] * 5
+    if curses.has_colors():
+        curses.use_default_colors()
+        for number, colour in enumerate(
+            (curses.COLOR_BLUE, curses.COLOR_GREEN, curses.COLOR_MAGENTA, curses.COLOR_RED), 1
+        ):
+            curses.init_pair(number, colour, -1)
+            attributes[number] = curses.color_pair(number)
     window.timeout(100)
     screen, paused, problem = Screen(), False, ""
     while (key := window.getch()) != ord("q"):
@@ -202,7 +209,7 @@ def _watch(window: Any, feed: Feed) -> None:
                 room = width - 1 - column
                 if room <= 0:
                     break
-                window.addnstr(row, column, text, room, curses.color_pair(colour))
+                window.addnstr(row, column, plain(text), room, attributes[colour])
                 column += len(text)
         window.refresh()
 
@@ -239,7 +246,7 @@ def _print_one(url: str, token: Optional[str]) -> int:
         print(f"paceline.top: {url}: {plain(str(error))}", file=sys.stderr)
         return 1
     for line in screen.lines():
-        print("".join(text for text, _ in line).rstrip())
+        print(plain("".join(text for text, _ in line).rstrip()))
     return 0
 
 
