@@ -339,9 +339,10 @@ pub(super) unsafe fn array<'a, T>(pointer: *const T, count: usize, name: &str) -
 ///
 /// # Safety
 ///
-/// `pointer` is not NULL and ends with NUL.
+/// `pointer` is NULL, which is refused, or ends with NUL.
 pub(crate) unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Result<&'a str> {
-    // SAFETY: as the caller promises.
+    check(pointer, name)?;
+    // SAFETY: not NULL; as the caller promises.
     let text = unsafe { CStr::from_ptr(pointer) };
     text.to_str().map_err(|_| Failure::invalid(name, format_args!("{text:?}"), "UTF-8"))
 }
@@ -358,8 +359,7 @@ impl Text {
 
     /// The text, which must be UTF-8.
     pub(crate) fn get(&self, name: &str) -> Result<&str> {
-        check(self.0, name)?;
-        // SAFETY: not NULL, and C's.
+        // SAFETY: C's.
         unsafe { text(self.0, name) }
     }
 }

@@ -181,8 +181,7 @@ pub unsafe extern "C" fn pace_cq_upgrade(
     call(|| {
         // SAFETY: as the header demands.
         let cq = unsafe { open(cq) }?;
-        boundary::check(protocol, "protocol")?;
-        // SAFETY: not NULL, and as the header demands.
+        // SAFETY: as the header demands.
         let protocol = unsafe { boundary::text(protocol, "protocol") }?;
         // SAFETY: as the header demands.
         let lines = unsafe { boundary::bytes(headers, headers_size, 1, "headers") }?;

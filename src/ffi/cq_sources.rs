@@ -88,8 +88,7 @@ pub unsafe extern "C" fn pace_cq_connect(
 ) -> pace_status_t {
     call(|| {
         let server = &usable(server)?.server;
-        boundary::check(address, "address")?;
-        // SAFETY: as the header demands, and not NULL.
+        // SAFETY: as the header demands.
         let address = unsafe { boundary::text(address, "address") }?;
         // SAFETY: as the header demands.
         let to = unsafe { Out::optional(conn, "conn") }?;

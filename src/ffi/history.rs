@@ -255,7 +255,6 @@ mod built {
     ) -> Result<LinesRead> {
         // SAFETY: as the caller promises.
         let options = unsafe { sized::read(options, "options") }?;
-        boundary::check(options.archive, "archive")?;
         // SAFETY: as the caller promises.
         let path = unsafe { boundary::text(options.archive, "archive") }?;
         Ok(Archive::import(&archive_at(path, &options), lines, query)?)

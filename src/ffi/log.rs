@@ -343,8 +343,7 @@ pub unsafe extern "C" fn pace_log_set_levels(
     call(|| {
         // SAFETY: as the header demands.
         let log = unsafe { open(log) }?;
-        boundary::check(levels, "levels")?;
-        // SAFETY: not NULL, and as the header demands.
+        // SAFETY: as the header demands.
         let levels: Levels = unsafe { boundary::text(levels, "levels") }?.parse()?;
         log.log.set_levels(levels);
         Ok(())

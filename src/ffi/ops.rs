@@ -1,7 +1,9 @@
 //! Operations endpoints: a live page, figures and health of a pool, by HTTP.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{self, Handle, Result, Text, call, call_void, consumed, nanos, out, usable};
+use super::boundary::{
+    self, Failure, Handle, Result, Text, call, call_void, consumed, nanos, out, usable,
+};
 use super::conn::put_address;
 use super::http::{Target, add_mounted, pace_http_t};
 use super::pool::pace_pool_t;
@@ -144,7 +146,10 @@ pub unsafe extern "C" fn pace_ops_serve(
             builder = builder.showing(&settings);
         }
         // SAFETY: as the header demands.
-        if let Some(token) = unsafe { optional(options.token, "token") }? {
+        let token = unsafe { optional(options.token, "token") };
+        // What was given is a secret.
+        let hidden = |_| Failure::invalid("token", "no UTF-8", "visible ASCII characters");
+        if let Some(token) = token.map_err(hidden)? {
             builder = builder.token(token);
         }
         builder = builder.blocked_after(nanos(options.blocked_after_ns));
@@ -230,9 +235,12 @@ pub unsafe extern "C" fn pace_ops_address(
     size: usize,
 ) -> pace_status_t {
     call(|| {
-        let ops = usable(ops)?;
+        let addresses = usable(ops)?.ops.addresses();
+        if addresses.is_empty() {
+            return Err(Failure::invalid("ops", "only mounted", "served at an address"));
+        }
         // SAFETY: as the header demands.
-        unsafe { put_address(listener(ops.ops.addresses(), 0)?, text, size) }
+        unsafe { put_address(listener(addresses, 0)?, text, size) }
     })
 }
 

@@ -521,7 +521,6 @@ pub(super) unsafe fn read(
 ///
 /// As the header demands of a text.
 pub(super) unsafe fn pattern_of<'a>(pattern: *const c_char) -> Result<&'a str> {
-    boundary::check(pattern, "pattern")?;
     // SAFETY: as the caller promises.
     unsafe { boundary::text(pattern, "pattern") }
 }
@@ -595,8 +594,7 @@ pub(super) unsafe fn configure<'a>(
         PACE_BALANCE_RANDOM => Balance::Random(options.balance_seed),
         PACE_BALANCE_BY_KEY => Balance::ByKey,
         PACE_BALANCE_BY_HEADER => {
-            boundary::check(options.balance_header, "balance_header")?;
-            // SAFETY: not NULL, and as the caller promises.
+            // SAFETY: as the caller promises.
             let header = unsafe { boundary::text(options.balance_header, "balance_header") }?;
             Balance::ByHeader(header.into())
         }

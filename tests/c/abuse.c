@@ -441,8 +441,85 @@ static void ids_of_another_pool(void) {
     finish(pool);
 }
 
+/* --- the operations endpoint --------------------------------------------------------------------- */
+
+static void endpoints_with_wrong_settings(void) {
+    const char *none[1] = {NULL};
+    pace_ops_options_t options;
+    pace_ops_t *ops = NULL;
+    start(1);
+    SAYS(PACE_EVERSION, pace_ops_options_init(&options, 3));
+    OK(pace_ops_options_init(&options, sizeof options));
+    SAYS(PACE_EINVAL, pace_ops_serve(NULL, "127.0.0.1:0", &options, &ops));
+    SAYS(PACE_EINVAL, pace_ops_serve(pool, "127.0.0.1:0", &options, NULL));
+    SAYS(PACE_EINVAL, pace_ops_serve(pool, "nowhere", &options, &ops));
+    options.settings = none;
+    options.settings_count = 1;
+    SAYS(PACE_EINVAL, pace_ops_serve(pool, "127.0.0.1:0", &options, &ops));
+    TELLS("settings is NULL");
+    options.settings = NULL;
+    SAYS(PACE_EINVAL, pace_ops_serve(pool, "127.0.0.1:0", &options, &ops));
+    options.settings_count = 0;
+    options.token = "a secret of \xff\xfe";
+    SAYS(PACE_EINVAL, pace_ops_serve(pool, "127.0.0.1:0", &options, &ops));
+    TELLS("token");
+    CHECK(strstr(pace_last_error(), "secret") == NULL);
+    options.token = NULL;
+    options.struct_size = 1;
+    SAYS(PACE_EVERSION, pace_ops_serve(pool, "127.0.0.1:0", &options, &ops));
+    CHECK(ops == NULL);
+    finish(pool);
+}
+
+/* Freed in a handler of the pool that it watches, used in a child, and freed after the pool. */
+static void free_ops(void *data, int32_t *outcome) {
+    (void)outcome;
+    pace_ops_free((pace_ops_t *)data);
+}
+
+static void endpoints_that_end_in_any_order(void) {
+    char address[PACE_ADDRESS_SIZE];
+    pace_ops_t *ops, *late, *mounted, *none;
+    pace_http_t *http;
+    pace_task_t task;
+    pid_t child;
+    int status;
+    start(1);
+    OK(pace_ops_serve(pool, "127.0.0.1:0", NULL, &ops));
+    OK(pace_ops_serve(pool, "127.0.0.1:0", NULL, &late));
+    OK(pace_ops_serve(pool, NULL, NULL, &mounted));
+    SAYS(PACE_EINVAL, pace_ops_address(mounted, address, sizeof address));
+    TELLS("only mounted");
+    SAYS(PACE_EINVAL, pace_ops_address(NULL, address, sizeof address));
+    SAYS(PACE_EINVAL, pace_ops_address(ops, address, 3));
+    OK(pace_http_new(pool, &http));
+    SAYS(PACE_EINVAL, pace_http_mount_ops(http, mounted, "ops"));
+    SAYS(PACE_EINVAL, pace_http_mount_ops(http, NULL, "/ops"));
+    SAYS(PACE_EINVAL, pace_http_mount_ops(NULL, mounted, "/ops"));
+    OK(pace_http_mount_ops(http, mounted, "/ops"));
+    child = fork();
+    if (child == 0) {
+        SAYS(PACE_EFORKED, pace_ops_address(ops, address, sizeof address));
+        SAYS(PACE_EFORKED, pace_http_mount_ops(http, ops, "/more"));
+        SAYS(PACE_EFORKED, pace_ops_serve(pool, "127.0.0.1:0", NULL, &none));
+        pace_ops_free(ops);
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    pace_ops_free(mounted);
+    OK(pace_pool_submit(pool, 2, free_ops, ops, NULL, &task));
+    OK(pace_task_wait(pool, task, PACE_FOREVER, NULL));
+    pace_http_free(http);
+    finish(pool);
+    OK(pace_ops_address(late, address, sizeof address));
+    pace_ops_free(late);
+    pace_ops_free(NULL);
+}
+
 int main(void) {
     check_begin();
+    endpoints_with_wrong_settings();
+    endpoints_that_end_in_any_order();
     structs_that_are_not_aligned();
     sizes_that_are_too_large();
     times_without_end();
