@@ -145,7 +145,14 @@ class Slow(Case):
             Pool(1, on_slow=1, slow_limit=1)  # type: ignore[arg-type]
 
 
-class Odd:
+class OddType(type):
+    """Has no answer for any name."""
+
+    def __getattribute__(cls, name: str) -> Any:
+        raise SystemExit
+
+
+class Odd(metaclass=OddType):
     """Has an answer for every name."""
 
     def __getattr__(self, name: str) -> Any:

@@ -63,7 +63,8 @@ def name_of(function: object) -> str:
         name = getattr(function, "__qualname__", None)
     except BaseException:
         name = None
-    return name if type(name) is str else type(function).__qualname__
+    # What the class of its class says is the user's, too.
+    return name if type(name) is str else type.__getattribute__(type(function), "__qualname__")
 
 
 class SlowWatch:
