@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::{Count, Fd, Gate, LONG, Random, finish, hang_guard, settled, until};
+use common::{
+    Count, Fd, Gate, LONG, RAN, Random, finish, forked, hang_guard, in_child, settled, until,
+};
 use paceline::cq::CompletionQueue;
 use paceline::{Error, Flow, Pool, Rejected, SourceKind};
 use std::any::Any;
@@ -786,4 +788,28 @@ fn a_host_takes_the_place_of_one_that_is_away() {
     }
     assert_eq!(mine(&pool)[0], first[0]);
     finish(&pool);
+}
+
+/// In a child made by fork a host thread is told of by the number that it has there.
+#[test]
+fn a_host_has_the_number_of_its_own_process() {
+    in_child(|| {
+        let ids = || {
+            let pool = hosted(1);
+            pool.join(Duration::ZERO).unwrap();
+            let ids: Vec<_> = pool.stats().threads.iter().map(|thread| thread.native_id).collect();
+            finish(&pool);
+            ids
+        };
+        let own = || {
+            let link = std::fs::read_link("/proc/thread-self").unwrap();
+            vec![link.file_name().and_then(|name| name.to_str()?.parse().ok())]
+        };
+        assert_eq!(ids(), own());
+        let child = forked(|| {
+            assert_eq!(ids(), own());
+            std::process::exit(RAN);
+        });
+        assert_eq!(child, RAN);
+    });
 }

@@ -75,7 +75,7 @@ pub(crate) fn take_part<'a, R>(
     let member = shared
         .ready
         .members
-        .take_for_host()
+        .take_for_host(shared.fork_guard())
         .ok_or(Error::Full { what: "places for host threads", capacity })?;
     let until = shared.now().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     shared.ready.members.arrive();

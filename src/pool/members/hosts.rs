@@ -3,19 +3,24 @@
 
 use super::{Member, Members};
 use crate::sync::atomic::Ordering::Relaxed;
+use crate::sys::fork::ForkGuard;
 use crate::sys::thread;
 use core::cell::Cell;
 
 thread_local! {
-    /// The kernel's number of this thread, once it was asked for, and which member it was last, of whatever pool.
-    static LAST: Cell<(u32, usize)> = const { Cell::new((0, 0)) };
+    /// The kernel's number of this thread, in the process of which it is, once it was asked for, and which member it
+    /// was last, of whatever pool.
+    static LAST: Cell<Option<(ForkGuard, u32, usize)>> = const { Cell::new(None) };
 }
 
 impl Members {
     /// A free member for the calling thread to become: the one it was, else one that none has been, else any.
-    pub(crate) fn take_for_host(&self) -> Option<usize> {
-        let (known, last) = LAST.try_with(Cell::get).unwrap_or_default();
-        let own = if known == 0 { thread::id() } else { known };
+    /// `process`: the one that the pool is of.
+    pub(crate) fn take_for_host(&self, process: ForkGuard) -> Option<usize> {
+        let known = LAST.try_with(Cell::get).unwrap_or_default();
+        // A child made by fork has the place, and another number.
+        let known = known.filter(|(process, ..)| !process.is_child());
+        let (_, own, last) = known.unwrap_or_else(|| (process, thread::id(), 0));
         let is =
             |member: usize, thread: u32| self.members[member].kernel_thread.load(Relaxed) == thread;
         let places = self.threads..self.members.len();
@@ -27,7 +32,7 @@ impl Members {
             // Those that have come first, and come back, are the last to lose theirs.
             .or_else(|| places.rev().find(take))?;
         self.members[taken].kernel_thread.store(own, Relaxed);
-        let _over = LAST.try_with(|place| place.set((own, taken)));
+        let _over = LAST.try_with(|place| place.set(Some((process, own, taken))));
         Some(taken)
     }
 
@@ -49,8 +54,8 @@ impl Members {
 
     /// The member that the calling thread was last, unless another has become that since.
     fn host_here(&self) -> Option<&Member> {
-        let (own, last) = LAST.try_with(Cell::get).unwrap_or_default();
-        let member = self.members.get(last).filter(|_| own != 0 && last >= self.threads)?;
+        let (_, own, last) = LAST.try_with(Cell::get).unwrap_or_default()?;
+        let member = self.members.get(last).filter(|_| last >= self.threads)?;
         (member.kernel_thread.load(Relaxed) == own).then_some(member)
     }
 }
