@@ -142,6 +142,7 @@ fn pools_queues_and_rings() {
     unittest("test_queue.py");
     unittest("test_cq.py");
     unittest("test_log.py");
+    unittest("test_ops.py");
 }
 
 #[test]

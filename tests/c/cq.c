@@ -733,7 +733,7 @@ static void leases(void) {
     OK(pace_cq_config_init(&config, sizeof config));
     config.lease_ns = 1000;
     SAYS(PACE_EINVAL, pace_cq_new(pool, &config, &cq));
-    cq = queue_of(pool, 20 * MILLI);
+    cq = queue_of(pool, 500 * MILLI);
     pace_hub_t *hub;
     pace_mailbox_t *mailbox;
     pace_key_t *key;
