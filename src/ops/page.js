@@ -27,8 +27,12 @@ function make(tag, text, name) {
   return element;
 }
 
+const colours = new Map();
+
+// Looked up once: a strip asks hundreds of times.
 function colour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name);
+  if (!colours.has(name)) colours.set(name, getComputedStyle(document.documentElement).getPropertyValue(name));
+  return colours.get(name);
 }
 
 function time(seconds) {
@@ -215,7 +219,8 @@ function show(event) {
   const well = event.health.live && event.health.ready;
   health.className = well && !event.health.reasons.length ? "well" : "ill";
   const word = well ? (event.health.reasons.length ? "degraded" : "ready") : "not ready";
-  health.textContent = [word, ...event.health.reasons].join(" · ");
+  setState(word);
+  byId("reasons").textContent = event.health.reasons.join(" · ");
   showThreads(event);
   const cards = { ...event.figures.cards };
   showCards(cards);
@@ -258,9 +263,15 @@ function legend() {
   byId("legend").append(make("li", "▾ rescue"), make("li", "▪ leadership handed over"));
 }
 
+// Only what changes is announced, and reasons change each second.
+function setState(text) {
+  if (byId("health").textContent !== text) byId("health").textContent = text;
+}
+
 function state(text) {
   byId("health").className = "ill";
-  byId("health").textContent = text;
+  byId("reasons").textContent = "";
+  setState(text);
 }
 
 // EventSource cannot send a token.
@@ -290,16 +301,21 @@ async function watch() {
   }
 }
 
+let isWatching = false;
+
 async function watchOn() {
+  if (isWatching) return;
+  isWatching = true;
   for (;;) {
     try {
-      if (!(await watch())) return;
+      if (!(await watch())) break;
       state("the connection has ended; trying again");
     } catch (error) {
       state(`not connected: ${error.message}; trying again`);
     }
     await new Promise((resolve) => setTimeout(resolve, 2000));
   }
+  isWatching = false;
 }
 
 byId("pause").addEventListener("click", () => {
@@ -326,6 +342,9 @@ byId("token-form").addEventListener("submit", (event) => {
   watchOn();
 });
 window.addEventListener("resize", () => rows.forEach(strip));
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => rows.forEach(strip));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  colours.clear();
+  rows.forEach(strip);
+});
 legend();
 watchOn();

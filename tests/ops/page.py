@@ -18,7 +18,9 @@ def opened(browser: Browser, url: str, width: int, height: int, scheme: str) -> 
     page, wrong = context.new_page(), []
     page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("request", lambda request: None if request.url.startswith(url) else wrong.append(request.url))
+    page.on(
+        "request", lambda request: None if request.url.startswith(url) else wrong.append(request.url)
+    )
     page.goto(url)
     return page, wrong
 
@@ -37,7 +39,9 @@ def works(browser: Browser, url: str, folder: Path) -> None:
     assert page.inner_text("#health") == "ready", page.inner_text("#health")
 
     # A rescue is a mark; a subscription that lags is named; what runs by name.
-    page.wait_for_function("[...document.querySelectorAll('.thread')].some((it) => it.dataset.rescues > 0)")
+    page.wait_for_function(
+        "[...document.querySelectorAll('.thread')].some((it) => it.dataset.rescues > 0)"
+    )
     page.wait_for_selector("#waiting li[data-name='orders.late']")
     page.wait_for_function("document.querySelector('#card-requests b').textContent !== '0'")
 
@@ -49,7 +53,18 @@ def works(browser: Browser, url: str, folder: Path) -> None:
     page.wait_for_selector(".thread[data-state=blocked]")
     name = page.wait_for_selector("#blocked li[data-name]").get_attribute("data-name")
     assert "holds_its_thread" in name, name
-    assert "blocked" in page.inner_text("#health")
+    page.wait_for_function("document.querySelector('#reasons').textContent.includes('blocked')")
+    assert page.inner_text("#health") == "degraded", page.inner_text("#health")
+    # A screen reader says it once, though the seconds in its reasons go on.
+    page.evaluate(
+        "window.said = 0; new MutationObserver(() => window.said++)"
+        ".observe(document.querySelector('#health'), { childList: true })"
+    )
+    before = page.inner_text("#reasons")
+    page.wait_for_function(
+        "(before) => document.querySelector('#reasons').innerText !== before", arg=before
+    )
+    assert page.evaluate("window.said") == 0
     page.screenshot(path=folder / "light.png", full_page=True)
     say("open")
     page.wait_for_selector(".thread[data-state=blocked]", state="detached")
@@ -82,9 +97,16 @@ def asks_for_its_token(browser: Browser, url: str, token: str) -> None:
     page, wrong = opened(browser, url, 800, 600, "light")
     page.wait_for_selector("#token-form:not([hidden])")
     assert page.query_selector(".thread") is None
+    # One that cannot be sent, and the right one after it: there is one viewer then.
+    page.fill("#token", "“no such token”")
+    page.press("#token", "Enter")
+    page.wait_for_function("document.querySelector('#health').textContent.startsWith('not connected')")
     page.fill("#token", token)
     page.press("#token", "Enter")
     page.wait_for_selector(".thread")
+    page.wait_for_timeout(2500)
+    ask = "(token) => fetch('stats.json', { headers: { Authorization: `Bearer ${token}` } }).then((it) => it.json())"
+    assert page.evaluate(ask, token)["viewers"] == 1
     # The first answer was 401, which browsers tell.
     assert all("401" in each for each in wrong), wrong
 
