@@ -55,7 +55,7 @@ impl Shared {
         ordinary: usize,
         sets: Box<[HandleSet]>,
         placement: Placement<'static>,
-    ) -> Result<Self> {
+    ) -> Result<Arc<Self>> {
         let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let fork = ForkGuard::new()
             .map_err(|error| Error::os("map a page that tells of a fork", error))?;
@@ -67,7 +67,7 @@ impl Shared {
         let slow_hook = config.on_slow.as_ref().map(|(_, hook)| Arc::clone(hook));
         let watchdog = Watchdog::new(nanos(config.watch_period), slow_limit, slow_hook);
         let ageing = config.ageing.map_or(u64::MAX, nanos);
-        Ok(Self {
+        Ok(Arc::new(Self {
             ready: ReadyWork::new(tasks, handles, members, ageing, watchdog),
             cells: Arc::new(Cells::new(config.max_handles, fork)),
             rooms: Rooms::new(),
@@ -84,7 +84,7 @@ impl Shared {
             placement,
             kept: Mutex::default(),
             last: Mutex::default(),
-        })
+        }))
     }
 
     #[inline]

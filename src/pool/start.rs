@@ -52,7 +52,7 @@ fn start(config: &Builder) -> Result<Pool> {
     let leaders = config.resolve_leaders(ordinary)?;
     let pin = config.pin.clone().unwrap_or_else(|| Pin::by_default(threads, &machine));
     let placement = Occupancy::of_process().place(&pin, threads, &machine)?;
-    let shared = Arc::new(Shared::new(config, ordinary, open_sets(config, leaders)?, placement)?);
+    let shared = Shared::new(config, ordinary, open_sets(config, leaders)?, placement)?;
     let threads = match spawn_all(config, &shared, threads) {
         Ok(threads) => threads,
         Err((started, error)) => {

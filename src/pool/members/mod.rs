@@ -290,7 +290,7 @@ pub(crate) struct Members {
     /// The pool is recorded.
     pub(crate) recorded: AtomicBool,
     /// What threads of others do to these, for the timeline.
-    pub(crate) outside: Recorder,
+    pub(crate) outside: Box<Recorder>,
     /// System calls spent on waking, counted where no member's tally is at hand.
     wakes: CachePadded<AtomicU64>,
 }
@@ -332,7 +332,7 @@ impl Members {
             deferred: DeferredWatchdog::new(),
             present: AtomicU32::new(0),
             recorded: AtomicBool::new(false),
-            outside: Recorder::default(),
+            outside: Box::default(),
             wakes: CachePadded::new(AtomicU64::new(0)),
         }
     }
@@ -633,7 +633,7 @@ impl Members {
     #[cold]
     pub(crate) fn note_wake(&self, member: usize) {
         let here = self.members.iter().find(|here| trace::is_here(&here.doing));
-        let recorder = here.map_or(&self.outside, |here| &here.doing.recorder);
+        let recorder = here.map_or(&*self.outside, |here| &here.doing.recorder);
         recorder.instant(What::Wake, Some(member), Name::NONE);
     }
 }

@@ -76,7 +76,7 @@ impl Fixture {
         let placement =
             Occupancy::of_process().place(&Pin::None, threads + reserved, machine).unwrap();
         let sets = [HandleSet::new(source, now)].into();
-        let shared = Arc::new(Shared::new(&config, threads, sets, placement).unwrap());
+        let shared = Shared::new(&config, threads, sets, placement).unwrap();
         Self { shared, script, record: Arc::default() }
     }
 
