@@ -3,7 +3,7 @@
 //! They come through cold paths that make a record anyway. One that comes while another is kept or read is only
 //! counted: whoever logs never waits, and in a forked child, where the lock may be held for ever, nothing hangs.
 
-use super::record::{Level, Record};
+use super::record::{Level, Record, Value};
 use std::collections::VecDeque;
 use std::sync::Mutex;
 // Not those of loom: they are static, and no model runs into them.
@@ -12,6 +12,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// How many are kept.
 const KEPT: usize = 256;
+/// Bytes of each text that are kept: messages of a program's own errors may have any length.
+const LONGEST: usize = 1024;
+const MOST_FIELDS: usize = 32;
 
 static RECENT: Mutex<VecDeque<Record>> = Mutex::new(VecDeque::new());
 static MISSED: AtomicU64 = AtomicU64::new(0);
@@ -28,7 +31,32 @@ pub(super) fn note(record: &Record) {
     if recent.len() == KEPT {
         recent.pop_front();
     }
-    recent.push_back(record.clone());
+    recent.push_back(shortened(record));
+}
+
+fn shortened(record: &Record) -> Record {
+    let fields = record.fields.iter().take(MOST_FIELDS).map(|(name, value)| match value {
+        Value::Text(text) => (name.clone(), Value::Text(start_of(text))),
+        other => (name.clone(), other.clone()),
+    });
+    Record {
+        time: record.time,
+        level: record.level,
+        component: record.component,
+        event: record.event,
+        pool: record.pool.clone(),
+        message: start_of(&record.message),
+        fields: fields.collect(),
+    }
+}
+
+/// All of it, or its start with `…`.
+fn start_of(text: &str) -> String {
+    if text.len() <= LONGEST {
+        return text.into();
+    }
+    let end = (0..=LONGEST).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    format!("{}…", &text[..end])
 }
 
 /// The newest `most` of them, the newest first, and how many were missed since the process began.
@@ -38,4 +66,23 @@ pub(crate) fn recent(most: usize) -> (Vec<Record>, u64) {
         Err(_) => Vec::new(),
     };
     (records, MISSED.load(Relaxed))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::log::Component;
+
+    #[test]
+    fn what_is_kept_of_a_long_text_is_its_start() {
+        let mut record = Record::new(Component::Log, Level::Warn, "a.test", "".into());
+        record.message = "é".repeat(1 << 20);
+        record.fields = vec![("text".into(), Value::Text("x".repeat(1 << 20))); 1000];
+        let kept = shortened(&record);
+        assert_eq!(kept.message, format!("{}…", "é".repeat(LONGEST / 2)));
+        assert_eq!(kept.fields.len(), MOST_FIELDS);
+        assert!(kept.to_json().len() < (MOST_FIELDS + 2) * (LONGEST + 64));
+        let short = "é".repeat(LONGEST / 2);
+        assert_eq!(start_of(&short), short);
+    }
 }
