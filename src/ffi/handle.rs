@@ -12,6 +12,7 @@ use super::pool::pace_pool_t;
 use super::sized::{self, InOut};
 use super::status::*;
 use crate::pool::{Activity, Key, next_multiple};
+use crate::trace::{self, Name};
 use crate::{Error, Flow, Handle, HandleOptions, Interest, Ready};
 use core::any::Any;
 use core::ffi::c_void;
@@ -342,6 +343,10 @@ impl Activity for Descriptor {
         flow(unsafe { (self.call)(data, self.handle, self.fd, ready.bits().into()) })
     }
 
+    fn name(&self) -> Name {
+        trace::of_code(self.call as *const () as usize)
+    }
+
     fn let_to(&mut self, key: Key) {
         self.handle = name(key);
         self.owner.is_called(self.handle.id);
@@ -370,6 +375,10 @@ impl Activity for Periodic {
         let Some(data) = self.owner.enter() else { return Flow::Done };
         // SAFETY: as the header demands, the handler takes what came with it.
         flow(unsafe { (self.call)(data, self.handle) })
+    }
+
+    fn name(&self) -> Name {
+        trace::of_code(self.call as *const () as usize)
     }
 
     fn let_to(&mut self, key: Key) {

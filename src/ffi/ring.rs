@@ -9,6 +9,7 @@ use super::cells::{LARGEST, as_words, copy};
 use super::owner::pair;
 use super::pool::pace_pool_t;
 use super::status::*;
+use crate::trace;
 use crate::{Rejected, Ring};
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
@@ -255,6 +256,7 @@ unsafe fn make(
     }
     let (registration, owner) = pair(data, drop);
     let call = move |events: *const c_void, stride: usize, count: usize| {
+        trace::runs(trace::of_code(handler as *const () as usize));
         // SAFETY: as the header demands, the handler takes what came with it. Nothing is published
         // before the ring has been given out, so no call comes before that.
         unsafe { handler(owner.data(), events, stride, count) }

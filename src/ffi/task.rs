@@ -9,6 +9,7 @@ use super::pool::pace_pool_t;
 use super::status::*;
 use super::values::PACE_FOREVER;
 use super::work::{Work, judge, lane as priority};
+use crate::trace;
 use crate::{Rejected, Task};
 use core::ffi::c_void;
 use core::mem::{MaybeUninit, forget};
@@ -113,6 +114,7 @@ pub unsafe extern "C" fn pace_pool_post_bytes(
         }
         let work = move || {
             let (mut copy, mut outcome) = (copy, PACE_EFAILED);
+            trace::runs(trace::of_code(run as *const () as usize));
             // SAFETY: as the header demands, the function takes its bytes.
             unsafe { run(copy.as_mut_ptr().cast(), size, &mut outcome) };
             ignore(judge(outcome));

@@ -9,6 +9,7 @@ use super::task::{
 };
 use crate::Lane;
 use crate::pool::{Outcome, report};
+use crate::trace;
 use core::ffi::c_void;
 
 type Run = unsafe extern "C" fn(user_data: *mut c_void, outcome: *mut i32);
@@ -39,6 +40,7 @@ impl Work {
     #[inline]
     pub(crate) fn run(self) -> i32 {
         let mut outcome = PACE_EFAILED;
+        trace::runs(trace::of_code(self.run as *const () as usize));
         // SAFETY: as the header demands, the function takes what came with it.
         unsafe { (self.run)(self.data, &mut outcome) };
         drop(self);

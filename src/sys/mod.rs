@@ -5,6 +5,7 @@
 
 pub(crate) mod affinity;
 pub(crate) mod clock;
+pub(crate) mod code;
 pub(crate) mod datagram;
 #[cfg(feature = "metrics")]
 pub(crate) mod disk;

@@ -11,5 +11,5 @@ mod names;
 mod recorder;
 
 pub(crate) use doing::{Doing, enter, goes_on, is_here, leave, runs, runs_within};
-pub(crate) use names::{Name, of_function, of_text};
+pub(crate) use names::{Name, of_code, of_function, of_text};
 pub(crate) use recorder::{NO_THREAD, Record, Recorder, Records, What};

@@ -5,9 +5,13 @@
 //! [`PROBES`] places free that its hash leads to is [`Name::OTHER`]. No lock is taken, so nothing that is held up in
 //! here holds up a thread of a pool.
 
+use crate::sys::code::symbol_at;
 use core::any::type_name;
 use core::cell::Cell;
 use core::fmt;
+// Not those of loom: they are static, and no model runs into them.
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU32, AtomicUsize};
 use std::sync::OnceLock;
 
 const PLACES: usize = 4096;
@@ -116,6 +120,43 @@ pub(crate) fn of_function(address: usize, text: impl FnOnce() -> &'static str) -
     remembered(address, |_| true, || Name::new(text()))
 }
 
+/// Functions of other languages that have run, by address. Only added to: a program has few.
+static CODE: [Code; CODES] =
+    [const { Code { address: AtomicUsize::new(0), name: AtomicU32::new(0) } }; CODES];
+const CODES: usize = 1024;
+
+/// The address is claimed by a compare-exchange; then the name is stored, once it is known. Whoever finds none there yet
+/// looks it up, too, and stores the same.
+struct Code {
+    address: AtomicUsize,
+    name: AtomicU32,
+}
+
+/// The name of a function of another language, from what the dynamic linker knows of its address.
+pub(crate) fn of_code(address: usize) -> Name {
+    let first = (address >> 4) % CODES;
+    for place in (0..PROBES).map(|probe| &CODE[(first + probe) % CODES]) {
+        let there = match place.address.compare_exchange(0, address, Relaxed, Relaxed) {
+            Ok(_) => address,
+            Err(there) => there,
+        };
+        if there == address {
+            return match Name(place.name.load(Relaxed)) {
+                Name::NONE => look_up(address, &place.name),
+                name => name,
+            };
+        }
+    }
+    Name::OTHER
+}
+
+#[cold]
+fn look_up(address: usize, name: &AtomicU32) -> Name {
+    let found = symbol_at(address).map_or(Name::OTHER, |symbol| Name::new(&symbol));
+    name.store(found.0, Relaxed);
+    found
+}
+
 /// The name of something that there may be more of than names, and that may be freed: so it keeps none. `text` stays
 /// where it is as long as that lives.
 #[inline]
@@ -173,6 +214,16 @@ mod tests {
             assert_eq!(of_function(2 * far, || "two").text(), Some("two"));
         }
         assert_eq!(of_function(2 * far, || unreachable!("remembered")).text(), Some("two"));
+    }
+
+    #[test]
+    fn a_function_has_one_name_wherever_it_is_asked_for() {
+        let atoi = libc::atoi as *const () as usize;
+        let asked: Vec<_> = (0..4).map(|_| std::thread::spawn(move || of_code(atoi))).collect();
+        for name in asked.into_iter().map(|asked| asked.join().unwrap()) {
+            assert_eq!(name.text(), Some("atoi"));
+        }
+        assert_eq!(of_code(2).text(), Some("(other)"));
     }
 
     #[test]
