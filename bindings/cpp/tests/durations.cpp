@@ -298,6 +298,7 @@ TEST_CASE("pools wait as long as a duration of any type says") {
               return timer.postpone(time).value() && quiet() && timer.cancel().value();
           }));
     TAKES("Pool::every", refuses([&](auto time) { return pool.every(time, tick); }));
+    TAKES("Pool::trace", refuses([&](auto time) { return pool.trace(time); }));
     CHECK(quiet());
     TAKES("Pool::after", no_times([&](auto time) {
               const int before = calls;
