@@ -44,8 +44,9 @@ impl OpsBuilder {
     }
 
     /// A registry that has figures of the program's own, too. The figures of the pool, of what stands on it, and of the
-    /// process are put into it, with the pool's name as their label `pool`: give each registry to one endpoint. Default:
-    /// one of the endpoint's own.
+    /// process are put into it, with the pool's name as their label `pool`: give each registry to one endpoint. A collector of
+    /// the program's runs on the endpoint's only thread: one that waits holds up the endpoint. Default: one of the
+    /// endpoint's own.
     pub fn registry(mut self, registry: &Registry) -> Self {
         self.registry = Some(registry.clone());
         self
