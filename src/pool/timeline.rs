@@ -53,8 +53,8 @@ impl Pool {
     /// and tasks by name with how long they took, parking, the watch, and who woke whom, took over leadership, stepped
     /// in, or took over what another had claimed.
     ///
-    /// A thread keeps its last 65,536 records (2 MiB); older ones are counted. Recording costs some 100 ns for each
-    /// handler; a pool that is not recorded pays nothing that can be measured.
+    /// A thread keeps its last 65,536 records (2 MiB); older ones are counted. Recording took 3 % of the
+    /// rate of an HTTP server that did nothing else; a pool that is not recorded pays a relaxed load.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the pool is recorded already; [`Error::ShutDown`], [`Error::Forked`].
