@@ -5,7 +5,7 @@ mod common;
 
 use common::{
     Count, Gate, LONG, PATIENCE, Random, finish, forked, hang_guard, in_child, in_child_blocking,
-    limit, open_descriptors, quiet_panic, said_in_child, until,
+    limit, lowest_free, quiet_panic, said_in_child, until,
 };
 use paceline::log::{Component, Level, Levels, Log, LogBuilder, Record, Value};
 use paceline::task::{Attempt, Fault, Retry, Status, WorkerPool};
@@ -286,7 +286,7 @@ fn a_server_without_descriptors_says_so_once() {
         let first = TcpStream::connect(address).unwrap();
         until("the first", || server.stats().open == 1);
         // The client's end of the next one takes the last descriptor.
-        let before = limit(libc::RLIMIT_NOFILE, open_descriptors() as u64 + 1);
+        let before = limit(libc::RLIMIT_NOFILE, lowest_free() + 1);
         let second = TcpStream::connect(address).unwrap();
         let paused = told.until("accept.paused");
         assert_eq!((paused.level, paused.component), (Level::Warn, Component::Net));

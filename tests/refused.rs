@@ -3,7 +3,8 @@
 mod common;
 
 use common::{
-    Count, Fd, all_threads, finish, hang_guard, in_child, limit, open_descriptors, until,
+    Count, Fd, all_threads, finish, hang_guard, in_child, limit, lowest_free, open_descriptors,
+    until,
 };
 use paceline::{Error, Flow, HandleOptions, Interest, Pool, SourceKind};
 use std::fs::File;
@@ -166,11 +167,6 @@ fn without_descriptors_building_fails_whole_and_a_running_pool_goes_on() {
 fn is_closed(client: &TcpStream) -> bool {
     use std::io::Read;
     matches!((&*client).read(&mut [0; 1]), Ok(0) | Err(_))
-}
-
-/// The number that the next descriptor gets.
-fn lowest_free() -> u64 {
-    Fd::eventfd().number() as u64
 }
 
 /// Goal: when a thread cannot be started, those before it are stopped and nothing is left. Method: a

@@ -281,6 +281,12 @@ pub fn open_descriptors() -> usize {
     fs::read_dir("/proc/self/fd").unwrap().count() - 1
 }
 
+/// The number that the next descriptor gets. Those that are open need not be numbered without gaps: whoever started the
+/// tests may have left some.
+pub fn lowest_free() -> u64 {
+    fs::File::open("/dev/null").unwrap().as_raw_fd() as u64
+}
+
 /// Whether a descriptor is readable, or becomes so within so many milliseconds.
 pub fn readable(fd: RawFd, milliseconds: libc::c_int) -> bool {
     let mut entry = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };

@@ -1,7 +1,7 @@
 //! Times, maxima, and what happens beyond them.
 
 use crate::common::{
-    Count, Gate, LONG, hang_guard, in_child, limit, open_descriptors, until, with_longer_ticks,
+    Count, Gate, LONG, hang_guard, in_child, limit, lowest_free, until, with_longer_ticks,
 };
 use crate::kit::*;
 use paceline::net::{
@@ -423,7 +423,7 @@ fn without_descriptors_accepting_pauses() {
             let mut clients: Vec<_> =
                 (0..3).map(|_| Client::unconnected(&address).unwrap()).collect();
             // Room for one at the server's side.
-            let before = limit(libc::RLIMIT_NOFILE, open_descriptors() as u64 + 1);
+            let before = limit(libc::RLIMIT_NOFILE, lowest_free() + 1);
             for client in &clients {
                 client.reach(&address).unwrap();
             }
@@ -482,7 +482,7 @@ fn without_descriptors_and_room(
     log.opened.until(1);
     let late = Client::unconnected(&address).unwrap();
     let timers = fill(&pool);
-    limit(libc::RLIMIT_NOFILE, open_descriptors() as u64 + 10);
+    limit(libc::RLIMIT_NOFILE, lowest_free() + 10);
     let plugs: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
     late.reach(&address).unwrap();
     said.until(1);

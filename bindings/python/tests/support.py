@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import subprocess
 import sys
@@ -31,6 +32,11 @@ class Case(unittest.TestCase):
         """Lets threads change places as often as the interpreter can, until the test ends."""
         self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
         sys.setswitchinterval(1e-6)
+
+    def until_collected(self, condition: Callable[[], object]) -> None:
+        """Waits for what comes when garbage has been collected: again and again, as a thread that is just done with an
+        object has it in its frame still."""
+        self.until(lambda: gc.collect() is not None and condition())
 
     def until(self, holds: Callable[[], object], seconds: float = 120) -> None:
         """Waits until ``holds()``; fails if it does not in that time."""

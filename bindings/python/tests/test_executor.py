@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import gc
 import itertools
 import logging
 import os
@@ -167,8 +166,7 @@ class Submitting(Case):
                 use(thing)
                 del thing
                 executor.submit(abs, 1).result()
-                gc.collect()
-                self.until(lambda: gone() is None)
+                self.until_collected(lambda: gone() is None)
 
     def test_results_of_map_are_let_go(self) -> None:
         class Thing:

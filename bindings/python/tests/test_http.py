@@ -830,8 +830,7 @@ class Https(Case):
         connection.getresponse()
         connection.sock.close() if connection.sock else None
         connection.close()
-        gc.collect()
-        self.until(lambda: not server._core.streams)
+        self.until_collected(lambda: not server._core.streams)
         self.end(server)
 
     def test_limits(self) -> None:

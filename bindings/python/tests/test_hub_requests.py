@@ -289,7 +289,7 @@ class Requests(Case):
             thread.join()
         self.assertEqual(failed, [])
         # What belonged to loops that were closed is gone with them.
-        self.until(lambda: (gc.collect(), len(self.hub._core.requests) == 0)[1])
+        self.until_collected(lambda: len(self.hub._core.requests) == 0)
         self.until(lambda: descriptors() <= before + 1)
 
     def test_a_loop_that_is_closed_in_mid_request(self) -> None:

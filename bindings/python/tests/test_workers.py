@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import ctypes
-import gc
 import json
 import logging
 import os
@@ -854,8 +853,9 @@ class Ends(Workers):
 
     def test_one_that_is_lost_ends(self) -> None:
         core = weakref.ref(self.lost())
-        gc.collect()
-        self.until(lambda: core() is None or not any(each.is_alive() for each in core().threads))
+        self.until_collected(
+            lambda: core() is None or not any(each.is_alive() for each in core().threads)
+        )
 
     def lost(self) -> Any:
         workers = WorkerPool(self.pool, threads=2)
@@ -877,7 +877,7 @@ class Ends(Workers):
         with self.assertRaises(ZeroDivisionError):
             fails.submit(thing).result(LONG)
         del task, thing
-        self.until(lambda: gc.collect() is not None and gone() is None)
+        self.until_collected(lambda: gone() is None)
         self.until(lambda: not workers._core.jobs)
 
     def test_ids_are_given_back(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import threading
 import unittest
 from collections.abc import Generator
@@ -434,8 +433,7 @@ class Ends(Coroutines):
         threads = list(workers._core.threads)
         self.assertIn("workers_loop", [thread.name for thread in threads])
         del workers, one
-        gc.collect()
-        self.until(lambda: not any(thread.is_alive() for thread in threads))
+        self.until_collected(lambda: not any(thread.is_alive() for thread in threads))
 
     def test_what_is_no_loop(self) -> None:
         wrong: Any = 5

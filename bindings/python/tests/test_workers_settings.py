@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import logging
 import os
@@ -548,8 +547,7 @@ class Ending(Workers):
 
     def test_threads_that_rest_end_with_a_pool_that_is_lost(self) -> None:
         core = self.lost()
-        gc.collect()
-        self.until(lambda: not any(thread.is_alive() for thread in core.threads))
+        self.until_collected(lambda: not any(thread.is_alive() for thread in core.threads))
         self.assertTrue(core.closed)
 
     def lost(self) -> Any:
