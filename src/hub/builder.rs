@@ -137,6 +137,7 @@ impl HubBuilder<'_> {
             groups: Groups::default(),
             requests: Arc::default(),
             sequence: CachePadded::new(AtomicU64::new(histories.first_sequence() - 1)),
+            tracks: AtomicBool::new(false),
             subscriptions: AtomicU64::new(0),
             histories,
             notices,

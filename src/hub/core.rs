@@ -54,6 +54,8 @@ pub(in crate::hub) struct Core {
     pub(in crate::hub) requests: Arc<Requests>,
     /// The number of the last message.
     pub(in crate::hub) sequence: CachePadded<AtomicU64>,
+    /// Messages of this hub have been tracked: mailboxes keep in mind which of them the host has taken.
+    pub(in crate::hub) tracks: AtomicBool,
     /// How many subscriptions there were.
     pub(in crate::hub) subscriptions: AtomicU64,
     /// What was published.
@@ -149,6 +151,17 @@ impl Core {
     pub(in crate::hub) fn check_open(&self) -> Result<()> {
         self.shared.check_open()?;
         if self.is_closed() { Err(Error::ShutDown) } else { Ok(()) }
+    }
+
+    /// From now on mailboxes keep in mind which messages the host has taken.
+    pub(in crate::hub) fn begin_to_track(&self) {
+        // Relaxed: a mailbox's lock orders it before the message that is tracked.
+        self.tracks.store(true, Relaxed);
+    }
+
+    #[inline]
+    pub(in crate::hub) fn tracks(&self) -> bool {
+        self.tracks.load(Relaxed)
     }
 
     /// Whether the pool has ended. Relaxed: beside the end a publication learns it from the locks under which it is

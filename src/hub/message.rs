@@ -12,6 +12,7 @@
 
 use crate::error::{Error, Result};
 use crate::hub::keys::key::Key;
+use crate::hub::outcome::{Handled, Outcome};
 use core::fmt;
 use core::ops::Deref;
 use std::sync::Arc;
@@ -169,7 +170,20 @@ impl fmt::Debug for Payload {
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Headers(Option<Arc<Pairs>>);
 
-type Pairs = Vec<(Box<str>, Box<str>)>;
+#[derive(Default)]
+struct Pairs {
+    list: Vec<(Box<str>, Box<str>)>,
+    /// Of a message that is tracked.
+    outcome: Option<Outcome>,
+}
+
+impl PartialEq for Pairs {
+    fn eq(&self, other: &Self) -> bool {
+        self.list == other.list
+    }
+}
+
+impl Eq for Pairs {}
 
 impl Headers {
     /// None.
@@ -183,7 +197,7 @@ impl Headers {
     pub fn new<N: AsRef<str>, V: AsRef<str>>(
         pairs: impl IntoIterator<Item = (N, V)>,
     ) -> Result<Self> {
-        let mut list = Pairs::new();
+        let mut list = Vec::new();
         let mut bytes = 0;
         for (name, value) in pairs {
             let (name, value) = (name.as_ref(), value.as_ref());
@@ -202,7 +216,7 @@ impl Headers {
                 return Err(Error::invalid("the size of the headers", bytes, allowed));
             }
         }
-        Ok(Self((!list.is_empty()).then(|| Arc::new(list))))
+        Ok(Self((!list.is_empty()).then(|| Arc::new(Pairs { list, outcome: None }))))
     }
 
     /// The value of the first header of this name, which is compared byte for byte.
@@ -212,17 +226,23 @@ impl Headers {
 
     /// All of them, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().flat_map(|pairs| pairs.iter()).map(|(name, value)| (&**name, &**value))
+        self.0.iter().flat_map(|pairs| pairs.list.iter()).map(|(name, value)| (&**name, &**value))
     }
 
     /// How many.
     pub fn len(&self) -> usize {
-        self.0.as_ref().map_or(0, |pairs| pairs.len())
+        self.0.as_ref().map_or(0, |pairs| pairs.list.len())
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_none()
+        self.0.as_ref().is_none_or(|pairs| pairs.list.is_empty())
+    }
+
+    /// The same of a message that is tracked.
+    pub(in crate::hub) fn tracked(&self, outcome: Outcome) -> Self {
+        let list = self.0.as_ref().map(|pairs| pairs.list.clone()).unwrap_or_default();
+        Self(Some(Arc::new(Pairs { list, outcome: Some(outcome) })))
     }
 }
 
@@ -301,6 +321,53 @@ impl Stored {
         &self.payload
     }
 
+    /// If it is tracked: who is told what becomes of it.
+    #[inline]
+    fn outcome(&self) -> Option<&Outcome> {
+        self.headers.0.as_ref()?.outcome.as_ref()
+    }
+
+    /// One of those who got it has dealt with it. Only who is told of a tracked message regards this.
+    #[inline]
+    pub(in crate::hub) fn end_one(&self) {
+        if let Some(outcome) = self.outcome() {
+            outcome.end_one();
+        }
+    }
+
+    /// One of those who got it has not dealt with it. Before `end_one`.
+    #[inline]
+    pub(in crate::hub) fn spoil(&self, how: Handled) {
+        if let Some(outcome) = self.outcome() {
+            outcome.spoil(how);
+        }
+    }
+
+    /// It was published, and so many got it.
+    pub(in crate::hub) fn is_published(&self, got: u64) {
+        if let Some(outcome) = self.outcome() {
+            outcome.published(got);
+        }
+    }
+
+    /// Nobody is told what becomes of it.
+    pub(in crate::hub) fn forget(&self) {
+        if let Some(outcome) = self.outcome() {
+            outcome.forget();
+        }
+    }
+
+    /// Whether somebody is told what becomes of it.
+    #[inline]
+    pub(in crate::hub) fn is_tracked(&self) -> bool {
+        self.outcome().is_some()
+    }
+
+    /// Whether it comes again if a handler fails at it.
+    pub(in crate::hub) fn comes_again(&self) -> bool {
+        self.outcome().is_some_and(|outcome| outcome.comes_again)
+    }
+
     /// Its priority.
     #[inline]
     pub fn priority(&self) -> Priority {
@@ -344,7 +411,7 @@ impl Draft<'_> {
     /// Whether storing it keeps more than its place.
     #[inline]
     pub(super) fn is_heavy(&self) -> bool {
-        self.payload.is_shared() || !self.headers.is_empty()
+        self.payload.is_shared() || self.headers.0.is_some()
     }
 
     /// Stores it where another message was. The references of that to the same key and headers are kept: so
@@ -360,7 +427,7 @@ impl Draft<'_> {
         if !place.key.is_same(self.key) {
             place.key = self.key.clone();
         }
-        if !(place.headers.is_empty() && self.headers.is_empty()) {
+        if place.headers.0.is_some() || self.headers.0.is_some() {
             place.headers = self.headers.clone();
         }
         if place.payload.is_shared() {

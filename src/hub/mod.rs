@@ -60,13 +60,14 @@
 //!
 //! | floor | what is there |
 //! |---|---|
-//! | `keys/`, `message.rs`, `filter.rs` | what is published |
+//! | `keys/`, `outcome.rs`, `message.rs`, `filter.rs` | what is published |
 //! | `mailbox/`: rules, mail, handler, lent; `supervise/`: supervisor, dead, failure_policy; `group/members.rs`; `system/notice.rs`; `request/requests.rs`; `run/ready.rs` | the data of each part, which knows no hub |
 //! | `channel/`: segment, ring, route, router; `mailbox/subscriber.rs` | who subscribes |
 //! | `history/`, but for replays | what was published |
 //! | `core.rs` | the parts, as one struct |
 //! | `system/tell.rs`, `supervise/burial.rs`, `mailbox/ending.rs`, `publish/enqueue.rs`, `group/dispatch.rs`, `supervise/failures.rs`, `run/`, `publish/` | what parts do with each other: functions that are given the core |
 //! | `mailbox/subscribe.rs`, `request/asking.rs`, `history/replay.rs`, `system/`, `topic.rs`, `builder.rs` | what users call |
+//! | `bridging.rs` | what a bridge to a broker calls |
 //!
 //! # What cannot be isolated
 //!
@@ -102,6 +103,8 @@
 //!    (`channel/ring.rs`). Slots are written again when nobody reads them; what is `unsafe` about that is in `queue/page.rs`.
 //!    What a ring needs while messages are in it, it has only then: most of a million channels are idle.
 
+#[cfg(feature = "nats")]
+mod bridging;
 mod builder;
 mod channel;
 mod core;
@@ -115,6 +118,7 @@ mod message;
 #[cfg(all(test, loom))]
 mod models;
 mod naps;
+mod outcome;
 mod publish;
 mod request;
 mod run;
@@ -157,8 +161,16 @@ pub use topic::{Codec, Json, Text, Topic};
 
 pub(crate) use self::mailbox::factory::{Renew, Told};
 pub(crate) use self::mailbox::pull::{HostMailbox, Messages};
+#[cfg_attr(not(feature = "nats"), allow(unused_imports, reason = "for the bridge"))]
+pub(crate) use self::outcome::Handled;
+pub(crate) use self::publish::settings::Mode;
+#[cfg(feature = "nats")]
+pub(crate) use self::{
+    bridging::{check_crossing, is_inbox, overlap},
+    history::query::covers,
+};
 #[cfg(feature = "capi")]
 pub(crate) use self::{
     core::MAX_PAYLOAD, mailbox::failure::Advice, message::MAX_HEADERS,
-    publish::all::MOST as MOST_TOGETHER, publish::settings::Mode,
+    publish::all::MOST as MOST_TOGETHER,
 };

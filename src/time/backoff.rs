@@ -121,7 +121,7 @@ impl Backoff {
         }
     }
 
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         match self.shape {
             Shape::Random(from, to) if from > to => {
                 let value = format!("{from:?}..={to:?}");

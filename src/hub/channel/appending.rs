@@ -75,6 +75,11 @@ impl Channel {
         // It goes last, when the message is in the list.
         let mut waiting = None;
         let mut state = self.lock();
+        if stored.is_tracked() {
+            let members: Vec<_> = state.ring.members().to_vec();
+            members.iter().for_each(|member| self.detach(&mut state, member));
+            return self.snapshot_of(&state);
+        }
         let (full, stops) = match state.ring.is_full() {
             true => {
                 let (waited, full, stops) = self.wait_for_room(core, state, may_wait, &mut waiting);

@@ -68,6 +68,7 @@ impl Hub {
 /// A message that it had got has come to its end. Not under the mailbox's lock.
 #[inline]
 pub(in crate::hub) fn finished(subscriber: &Subscriber, core: &Core, stored: &Stored) {
+    stored.end_one();
     if let Some(group) = subscriber.group() {
         finished_in(group, core, stored);
     }

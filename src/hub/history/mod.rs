@@ -30,7 +30,7 @@ mod limits;
 mod lines;
 mod log;
 mod memory;
-mod query;
+pub(in crate::hub) mod query;
 mod record;
 pub(in crate::hub) mod replay;
 mod replay_mailbox;

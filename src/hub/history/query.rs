@@ -75,7 +75,7 @@ impl Query {
 }
 
 /// Whether `wide` matches every key that `narrow` matches.
-pub(super) fn covers(wide: &str, narrow: &str) -> bool {
+pub(crate) fn covers(wide: &str, narrow: &str) -> bool {
     // The hub's own keys are matched only by those who spell the first token out.
     if is_reserved(narrow) && matches!(wide.split('.').next(), Some("*" | ">")) {
         return false;

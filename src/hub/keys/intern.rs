@@ -52,6 +52,12 @@ impl Borrow<str> for ByText {
 }
 
 impl Keys {
+    /// The number of its hub.
+    #[cfg_attr(not(feature = "nats"), allow(dead_code, reason = "for the bridge"))]
+    pub(in crate::hub) fn hub(&self) -> u32 {
+        self.hub
+    }
+
     pub(in crate::hub) fn new(hub: u32) -> Self {
         let shard = || Shard { keys: HashSet::new(), sweep_at: SMALL };
         let shards = (0..SHARDS).map(|_| CachePadded::new(Mutex::new(shard()))).collect();

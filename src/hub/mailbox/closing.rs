@@ -4,6 +4,7 @@ use crate::hub::core::Core;
 use crate::hub::group::dispatch::{finished, leave};
 use crate::hub::mailbox::ending::finish;
 use crate::hub::mailbox::subscriber::Subscriber;
+use crate::hub::outcome::Handled;
 use crate::sync::atomic::Ordering::Release;
 use std::sync::Arc;
 
@@ -31,7 +32,10 @@ pub(in crate::hub) fn close(subscriber: &Arc<Subscriber>, core: &Core, drain: bo
     drop(mail);
     drop(state);
     core.let_go(let_go);
-    discarded.iter().for_each(|entry| finished(subscriber, core, &entry.stored));
+    for entry in &discarded {
+        entry.stored.spoil(Handled::Lost);
+        finished(subscriber, core, &entry.stored);
+    }
     drop(discarded);
     subscriber.notify_room();
     if let Some(puller) = subscriber.puller() {

@@ -377,6 +377,7 @@ impl<H> Mail<H> {
         let aside = self.aside.get_or_insert_default();
         let queue = aside.queue.get_or_insert_with(|| Queue::new(rules));
         if let Some(older) = queue.same_key(&stored.key) {
+            older.stored.end_one();
             older.stored = stored.clone();
             older.lost += 1;
             aside.counters.dropped += 1;
@@ -400,6 +401,7 @@ impl<H> Mail<H> {
                     aside.counters.dropped += 1;
                     return self.lose(Offer::Dropped);
                 };
+                oldest.stored.end_one();
                 aside.counters.dropped += 1;
                 match queue.front_mut() {
                     Some(front) => front.lost += oldest.lost + 1,

@@ -474,6 +474,11 @@ impl Mailbox {
             let mut fenced = Vec::new();
             let pull = self.pull_once(most - count, count, &mut fenced, &mut into);
             if self.subscriber().rules.acknowledged && pull.count > 0 {
+                if let Some((_, taken)) = &pull.several
+                    && core.tracks()
+                {
+                    fenced.extend(taken.messages().cloned());
+                }
                 self.puller().take(pull.count as u64, fenced);
             }
             count += pull.count;
@@ -515,10 +520,13 @@ impl Mailbox {
     ) -> Pull {
         let (core, subscriber) = (&self.subscription.core, self.subscriber());
         let policy = subscriber.policy();
-        let is_fenced = subscriber.group().is_some_and(|group| group.is_fenced);
+        let is_fenced = subscriber.group().is_some_and(|group| group.is_fenced)
+            || subscriber.rules.acknowledged && core.tracks();
         let one = |entry: Entry| {
             if is_fenced {
                 fenced.push(entry.stored.clone());
+            } else {
+                entry.stored.end_one();
             }
             if let Some(policy) = policy {
                 policy.measure(entry.stored.time);

@@ -28,7 +28,9 @@ pub(in crate::hub) struct Puller {
 #[derive(Default)]
 struct Hand {
     count: u64,
-    /// In a group by key or header: which, in order.
+    /// So many of them, the oldest, are not in the list.
+    unlisted: u64,
+    /// In a group by key or header, and in a hub that tracks messages: which, in order.
     messages: VecDeque<Stored>,
 }
 
@@ -47,10 +49,14 @@ impl Puller {
         self.hand.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// So many messages were taken that are to be acknowledged, and in a group by key or header these.
+    /// So many messages were taken that are to be acknowledged, and in a group by key or header, and once the hub
+    /// tracks messages, these.
     pub(in crate::hub) fn take(&self, count: u64, messages: Vec<Stored>) {
         let mut hand = self.hand();
         hand.count += count;
+        if messages.is_empty() {
+            hand.unlisted = hand.count;
+        }
         hand.messages.extend(messages);
     }
 
@@ -58,8 +64,10 @@ impl Puller {
     pub(in crate::hub) fn let_go(&self, count: u64) -> Option<Vec<Stored>> {
         let mut hand = self.hand();
         hand.count = hand.count.checked_sub(count)?;
-        let of_group = hand.messages.len().min(count as usize);
-        Some(hand.messages.drain(..of_group).collect())
+        let unlisted = hand.unlisted.min(count);
+        hand.unlisted -= unlisted;
+        let listed = hand.messages.len().min((count - unlisted) as usize);
+        Some(hand.messages.drain(..listed).collect())
     }
 
     /// One of these is acknowledged: the one of this sequence, if it is listed. False: there is none.
@@ -68,7 +76,10 @@ impl Puller {
         let Some(left) = hand.count.checked_sub(1) else { return false };
         hand.count = left;
         let place = hand.messages.iter().position(|message| message.sequence == sequence);
-        let _gone = place.and_then(|place| hand.messages.remove(place));
+        match place {
+            Some(place) => drop(hand.messages.remove(place)),
+            None => hand.unlisted = hand.unlisted.saturating_sub(1),
+        }
         true
     }
 

@@ -14,6 +14,7 @@ use crate::hub::mailbox::subscriber::Subscriber;
 use crate::hub::message::{Draft, Headers, Payload, Priority, Stored};
 use crate::hub::naps::NAP;
 use crate::hub::naps::SHORT_NAP;
+use crate::hub::outcome::{Handled, Outcome};
 use crate::hub::publish::enqueue::{
     bury_offered, count, enqueue, gets_on_strand, has_no_room, nap_for_room, refused,
 };
@@ -139,6 +140,29 @@ impl<K: ToKey> Publication<'_, K> {
     pub(crate) fn if_full(mut self, mode: Mode) -> Self {
         self.options.if_full = mode;
         self
+    }
+
+    /// Publishes it, and tells the function what becomes of it, when all who got it have dealt with it. The function
+    /// is called on any thread, maybe under locks of the hub: it neither waits nor publishes. If the message
+    /// `comes_again`, it becomes no dead letter where a handler fails at it. Answers the receipt also where mailboxes
+    /// have refused it.
+    ///
+    /// # Errors
+    /// As [`Hub::publish`], but for `MailboxFull`: then the function is not called.
+    #[cfg_attr(not(feature = "nats"), allow(dead_code, reason = "for the bridge"))]
+    pub(crate) fn publish_tracked(
+        self,
+        comes_again: bool,
+        then: impl FnOnce(Handled) + Send + 'static,
+    ) -> Result<Receipt> {
+        let core = &self.hub.core;
+        core.check_open()?;
+        check_size(core, self.payload.len())?;
+        let mut payload = self.payload;
+        self.key.with_key(self.hub, |key| {
+            let outcome = Outcome::new(comes_again, then);
+            publish_tracked(core, key, &mut payload, &self.options, outcome)
+        })
     }
 
     /// Publishes it.
@@ -583,6 +607,38 @@ fn publish_chunk(
 #[inline(always)] // Likewise.
 fn may_push(core: &Core, channel: &Channel) -> bool {
     channel.is_shared() && !core.router.has_listeners(channel)
+}
+
+/// The way of messages that somebody is told the end of: if it is published, also where mailboxes have refused it.
+// It is recorded without who is told: what a history keeps has not ended.
+pub(in crate::hub) fn publish_tracked(
+    core: &Core,
+    key: &Key,
+    payload: &mut Payload,
+    options: &PublishOptions,
+    outcome: Outcome,
+) -> Result<Receipt> {
+    let admitted = check_room(core, key, options).and_then(|()| admit(core, key));
+    if let Err(error) = admitted {
+        outcome.forget();
+        return Err(error);
+    }
+    count_key(core, key, 1);
+    core.begin_to_track();
+    let takers = core.histories.takers(key);
+    let mut make = || draft(core, key, payload, options).into_stored();
+    let mut stored = if takers.is_nobody() { make() } else { core.histories.record(takers, make) };
+    stored.headers = options.headers.tracked(outcome);
+    let told = publish_stored(core, &stored, options, None);
+    if told.again || comes_too_late(core, &told) {
+        stored.forget();
+        return Err(if told.again { Error::TimedOut } else { Error::ShutDown });
+    }
+    if told.receipt.rejected > 0 {
+        stored.spoil(Handled::Lost);
+    }
+    stored.is_published(told.receipt.enqueued);
+    Ok(told.receipt)
 }
 
 /// The long way: whoever gets it. `ahead` is what the key's channel has answered by that name, if it was asked.

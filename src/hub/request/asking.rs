@@ -111,7 +111,10 @@ impl<K: ToKey> Publication<'_, K> {
         match self.headers(headers).publish_request()? {
             Receipt { matched: 0, .. } => Err(RequestError::NoResponders),
             receipt @ Receipt { enqueued: 0, .. } => Err(RequestError::Refused(receipt)),
-            _ => Ok(PendingReply { core: Arc::clone(&hub.core), waiting, until, timer: None }),
+            receipt => {
+                waiting.taken_by(receipt.enqueued);
+                Ok(PendingReply { core: Arc::clone(&hub.core), waiting, until, timer: None })
+            }
         }
     }
 }
@@ -170,7 +173,11 @@ impl<K: ToKey> Publication<'_, K> {
             Err(error) => refused(error.into())?,
             Ok(Receipt { matched: 0, .. }) => refused(RequestError::NoResponders)?,
             Ok(receipt @ Receipt { enqueued: 0, .. }) => refused(RequestError::Refused(receipt))?,
-            Ok(_) => {}
+            Ok(receipt) => {
+                if let Some(ended) = requests.taken(asked.number, receipt.enqueued) {
+                    end_request(&hub.core, ended);
+                }
+            }
         }
         Ok(asked)
     }
@@ -190,7 +197,7 @@ impl Asked {
     pub fn give_up(&self) -> bool {
         let core = self.core.upgrade().filter(|core| !core.shared.is_forked());
         let taken = core.and_then(|core| core.requests.take(self.number));
-        let Some(Then { timer, function, is_own: _ }) = taken else { return false };
+        let Some(Then { timer, function, .. }) = taken else { return false };
         if let Some(timer) = timer {
             let _gone_off = timer.cancel();
         }
@@ -237,7 +244,7 @@ impl Hub {
 }
 
 /// Has the function of a request called, on the pool.
-fn end_request(core: &Core, ended: Ended) {
+pub(in crate::hub) fn end_request(core: &Core, ended: Ended) {
     core.call(core.ready.push(Work::Reply(ended)));
 }
 

@@ -20,6 +20,9 @@
 //!             given up, or the hub has gone ─► dropped   ┘
 //! ```
 //!
+//! Who takes a request for others, as a bridge does for those behind a broker, may find out that nobody is there to
+//! reply, and *refuses* it. Have all who took it refused it, it ends with NoResponders, in the same way as by its time.
+//!
 //! A function of the library's own, which puts the reply where a host pulls it, is called by who replies.
 //!
 //! # Invariants
@@ -79,6 +82,22 @@ pub(in crate::hub) struct Then {
     pub(in crate::hub) timer: Option<Timer>,
     /// Whoever replies calls it: it is the library's, and never waits.
     pub(in crate::hub) is_own: bool,
+    takers: Takers,
+}
+
+/// Those who took a request.
+#[derive(Default)]
+struct Takers {
+    /// How many, once that is known.
+    all: Option<u64>,
+    /// How many of them have refused it.
+    refused: u64,
+}
+
+impl Takers {
+    fn have_all_refused(&self) -> bool {
+        self.all.is_some_and(|all| self.refused >= all)
+    }
 }
 
 /// A function, and what it is to be called with.
@@ -107,6 +126,7 @@ struct State {
     waker: Option<Waker>,
     /// Nothing is waited for any more, and the waker was woken for that.
     over: Option<Over>,
+    takers: Takers,
 }
 
 /// Why a request is not waited for any more.
@@ -114,6 +134,7 @@ struct State {
 enum Over {
     Time,
     Pool,
+    Refused,
 }
 
 impl Requests {
@@ -132,7 +153,10 @@ impl Requests {
     /// Opens a request whose end this function is told.
     pub(in crate::hub) fn open_with(&self, function: Function, is_own: bool) -> u64 {
         let number = self.next();
-        self.lock().insert(number, Open::Function(Then { function, timer: None, is_own }));
+        self.lock().insert(
+            number,
+            Open::Function(Then { function, timer: None, is_own, takers: Takers::default() }),
+        );
         number
     }
 
@@ -165,8 +189,7 @@ impl Requests {
 
     /// A message with the key of an inbox: whom it has reached; None: nobody waits for it.
     pub(in crate::hub) fn reply(&self, reply: &Stored) -> Option<Reached> {
-        let number = reply.key.as_str().strip_prefix(INBOX).and_then(|text| text.parse().ok());
-        let reached = number.and_then(|number| self.reach(number, reply));
+        let reached = number_of(reply.key.as_str()).and_then(|number| self.reach(number, reply));
         if reached.is_none() {
             self.late.fetch_add(1, Relaxed);
         }
@@ -193,6 +216,49 @@ impl Requests {
         Some(Reached::Function(ended))
     }
 
+    /// Whether somebody waits for the reply to a request with this inbox.
+    pub(in crate::hub) fn is_open(&self, inbox: &str) -> bool {
+        number_of(inbox).is_some_and(|number| self.lock().contains_key(&number))
+    }
+
+    /// So many have taken the request. The function that is to be called then, if all of them have refused it.
+    pub(in crate::hub) fn taken(&self, number: u64, by: u64) -> Option<Ended> {
+        self.change(number, |takers| takers.all = Some(by))
+    }
+
+    /// One of those who took the request with this inbox has found nobody who replies.
+    pub(in crate::hub) fn refuse(&self, inbox: &str) -> Option<Ended> {
+        self.change(number_of(inbox)?, |takers| takers.refused += 1)
+    }
+
+    fn change(&self, number: u64, change: impl FnOnce(&mut Takers)) -> Option<Ended> {
+        let mut open = self.lock();
+        match open.get_mut(&number)? {
+            Open::Slot(slot) => {
+                let slot = Arc::clone(slot);
+                drop(open);
+                let mut state = slot.lock();
+                change(&mut state.takers);
+                let ends = state.takers.have_all_refused();
+                drop(state);
+                if ends {
+                    slot.end(Over::Refused);
+                }
+                None
+            }
+            Open::Function(then) => {
+                change(&mut then.takers);
+                let ends = then.takers.have_all_refused();
+                drop(open);
+                let Then { function, timer, .. } = ends.then(|| self.take(number)).flatten()?;
+                if let Some(timer) = timer {
+                    let _gone_off = timer.cancel();
+                }
+                Some(Ended { function, with: Err(RequestError::NoResponders) })
+            }
+        }
+    }
+
     /// How many requests somebody waits for.
     pub(in crate::hub) fn len(&self) -> usize {
         self.lock().len()
@@ -206,6 +272,11 @@ impl Requests {
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The request that an inbox belongs to.
+fn number_of(inbox: &str) -> Option<u64> {
+    inbox.strip_prefix(INBOX).and_then(|text| text.parse().ok())
 }
 
 /// Whom a reply has reached.
@@ -238,6 +309,7 @@ impl Slot {
         let _first = state.over.get_or_insert(over);
         let waker = state.waker.take();
         drop(state);
+        self.answered.notify_one();
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -264,6 +336,11 @@ impl Waiting {
         format!("{INBOX}{}", self.number)
     }
 
+    /// So many have taken the request.
+    pub(in crate::hub) fn taken_by(&self, takers: u64) {
+        let _a_function = self.requests.taken(self.number, takers);
+    }
+
     /// The reply, if it is there.
     pub(in crate::hub) fn reply(&self) -> Option<Stored> {
         self.slot.lock().reply.clone()
@@ -281,6 +358,9 @@ impl Waiting {
             let state = self.slot.lock();
             if let Some(reply) = state.reply.clone() {
                 return Ok(reply);
+            }
+            if let Some(Over::Refused) = state.over {
+                return Err(RequestError::NoResponders);
             }
             let left = until.map_or(NAP, |until| until.saturating_duration_since(Instant::now()));
             if left.is_zero() {
@@ -301,6 +381,7 @@ impl Waiting {
             (Some(reply), _) => Ok(reply.clone()),
             (None, Some(Over::Time)) => Err(RequestError::TimedOut),
             (None, Some(Over::Pool)) => Err(Error::ShutDown.into()),
+            (None, Some(Over::Refused)) => Err(RequestError::NoResponders),
             (None, None) => {
                 state.waker = Some(waker.clone());
                 return Poll::Pending;
@@ -343,7 +424,8 @@ impl Drop for Waiting {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// Nobody subscribes to the key. It is known at once.
+    /// Nobody subscribes to the key: neither here, which is known at once, nor behind a bridge that the request was sent
+    /// over, which the broker knows.
     NoResponders,
     /// Whoever subscribes has not taken it: mailboxes are full, or subscriptions suspended. It is known at
     /// once.

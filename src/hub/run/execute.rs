@@ -13,6 +13,7 @@ use crate::hub::mailbox::handler::Handler;
 use crate::hub::mailbox::lent::Lent;
 use crate::hub::mailbox::mail::{Back, Close};
 use crate::hub::mailbox::subscriber::Subscriber;
+use crate::hub::outcome::Handled;
 use crate::hub::publish::notices::run_notices;
 use crate::hub::run::depth::InHandler;
 use crate::hub::run::inline::{call_handler, failed_alone, lend_shared};
@@ -421,6 +422,8 @@ fn given_back(subscriber: &Arc<Subscriber>, core: &Core, back: Back, batch: &mut
         if back == Back::Dead {
             let attempts = entry.tried.as_ref().map_or(0, |tried| tried.attempts);
             bury_of(subscriber, core, &entry.stored, DeadReason::Suspended, None, attempts);
+        } else {
+            entry.stored.spoil(Handled::Lost);
         }
         finished(subscriber, core, &entry.stored);
     }
@@ -447,6 +450,7 @@ fn deliver_number(subscriber: &Arc<Subscriber>, core: &Core, number: u64) {
         None => Settled { delivered: 1, ..Settled::default() },
         Some(failure) => failed_alone(subscriber, core, &mut entry, &failure),
     };
+    finished(subscriber, core, &entry.stored);
     drop(entry);
     let mut mail = subscriber.mail();
     mail.settle(&settled);

@@ -62,6 +62,7 @@ pub(in crate::hub) fn deliver_inline(
             failed_alone(subscriber, core, &mut entry, &failure)
         }
     };
+    stored.end_one();
     let mut mail = subscriber.mail();
     mail.settle(&settled);
     let close = mail.leave(None);

@@ -9,6 +9,7 @@ use crate::hub::mailbox::mail::Phase;
 use crate::hub::mailbox::subscriber::Subscriber;
 use crate::hub::mailbox::subscription::Subscription;
 use crate::hub::message::Stored;
+use crate::hub::outcome::Handled;
 use crate::hub::supervise::burial::{Who, bury, bury_of, who};
 use crate::hub::supervise::dead::DeadReason;
 use crate::hub::supervise::failure_policy::{After, FailurePolicy};
@@ -40,6 +41,10 @@ pub(in crate::hub) fn failed(
     match decision {
         Decision::Retry(delay) => After::Retry(delay),
         Decision::Discard => After::Discard,
+        Decision::DeadLetter if stored.comes_again() => {
+            stored.spoil(Handled::Failed);
+            After::Discard
+        }
         Decision::DeadLetter | Decision::Suspend => {
             let panicked = failure.is_panic();
             let reason = if panicked { DeadReason::Panicked } else { DeadReason::Failed };
