@@ -38,6 +38,8 @@
 #[cfg(any(feature = "http", feature = "metrics"))]
 mod accept;
 pub mod admin;
+#[cfg(feature = "nats")]
+pub mod bridge;
 mod contain;
 pub mod cq;
 mod error;

@@ -24,6 +24,7 @@ const FLOORS: &[&[&str]] = &[
     &["net", "task", "hub"],
     &["http"],
     &["admin", "cq"],
+    &["bridge"],
     &["ops"],
     &["ffi"],
 ];

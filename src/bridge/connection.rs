@@ -1,0 +1,218 @@
+//! One connection to the broker, from its making to its loss, and what is done over it.
+//!
+//! ```text
+//!             connected                      lost, or closed by the broker
+//!   AWAY ───────────────────► CONNECTED ────────────────────────────────────┐
+//!    ▲                            │ closing: exports are worked off          │
+//!    │ jittered back-off          ▼                                          │
+//!    └────────────────────── runtime dropped ◄───────────────────────────────┘
+//!                                 │ closing, or its deadline is over
+//!                                 ▼
+//!                               ENDED
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. **Nothing of a connection survives it.** Each has an async runtime of its own, on the bridge's thread, which is
+//!    dropped with it: so what the client had in its buffers is not sent after what is sent again.
+//! 2. What is to survive is in `Exporting` (the mailbox), and in the states that exports and imports at least once keep
+//!    from one connection to the next: what is sent and not stored, what is in the hub and not acknowledged.
+//! 3. Futures of a connection run on one thread, one at a time. They call the hub without waiting: a publication only
+//!    tries, and is tried again later if a mailbox has no room.
+
+use super::consume::{Consuming, consume};
+use super::export::export;
+use super::import::import;
+use super::requests::Requests;
+use super::session::{Lost, Session, closing};
+use super::shared::Shared;
+use super::stats::count;
+use super::store::{Storing, store};
+use super::window::Window;
+use crate::hub::Severity;
+use async_nats::{Client, ConnectOptions, Event};
+use core::cell::RefCell;
+use core::future::Future;
+use core::pin::Pin;
+use core::sync::atomic::AtomicBool;
+use core::sync::atomic::Ordering::Relaxed;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// How many commands wait for the connection: beyond that an export waits, and its mailbox holds what comes.
+const CLIENT_CAPACITY: usize = 4096;
+
+/// A part of what is done over a connection. Its end is that of the connection, unless all exports have ended.
+type Part<'a> = Pin<Box<dyn Future<Output = Result<(), Lost>> + 'a>>;
+
+/// What survives a connection.
+struct Kept {
+    storing: Vec<RefCell<Storing>>,
+    consuming: Vec<RefCell<Consuming>>,
+    window: RefCell<Window>,
+}
+
+/// The bridge's thread.
+pub(super) fn run(shared: &Shared) {
+    let (lasts, most) = shared.window;
+    let kept = Kept {
+        storing: shared.exports.iter().map(|_| RefCell::default()).collect(),
+        consuming: shared.imports.iter().map(|_| RefCell::default()).collect(),
+        window: RefCell::new(Window::new(lasts, most)),
+    };
+    let mut failed = 0;
+    let seed = u64::from(shared.hub.number());
+    while !is_over(shared) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let ended = match runtime {
+            Ok(runtime) => {
+                let ended = runtime.block_on(connect_and_serve(shared, &kept, &mut failed));
+                // Not waiting for a name that is being looked up on a thread of its own.
+                runtime.shutdown_background();
+                ended
+            }
+            Err(error) => Err(Lost(format!("no async runtime: {error}"))),
+        };
+        match ended {
+            Ok(()) => break,
+            Err(Lost(reason)) => shared.disconnected(reason),
+        }
+        failed += 1;
+        let delay = shared.settings.reconnect.delay(failed, seed ^ u64::from(failed));
+        nap(shared, delay);
+    }
+    let mut status = shared.status();
+    status.is_connected = false;
+    status.has_ended = true;
+    drop(status);
+    shared.waiters.end_all();
+    shared.tell("bridge.closed", Severity::Info, "it has ended".into(), json!({}));
+}
+
+fn is_over(shared: &Shared) -> bool {
+    shared.deadline().is_some_and(|deadline| Instant::now() >= deadline)
+}
+
+/// Sleeps for so long, or until the bridge is to end: then for a moment at the most.
+fn nap(shared: &Shared, delay: Duration) {
+    const STEP: Duration = Duration::from_millis(20);
+    let until = Instant::now() + delay;
+    while let Some(left) = until.checked_duration_since(Instant::now())
+        && !is_over(shared)
+    {
+        std::thread::sleep(left.min(STEP));
+    }
+}
+
+/// Resolves when the time to end is over.
+async fn deadline_over(shared: &Shared) {
+    closing(shared).await;
+    if let Some(deadline) = shared.deadline() {
+        tokio::time::sleep_until(deadline.into()).await;
+    }
+}
+
+/// Ok: it has ended as it was told to.
+async fn connect_and_serve(shared: &Shared, kept: &Kept, failed: &mut u32) -> Result<(), Lost> {
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let connect = connect(shared, tell);
+    let client = tokio::select! {
+        client = connect => client?,
+        () = deadline_over(shared) => return Ok(()),
+    };
+    let session =
+        Session { shared, requests: Requests::new(&client).await?, client, window: &kept.window };
+    shared.connected(&session.client.server_info().server_name);
+    *failed = 0;
+    let mut sending: FuturesUnordered<Part<'_>> = FuturesUnordered::new();
+    for (exporting, storing) in shared.exports.iter().zip(&kept.storing) {
+        sending.push(match exporting.rule.stream {
+            None => Box::pin(export(&session, exporting)),
+            Some(_) => Box::pin(store(&session, exporting, storing)),
+        });
+    }
+    let mut others: FuturesUnordered<Part<'_>> = FuturesUnordered::new();
+    others.push(Box::pin(session.requests.receive(&session)));
+    others.push(Box::pin(session.requests.answer(&session)));
+    for (importing, consuming) in shared.imports.iter().zip(&kept.consuming) {
+        match &importing.rule.stream {
+            None => others.push(Box::pin(import(&session, importing))),
+            Some(source) => {
+                others.push(Box::pin(consume(&session, importing, source, consuming)));
+            }
+        }
+    }
+    let over = deadline_over(shared);
+    tokio::pin!(over);
+    loop {
+        tokio::select! {
+            event = told.recv() => match event {
+                Some(Event::Disconnected | Event::Closed) | None => {
+                    return Err(Lost("the connection is lost".into()));
+                }
+                Some(Event::LameDuckMode) => return Err(Lost("the server is about to stop".into())),
+                // The client has dropped a message, as an import has not taken those before; it does not say which.
+                Some(Event::SlowConsumer(_)) => count(&shared.lost),
+                Some(Event::ServerError(error)) => shared.refused(format!("refused: {error}")),
+                Some(_) => {}
+            },
+            Some(ended) = sending.next(), if !sending.is_empty() => {
+                ended?;
+                if sending.is_empty() && shared.deadline().is_some() {
+                    break;
+                }
+            }
+            Some(ended) = others.next() => ended?,
+            () = &mut over => return Ok(()),
+            () = closing(shared), if sending.is_empty() => break,
+        }
+    }
+    // All that waited was handed over: what the hub has taken on is worked off, and the last acknowledgements go.
+    drop(sending);
+    let settled = async {
+        while kept.consuming.iter().any(|one| !one.borrow().is_settled()) {
+            tokio::select! {
+                Some(ended) = others.next() => ended?,
+                () = tokio::time::sleep(Duration::from_millis(5)) => {}
+            }
+        }
+        session.client.flush().await?;
+        Ok(())
+    };
+    tokio::select! {
+        settled = settled => settled,
+        () = over => Ok(()),
+    }
+}
+
+/// Connects, to one of the servers, once.
+async fn connect(shared: &Shared, tell: mpsc::UnboundedSender<Event>) -> Result<Client, Lost> {
+    let buffer = shared.imports.iter().map(|import| import.rule.buffer).max().unwrap_or(1);
+    let was_connected = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&was_connected);
+    let options: ConnectOptions = shared
+        .settings
+        .options()?
+        .client_capacity(CLIENT_CAPACITY)
+        .subscription_capacity(buffer)
+        .event_callback(move |event| {
+            if event == Event::Connected {
+                seen.store(true, Relaxed);
+            }
+            // Who would hear it is gone with the connection.
+            let _gone = tell.send(event);
+            core::future::ready(())
+        })
+        // It connects once: see the first invariant.
+        .reconnect_delay_callback(move |_| match was_connected.load(Relaxed) {
+            true => Duration::from_secs(86_400),
+            false => Duration::ZERO,
+        });
+    let servers = shared.settings.addresses()?;
+    let connected = options.connect(servers).await;
+    connected.map_err(|error| Lost(format!("{}: {error}", shared.settings.shown())))
+}

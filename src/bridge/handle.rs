@@ -1,0 +1,322 @@
+//! The bridge itself: how it is set up, asked and ended.
+
+use super::connection;
+use super::rules::{Export, Import};
+use super::settings::NatsSettings;
+use super::shared::{Bell, Exporting, Importing, Shared, Status};
+use super::stats::BridgeStats;
+use super::waiters::{PendingStore, Waiters};
+use super::wire::{Origin, RECEIPT};
+use crate::error::{Error, Result};
+use crate::hub::{HostMailbox, Hub, Pattern, Publication, ToKey, covers, overlap};
+use crate::sys::thread::without_signals;
+use core::fmt;
+use core::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+use tokio::sync::watch;
+
+/// How long the end of a bridge that is dropped may take.
+const AT_DROP: Duration = Duration::from_secs(2);
+/// How many ids a window has at the most, unless set.
+const WINDOW: usize = 100_000;
+
+/// Carries keys between the hubs of several processes and hosts, over a broker.
+///
+/// What a hub publishes under an exported key goes to the broker, and to every other process that imports it; local
+/// subscribers get it as ever. Handlers do not know where a message comes from, unless they ask for its header
+/// `Paceline-Origin`, which those from elsewhere have.
+///
+/// ```no_run
+/// use paceline::{Pool, bridge::{Bridge, Export, Import}, hub::{Hub, Message}};
+/// # fn main() -> paceline::Result<()> {
+/// let pool = Pool::new()?;
+/// let hub = Hub::new(&pool)?;
+/// let bridge = Bridge::nats(&hub, "nats://127.0.0.1:4222")
+///     .export("orders.>") // at most once
+///     .export(Export::new("audit.>").at_least_once("AUDIT"))
+///     .import("prices.*")
+///     .import(Import::new("jobs.>").at_least_once("JOBS", "workers"))
+///     .open()?;
+/// let _prices = hub.subscribe("prices.*", |price: &Message<'_>| println!("{price:?}"))?;
+/// hub.publish("orders.eu", "42")?;
+/// // The broker has stored it when this returns.
+/// bridge.publish(hub.message("audit.login").payload("joe"))?.wait(std::time::Duration::from_secs(5))?;
+/// println!("{}", bridge.stats());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Dropping it ends it, which takes up to 2 seconds if messages wait; [`close`](Self::close) sets another limit.
+pub struct Bridge {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Bridge {
+    /// A bridge between the hub and a NATS broker. Nothing is carried that no rule names.
+    pub fn nats(hub: &Hub, settings: impl Into<NatsSettings>) -> BridgeBuilder {
+        BridgeBuilder {
+            hub: hub.clone(),
+            settings: settings.into(),
+            name: "nats".into(),
+            exports: Vec::new(),
+            imports: Vec::new(),
+            permitted: None,
+            window: (Duration::from_secs(120), WINDOW),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// How it is, and what it has carried. Any thread.
+    pub fn stats(&self) -> BridgeStats {
+        self.shared.stats()
+    }
+
+    /// Whether it is connected to a broker.
+    pub fn is_connected(&self) -> bool {
+        self.shared.status().is_connected
+    }
+
+    /// Waits until it is connected, for up to `timeout`. Nothing needs that: what is published before waits.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`]; [`Error::ShutDown`] if it has ended.
+    pub fn wait_connected(&self, timeout: Duration) -> Result<()> {
+        self.poll(timeout, |shared| shared.status().is_connected)
+    }
+
+    /// Publishes a message in the hub, and says when the broker has stored it. Local subscribers do not wait for that. The
+    /// key needs an export [at least once](Export::at_least_once).
+    ///
+    /// # Errors
+    /// As [`Hub::publish`](crate::hub::Hub::publish); [`Error::Invalid`] without such an export.
+    pub fn publish<K: ToKey>(&self, message: Publication<'_, K>) -> Result<PendingStore> {
+        let (number, pending) = self.shared.waiters.open();
+        let exports = |key: &str| {
+            let stores = |one: &&Exporting| one.rule.stream.is_some() && one.pattern.matches(key);
+            self.shared.exports.iter().filter(stores).count() as u64
+        };
+        let (message, expected) = message.with_header(RECEIPT, &number.to_string(), exports)?;
+        if expected == 0 {
+            let allowed = "one that an export at least once matches";
+            return Err(Error::invalid(
+                "the key of a message to be stored",
+                "without one",
+                allowed,
+            ));
+        }
+        if self.shared.status().has_ended {
+            return Err(Error::ShutDown);
+        }
+        let _receipt = message.publish()?;
+        pending.expect(expected);
+        Ok(pending)
+    }
+
+    /// Waits until all that was published before is handed to the connection, and, at least once, stored by the broker:
+    /// for up to `timeout`.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`]; [`Error::ShutDown`] if it has ended.
+    pub fn flush(&self, timeout: Duration) -> Result<()> {
+        let matched = |one: &Exporting| one.mailbox.stats().matched;
+        let before: Vec<u64> = self.shared.exports.iter().map(matched).collect();
+        self.poll(timeout, |shared| {
+            shared.exports.iter().zip(&before).all(|(one, &before)| {
+                let now = one.mailbox.stats();
+                now.matched - now.waiting - now.running >= before
+            })
+        })
+    }
+
+    fn poll(&self, timeout: Duration, is_done: impl Fn(&Shared) -> bool) -> Result<()> {
+        let until = Instant::now().checked_add(timeout);
+        let mut nap = Duration::from_micros(50);
+        loop {
+            if is_done(&self.shared) {
+                return Ok(());
+            }
+            if self.shared.status().has_ended {
+                return Err(Error::ShutDown);
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return Err(Error::TimedOut);
+            }
+            thread::sleep(nap);
+            nap = (nap * 2).min(Duration::from_millis(5));
+        }
+    }
+
+    /// Ends it: it takes nothing more from the broker, sends what waits, waits until the hub has dealt with what it has
+    /// taken, and acknowledges that; for up to `timeout`. What is not acknowledged then comes again, to any process of the
+    /// same durable name; what waits to be sent is lost, and the answer says how many that are: 0 as a rule.
+    pub fn close(&self, timeout: Duration) -> u64 {
+        let now = Instant::now();
+        self.shared
+            .close(now.checked_add(timeout).unwrap_or(now + Duration::from_secs(86_400 * 365)));
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread
+            && !self.shared.hub.shared().is_forked()
+        {
+            // It contains its panics.
+            let _panicked = thread.join();
+        }
+        let stats = self.shared.stats();
+        stats.exports.iter().map(|export| export.waiting + export.in_flight).sum()
+    }
+}
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        let _left = self.close(AT_DROP);
+    }
+}
+
+impl fmt::Debug for Bridge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bridge").field("name", &self.shared.name).finish_non_exhaustive()
+    }
+}
+
+/// Settings of a [`Bridge`].
+#[must_use = "a builder does nothing until `open`"]
+pub struct BridgeBuilder {
+    hub: Hub,
+    settings: NatsSettings,
+    name: String,
+    exports: Vec<Export>,
+    imports: Vec<Import>,
+    permitted: Option<Vec<String>>,
+    window: (Duration, usize),
+}
+
+impl BridgeBuilder {
+    /// What health, figures, notices and the live page call it. Default: "nats".
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Carries these keys from the hub to the broker: a pattern, or an [`Export`] with more to say. A key that several
+    /// exports match goes out by each.
+    pub fn export(mut self, rule: impl Into<Export>) -> Self {
+        self.exports.push(rule.into());
+        self
+    }
+
+    /// Carries these keys from the broker to the hub: a pattern, or an [`Import`] with more to say.
+    pub fn import(mut self, rule: impl Into<Import>) -> Self {
+        self.imports.push(rule.into());
+        self
+    }
+
+    /// Refuses rules whose keys are not all matched by one of these patterns: for rules that come from elsewhere than the
+    /// program. Default: all keys are permitted, but for the hub's own and inboxes, which never cross.
+    pub fn permit(mut self, pattern: impl Into<String>) -> Self {
+        self.permitted.get_or_insert_default().push(pattern.into());
+        self
+    }
+
+    /// How long, and how many, ids of messages are kept: a message from the broker whose id is among them is dropped. The
+    /// broker's streams that the bridge makes drop what comes twice within the same time. Default: those of the last 2
+    /// minutes, up to 100 000.
+    pub fn window(mut self, lasts: Duration, most: usize) -> Self {
+        self.window = (lasts, most);
+        self
+    }
+
+    /// Opens it: subscribes in the hub, and begins to connect, on a thread of its own. It does not wait for the broker,
+    /// which may come later.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a bad address, pattern or setting; [`Error::ShutDown`]; [`Error::Os`].
+    pub fn open(self) -> Result<Bridge> {
+        self.hub.check_open()?;
+        self.settings.check()?;
+        self.check_rules()?;
+        let name = self.name;
+        let counted = |rule: Export| {
+            let overflow = rule.overflow_policy();
+            let mailbox =
+                self.hub.subscription(&rule.pattern).capacity(rule.buffer).overflow(overflow);
+            let mailbox = match rule.stream {
+                Some(_) => mailbox.acknowledged(),
+                None => mailbox,
+            };
+            let pattern = Pattern::new(&rule.pattern)?;
+            let (mailbox, bell) = (mailbox.pull()?, Arc::<Bell>::default());
+            mailbox.listen(bell.clone());
+            Ok(Exporting { mailbox, bell, pattern, rule, counters: Arc::default() })
+        };
+        let shared = Arc::new(Shared {
+            origin: Origin::of(self.hub.number()),
+            exports: self.exports.into_iter().map(counted).collect::<Result<_>>()?,
+            imports: self
+                .imports
+                .into_iter()
+                .map(|rule| Importing { rule, counters: Arc::default() })
+                .collect(),
+            name: name.clone(),
+            settings: self.settings,
+            window: self.window,
+            status: Mutex::new(Status::default()),
+            requests_out: Default::default(),
+            requests_in: Default::default(),
+            lost: Default::default(),
+            waiters: Arc::<Waiters>::default(),
+            closing: watch::Sender::new(None),
+            hub: self.hub,
+        });
+        let served: Weak<Shared> = Arc::downgrade(&shared);
+        shared.hub.shared().end.serve(served);
+        let its = Arc::clone(&shared);
+        let thread = thread::Builder::new().name("paceline-nats".into());
+        let spawned = without_signals(|| thread.spawn(move || connection::run(&its)));
+        let thread = spawned
+            .map_err(|error| Error::os(format!("start the thread of bridge {name:?}"), error))?;
+        Ok(Bridge { shared, thread: Mutex::new(Some(thread)) })
+    }
+
+    fn check_rules(&self) -> Result<()> {
+        if self.exports.is_empty() && self.imports.is_empty() {
+            return Err(Error::invalid("the rules of a bridge", "none", "an export or an import"));
+        }
+        self.exports.iter().try_for_each(Export::check)?;
+        self.imports.iter().try_for_each(Import::check)?;
+        let patterns = self.exports.iter().map(|rule| &rule.pattern);
+        for pattern in patterns.chain(self.imports.iter().map(|rule| &rule.pattern)) {
+            let covers = |wide: &String| covers(wide, pattern);
+            if self.permitted.as_ref().is_some_and(|list| !list.iter().any(covers)) {
+                let allowed = format!("within {:?}", self.permitted.as_deref().unwrap_or_default());
+                return Err(Error::invalid(
+                    "the pattern of a rule",
+                    format!("{pattern:?}"),
+                    allowed,
+                ));
+            }
+        }
+        for (index, one) in self.imports.iter().enumerate() {
+            for other in &self.imports[index + 1..] {
+                let (left, right) = (
+                    format!("{}{}", one.prefix, one.pattern),
+                    format!("{}{}", other.prefix, other.pattern),
+                );
+                if one.stream.is_some() != other.stream.is_some() && overlap(&left, &right) {
+                    let allowed = format!("other subjects than {right:?}, with another promise");
+                    return Err(Error::invalid(
+                        "the subjects of an import",
+                        format!("{left:?}"),
+                        allowed,
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}

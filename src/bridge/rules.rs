@@ -1,0 +1,335 @@
+//! Which keys cross, how, and with what promise.
+
+use crate::error::{Error, Result};
+use crate::hub::{Overflow, Pattern, check_crossing};
+use crate::time::{Backoff, Retry};
+use core::time::Duration;
+use std::time::SystemTime;
+
+/// Of an import at least once: more than a broker is sent acknowledgements in the time between two signs of life.
+const MAX_IN_FLIGHT: usize = 65_536;
+
+/// Keys that go from the hub to the broker. A pattern as text is one, too: at most once, without a prefix.
+///
+/// ```
+/// use paceline::bridge::Export;
+/// use paceline::hub::Overflow;
+/// // Stored by the broker's stream ORDERS; the publisher waits for room while 10 000 wait for the broker.
+/// let orders = Export::new("orders.>").at_least_once("ORDERS").buffer(10_000);
+/// // What is not sent when the next comes is not worth sending.
+/// let positions = Export::new("position.*").overflow(Overflow::Conflate).prefix("fleet.");
+/// # let _ = (orders, positions);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Export {
+    pub(super) pattern: String,
+    pub(super) prefix: String,
+    pub(super) buffer: usize,
+    pub(super) overflow: Option<Overflow>,
+    pub(super) stream: Option<String>,
+    pub(super) in_flight: usize,
+}
+
+impl Export {
+    /// Messages whose key matches the pattern.
+    pub fn new(pattern: impl Into<String>) -> Self {
+        Self {
+            pattern: pattern.into(),
+            prefix: String::new(),
+            buffer: 65_536,
+            overflow: None,
+            stream: None,
+            in_flight: 256,
+        }
+    }
+
+    /// What is put before the key, to make the broker's subject of it: whole tokens with a dot behind each, "eu.shop.".
+    /// Default: nothing.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// How many messages wait for the broker, 1 to 2^24. Default: 65536.
+    #[must_use]
+    pub fn buffer(mut self, messages: usize) -> Self {
+        self.buffer = messages;
+        self
+    }
+
+    /// What becomes of a message for a full buffer. Default: the oldest one is dropped, and counted; at least once: the
+    /// publisher waits for room for up to 10 seconds, where it may wait, and publishing fails then with
+    /// [`Error::MailboxFull`]. Local subscribers have got the message in any case.
+    #[must_use]
+    pub fn overflow(mut self, overflow: Overflow) -> Self {
+        self.overflow = Some(overflow);
+        self
+    }
+
+    /// Has the broker store each message, in this stream of its JetStream, which is made if there is none of this name:
+    /// see [`Bridge`](super::Bridge). A message is sent again until the broker says that it is stored. Requests are not
+    /// stored: they are sent as with exports at most once. Default: at most once.
+    #[must_use]
+    pub fn at_least_once(mut self, stream: impl Into<String>) -> Self {
+        self.stream = Some(stream.into());
+        self
+    }
+
+    /// At least once: how many messages may be under way to the broker at the same time, 1 to 65536. Default: 256. With 1
+    /// each is stored before the next is sent.
+    #[must_use]
+    pub fn in_flight(mut self, messages: usize) -> Self {
+        self.in_flight = messages;
+        self
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        check_crossing("the pattern of an export", &self.pattern)?;
+        check_prefix(&self.prefix)?;
+        check_in_flight(self.in_flight)?;
+        self.stream.as_deref().map_or(Ok(()), |name| check_name("stream", name))
+    }
+
+    pub(super) fn overflow_policy(&self) -> Overflow {
+        self.overflow.unwrap_or(match self.stream {
+            Some(_) => Overflow::Block(Duration::from_secs(10)),
+            None => Overflow::DropOldest,
+        })
+    }
+}
+
+impl<T: Into<String>> From<T> for Export {
+    fn from(pattern: T) -> Self {
+        Self::new(pattern)
+    }
+}
+
+/// Where an import from a stream begins, if the broker does not know how far it has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum StartAt {
+    /// With the first message that the stream has.
+    #[default]
+    First,
+    /// With what is stored from now on.
+    New,
+    /// With the message of this number in the stream, or the next that there is.
+    Sequence(u64),
+    /// With the first message that was stored then or later.
+    Time(SystemTime),
+}
+
+/// Keys that come from the broker to the hub. A pattern as text is one, too: at most once, to each process that imports
+/// it.
+///
+/// ```
+/// use paceline::{Retry, bridge::Import};
+/// use std::time::Duration;
+/// // One of all processes of the group "billing" gets each.
+/// let requests = Import::new("billing.>").group("billing");
+/// // Acknowledged when the hub's handlers have succeeded, tried 5 times in all.
+/// let orders = Import::new("orders.>")
+///     .at_least_once("ORDERS", "billing")
+///     .retry(Retry::fixed(4, Duration::from_secs(1)));
+/// # let _ = (requests, orders);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Import {
+    pub(super) pattern: String,
+    pub(super) prefix: String,
+    pub(super) group: Option<String>,
+    pub(super) buffer: usize,
+    pub(super) request_timeout: Duration,
+    pub(super) stream: Option<Source>,
+}
+
+/// Of an import at least once.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    pub(super) stream: String,
+    pub(super) durable: String,
+    pub(super) start: StartAt,
+    pub(super) retry: Retry,
+    pub(super) in_flight: usize,
+    pub(super) ack_wait: Duration,
+    pub(super) handle_timeout: Duration,
+}
+
+impl Import {
+    /// Messages whose key matches the pattern. Keys of the hub's own and inboxes never come.
+    pub fn new(pattern: impl Into<String>) -> Self {
+        Self {
+            pattern: pattern.into(),
+            prefix: String::new(),
+            group: None,
+            buffer: 65_536,
+            request_timeout: Duration::from_secs(30),
+            stream: None,
+        }
+    }
+
+    /// What is taken off the front of the broker's subject to make the hub's key of it: that which the exporter puts
+    /// there. The pattern is that of the keys. Default: nothing.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// Shares the messages with all other imports of this pattern in this group, of any process: each message goes to one
+    /// of them. A request that comes to one whose hub has no subscription for it fails at once; without a group it is
+    /// left to others, and fails by its time. Default: this import gets all messages.
+    #[must_use]
+    pub fn group(mut self, name: impl Into<String>) -> Self {
+        self.group = Some(name.into());
+        self
+    }
+
+    /// How many messages wait for room in the hub's mailboxes, 1 to 2^24; the broker may send as many as it likes, so what
+    /// comes beyond is lost, and counted. Default: 65536.
+    #[must_use]
+    pub fn buffer(mut self, messages: usize) -> Self {
+        self.buffer = messages;
+        self
+    }
+
+    /// How long a request from elsewhere waits for the reply of this hub. Default: 30 seconds.
+    #[must_use]
+    pub fn request_timeout(mut self, limit: Duration) -> Self {
+        self.request_timeout = limit;
+        self
+    }
+
+    /// Takes messages out of a stream of the broker's JetStream, under this name, which all processes share that take
+    /// turns at the same messages: the broker knows under it how far they have come. A message is acknowledged when all
+    /// the hub's subscriptions that got it have dealt with it. If a handler fails at it, or no subscription matches, it
+    /// comes again, to any of the processes. The stream is made if there is none of this name. Default: at most once.
+    #[must_use]
+    pub fn at_least_once(mut self, stream: impl Into<String>, durable: impl Into<String>) -> Self {
+        self.stream = Some(Source {
+            stream: stream.into(),
+            durable: durable.into(),
+            start: StartAt::First,
+            retry: Retry::new(9, Backoff::exponential(Duration::from_millis(500))),
+            in_flight: 256,
+            ack_wait: Duration::from_secs(30),
+            handle_timeout: Duration::from_secs(3600),
+        });
+        self
+    }
+
+    fn source(mut self, change: impl FnOnce(&mut Source)) -> Self {
+        if let Some(source) = &mut self.stream {
+            change(source);
+        }
+        self
+    }
+
+    /// At least once: where it begins, if the broker does not know its name yet. Default: with the first message of the
+    /// stream.
+    #[must_use]
+    pub fn start_at(self, start: StartAt) -> Self {
+        self.source(|source| source.start = start)
+    }
+
+    /// At least once: how often, and after which delays, the broker is to send a message again that a handler has failed
+    /// at. Past the last attempt it becomes a dead letter of the hub, and comes no more. Default: 9 times, after half a
+    /// second and then twice as long each time, up to 30 seconds. Retries of the subscription itself come before that, and
+    /// count as one attempt.
+    #[must_use]
+    pub fn retry(self, retry: Retry) -> Self {
+        self.source(|source| source.retry = retry)
+    }
+
+    /// At least once: how many messages may be in the hub and not acknowledged, 1 to 65536. Default: 256.
+    #[must_use]
+    pub fn in_flight(self, messages: usize) -> Self {
+        self.source(|source| source.in_flight = messages)
+    }
+
+    /// At least once: after how long the broker sends a message again of which it has not heard, because the process has
+    /// ended, say: 100 ms to 1 day. While a handler works the bridge tells the broker so three times as often. Default: 30
+    /// seconds.
+    #[must_use]
+    pub fn ack_wait(self, wait: Duration) -> Self {
+        self.source(|source| source.ack_wait = wait)
+    }
+
+    /// At least once: for how long it does that at the most. Then the broker sends the message again, though a handler may
+    /// be at it still. Default: one hour.
+    #[must_use]
+    pub fn handle_timeout(self, limit: Duration) -> Self {
+        self.source(|source| source.handle_timeout = limit)
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        check_crossing("the pattern of an import", &self.pattern)?;
+        check_prefix(&self.prefix)?;
+        if !(1..=1 << 24).contains(&self.buffer) {
+            return Err(Error::invalid("buffer", self.buffer, "1 to 16777216"));
+        }
+        if let Some(group) = &self.group {
+            check_name("group", group)?;
+        }
+        let Some(source) = &self.stream else { return Ok(()) };
+        check_name("stream", &source.stream)?;
+        check_name("durable name", &source.durable)?;
+        check_in_flight(source.in_flight)?;
+        source.retry.check()?;
+        if !(Duration::from_millis(100)..=Duration::from_secs(86_400)).contains(&source.ack_wait) {
+            let value = format!("{:?}", source.ack_wait);
+            return Err(Error::invalid("ack_wait", value, "100 ms to 1 day"));
+        }
+        match self.group {
+            None => Ok(()),
+            Some(_) => Err(Error::invalid(
+                "group",
+                "with at_least_once",
+                "none: imports of the same durable name share its messages",
+            )),
+        }
+    }
+}
+
+impl<T: Into<String>> From<T> for Import {
+    fn from(pattern: T) -> Self {
+        Self::new(pattern)
+    }
+}
+
+fn check_in_flight(messages: usize) -> Result<()> {
+    match (1..=MAX_IN_FLIGHT).contains(&messages) {
+        true => Ok(()),
+        false => Err(Error::invalid("in_flight", messages, format!("1 to {MAX_IN_FLIGHT}"))),
+    }
+}
+
+fn check_prefix(prefix: &str) -> Result<()> {
+    let is_good = prefix.is_empty()
+        || prefix.strip_suffix('.').is_some_and(|tokens| {
+            Pattern::new(tokens).is_ok_and(|tokens| tokens.is_literal())
+                && check_crossing("prefix", tokens).is_ok()
+        });
+    match is_good {
+        true => Ok(()),
+        false => {
+            let allowed = "tokens with a dot behind each, \"eu.shop.\", the first not $… or _INBOX";
+            Err(Error::invalid("prefix", format!("{prefix:?}"), allowed))
+        }
+    }
+}
+
+/// Names of streams, of groups, and durable ones.
+pub(super) fn check_name(what: &'static str, name: &str) -> Result<()> {
+    let is_good = (1..=200).contains(&name.len())
+        && name.chars().all(|c| !c.is_whitespace() && !c.is_control() && !".*>/\\".contains(c));
+    match is_good {
+        true => Ok(()),
+        false => {
+            let allowed =
+                "1 to 200 bytes without blanks, control characters, and any of . * > / \\";
+            Err(Error::invalid(what, format!("{name:?}"), allowed))
+        }
+    }
+}

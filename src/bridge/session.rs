@@ -1,0 +1,32 @@
+//! What all that is done over one connection has.
+
+use super::requests::Requests;
+use super::shared::Shared;
+use super::window::Window;
+use async_nats::Client;
+use core::cell::RefCell;
+
+/// Why a connection is of no use any more.
+#[derive(Debug)]
+pub(super) struct Lost(pub(super) String);
+
+impl<E: core::fmt::Display> From<E> for Lost {
+    fn from(error: E) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// What all parts of one connection have.
+pub(super) struct Session<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) client: Client,
+    pub(super) requests: Requests,
+    /// Of this bridge, not of the connection.
+    pub(super) window: &'a RefCell<Window>,
+}
+
+/// Resolves when the bridge is to end.
+pub(super) async fn closing(shared: &Shared) {
+    let mut closing = shared.closing.subscribe();
+    let _never = closing.wait_for(Option::is_some).await;
+}

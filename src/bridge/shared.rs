@@ -1,0 +1,221 @@
+//! What the bridge's own thread and those who ask it share.
+
+use super::rules::{Export, Import};
+use super::settings::NatsSettings;
+use super::stats::{BridgeStats, Counters, ExportStats, ImportStats};
+use super::waiters::Waiters;
+use super::wire::Origin;
+use crate::hub::{Hub, Mailbox, Pattern, Severity};
+use crate::metrics::Collector;
+use crate::pool::{Remains, Served};
+use crate::queue::Line;
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, watch};
+
+/// See the head of the room.
+pub(super) struct Shared {
+    pub(super) name: String,
+    pub(super) hub: Hub,
+    pub(super) origin: Origin,
+    pub(super) settings: NatsSettings,
+    pub(super) exports: Vec<Exporting>,
+    pub(super) imports: Vec<Importing>,
+    /// How many ids of messages are kept, and for how long.
+    pub(super) window: (Duration, usize),
+    pub(super) status: Mutex<Status>,
+    pub(super) requests_out: AtomicU64,
+    pub(super) requests_in: AtomicU64,
+    /// Messages of imports that came while its buffer was full.
+    pub(super) lost: AtomicU64,
+    pub(super) waiters: Arc<Waiters>,
+    /// Until when it may take to end, once it is to end.
+    pub(super) closing: watch::Sender<Option<Instant>>,
+}
+
+/// One export: what waits for the broker is in its mailbox.
+pub(super) struct Exporting {
+    pub(super) rule: Export,
+    pub(super) pattern: Pattern,
+    pub(super) mailbox: Mailbox,
+    pub(super) bell: Arc<Bell>,
+    pub(super) counters: Arc<Counters>,
+}
+
+/// Rung by the mailbox when a message may wait, or it has ended.
+#[derive(Default)]
+pub(super) struct Bell(pub(super) Notify);
+
+impl Line for Bell {
+    fn raise(&self) {
+        self.0.notify_one();
+    }
+
+    fn lower(&self) {}
+}
+
+pub(super) struct Importing {
+    pub(super) rule: Import,
+    pub(super) counters: Arc<Counters>,
+}
+
+#[derive(Default)]
+pub(super) struct Status {
+    pub(super) is_connected: bool,
+    pub(super) server: String,
+    pub(super) connects: u64,
+    pub(super) reason: Option<String>,
+    pub(super) has_ended: bool,
+}
+
+impl Shared {
+    pub(super) fn status(&self) -> MutexGuard<'_, Status> {
+        self.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells what has happened, under `$SYS.bridge.`.
+    pub(super) fn tell(
+        &self,
+        event: &'static str,
+        severity: Severity,
+        message: String,
+        mut fields: Value,
+    ) {
+        if let Value::Object(fields) = &mut fields {
+            fields.insert("bridge".into(), json!(self.name));
+        }
+        self.hub.tell_of_bridge(event, severity, &self.name, message, fields);
+    }
+
+    pub(super) fn connected(&self, server: &str) {
+        let mut status = self.status();
+        status.is_connected = true;
+        status.server = server.to_owned();
+        status.connects += 1;
+        status.reason = None;
+        let connects = status.connects;
+        drop(status);
+        let message = format!("connected to {server}, for the {connects}. time");
+        self.tell(
+            "bridge.connected",
+            Severity::Info,
+            message,
+            json!({ "server": server, "connects": connects }),
+        );
+    }
+
+    /// The connection is lost, or could not be made.
+    pub(super) fn disconnected(&self, reason: String) {
+        let mut status = self.status();
+        let was_connected = core::mem::replace(&mut status.is_connected, false);
+        let is_news = was_connected || status.reason.as_ref() != Some(&reason);
+        status.reason = Some(reason.clone());
+        drop(status);
+        if is_news {
+            let fields = json!({ "reason": reason });
+            self.tell("bridge.disconnected", Severity::Warning, reason, fields);
+        }
+    }
+
+    /// The broker has refused something, and the connection is there still.
+    pub(super) fn refused(&self, reason: String) {
+        self.status().reason = Some(reason.clone());
+        let fields = json!({ "reason": reason });
+        self.tell("bridge.refused", Severity::Error, reason, fields);
+    }
+
+    pub(super) fn stats(&self) -> BridgeStats {
+        let status = self.status();
+        let mut stats = BridgeStats {
+            connected: status.is_connected,
+            reason: status.reason.clone(),
+            server: status.server.clone(),
+            connects: status.connects,
+            ..BridgeStats::default()
+        };
+        drop(status);
+        stats.requests_out = self.requests_out.load(Relaxed);
+        stats.lost = self.lost.load(Relaxed);
+        stats.requests_in = self.requests_in.load(Relaxed);
+        stats.exports = self.exports.iter().map(Exporting::stats).collect();
+        stats.imports = self.imports.iter().map(Importing::stats).collect();
+        stats
+    }
+
+    /// Whether it is to end, and by when.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        *self.closing.borrow()
+    }
+
+    /// Has it end by then at the latest.
+    pub(super) fn close(&self, deadline: Instant) {
+        self.closing.send_modify(|until| {
+            *until = Some(until.map_or(deadline, |until| until.min(deadline)));
+        });
+    }
+}
+
+impl Exporting {
+    fn stats(&self) -> ExportStats {
+        let (mailbox, counters) = (self.mailbox.stats(), &self.counters);
+        let in_flight = counters.in_flight.load(Relaxed);
+        ExportStats {
+            pattern: self.rule.pattern.clone(),
+            stream: self.rule.stream.clone(),
+            waiting: mailbox.waiting,
+            sent: counters.passed.load(Relaxed),
+            stored: counters.settled.load(Relaxed),
+            in_flight,
+            sent_again: counters.again.load(Relaxed),
+            dropped: mailbox.dropped + mailbox.rejected + mailbox.discarded,
+            refused: counters.refused.load(Relaxed),
+            late: counters.late.load(Relaxed),
+            turned_back: counters.turned_back.load(Relaxed),
+        }
+    }
+}
+
+impl Importing {
+    fn stats(&self) -> ImportStats {
+        let counters = &self.counters;
+        ImportStats {
+            pattern: self.rule.pattern.clone(),
+            stream: self.rule.stream.as_ref().map(|source| source.stream.clone()),
+            published: counters.passed.load(Relaxed),
+            acknowledged: counters.settled.load(Relaxed),
+            in_flight: counters.in_flight.load(Relaxed),
+            again: counters.again.load(Relaxed),
+            dead: counters.dead.load(Relaxed),
+            lag: counters.lag.load(Relaxed),
+            duplicates: counters.duplicates.load(Relaxed),
+            turned_back: counters.turned_back.load(Relaxed),
+            refused: counters.refused.load(Relaxed),
+        }
+    }
+}
+
+/// For the pool's end, health and figures.
+impl Served for Shared {
+    fn remains(&self, _deadline: u64) -> Remains {
+        Remains::Nothing
+    }
+
+    fn health(&self, say: &mut dyn FnMut(bool, String)) {
+        let status = self.status();
+        if !status.has_ended && !status.is_connected {
+            let reason = status.reason.as_deref().unwrap_or("it has not connected yet");
+            say(true, format!("bridge {:?} has no broker: {reason}", self.name));
+        } else if let Some(reason) = &status.reason {
+            say(true, format!("bridge {:?}: {reason}", self.name));
+        }
+    }
+
+    fn close(&self) {
+        Shared::close(self, Instant::now());
+    }
+
+    fn figures(&self, _to: &mut Collector, _pool: &str) {}
+}

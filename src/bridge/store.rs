@@ -1,0 +1,225 @@
+//! What goes from the hub to a stream of the broker, which stores it.
+//!
+//! ```text
+//!   mailbox ──taken──► unstored: [ m1 m2 m3 │ m4 m5 ]
+//!                                  sent ────┘ └──── to be sent
+//!                                  │
+//!        stored: m1 leaves the front, its publisher is told
+//!        connection lost: nothing is sent any more, all are to be sent again, m1 first
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. A message leaves `unstored` only when the broker has said that it is stored, or that it never will be.
+//! 2. They are sent in the order of the mailbox, and after a lost connection from the first on; what the client of the
+//!    old connection held is gone (`connection.rs`). So what the stream gets of one key is in order, with repetitions at the
+//!    most, which it drops by their ids within its window.
+//! 3. In the mailbox they count as running until then.
+
+use super::export::{Inbox, send};
+use super::session::{Lost, Session};
+use super::shared::Exporting;
+use super::stats::count;
+use super::wire::{bytes_of, headers_of, is_imported, subject_of};
+use crate::hub::{Acknowledged, Received};
+use async_nats::jetstream::context::{ContextBuilder, PublishAckFuture, PublishErrorKind};
+use async_nats::jetstream::stream::Config;
+use async_nats::jetstream::{Context, ErrorCode};
+use core::cell::RefCell;
+use core::sync::atomic::Ordering::Relaxed;
+use core::time::Duration;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesOrdered;
+use std::collections::VecDeque;
+
+/// How long the broker may take to store one.
+const STORE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long to wait before a message is sent again that the stream has no room for.
+const ROOM_NAP: Duration = Duration::from_millis(250);
+
+/// What survives a connection.
+#[derive(Default)]
+pub(super) struct Storing {
+    unstored: VecDeque<Received>,
+}
+
+/// What became of one that was sent.
+enum Sent {
+    Stored,
+    /// Not for good.
+    NoRoom(String),
+    Never(String),
+    Unknown(String),
+}
+
+/// Makes the stream if there is none of its name.
+pub(super) async fn stream(
+    context: &Context,
+    name: &str,
+    subject: String,
+    window: Duration,
+) -> Result<async_nats::jetstream::stream::Stream, Lost> {
+    let config = Config {
+        name: name.to_owned(),
+        subjects: vec![subject],
+        duplicate_window: window,
+        ..Config::default()
+    };
+    let stream = context.get_or_create_stream(config).await;
+    stream.map_err(|error| Lost(format!("stream {name:?}: {error}")))
+}
+
+pub(super) async fn store(
+    session: &Session<'_>,
+    exporting: &Exporting,
+    storing: &RefCell<Storing>,
+) -> Result<(), Lost> {
+    let rule = &exporting.rule;
+    let Some(name) = &rule.stream else { return Ok(()) };
+    let context = ContextBuilder::new()
+        .timeout(STORE_TIMEOUT)
+        .ack_timeout(STORE_TIMEOUT)
+        .max_ack_inflight(rule.in_flight)
+        .build(session.client.clone());
+    let subject = format!("{}{}", rule.prefix, rule.pattern);
+    stream(&context, name, subject, session.shared.window.0).await?;
+    let again = storing.borrow().unstored.len();
+    exporting.counters.again.fetch_add(again as u64, Relaxed);
+    let mut inbox = Inbox::new(session, exporting);
+    let mut acks = FuturesOrdered::new();
+    let mut has_more = true;
+    loop {
+        while acks.len() < rule.in_flight {
+            if storing.borrow().unstored.len() == acks.len() {
+                let room = rule.in_flight - acks.len();
+                match take(session, exporting, &inbox, storing, room).await? {
+                    None => has_more = false,
+                    Some(0) => {}
+                    Some(_) => continue,
+                }
+                break;
+            }
+            let ack = send_next(session, exporting, &context, storing, acks.len()).await?;
+            acks.push_back(async { sent(ack.await) });
+            exporting.counters.in_flight.store(acks.len() as u64, Relaxed);
+        }
+        if acks.is_empty() && !has_more {
+            return Ok(());
+        }
+        tokio::select! {
+            Some(end) = acks.next() => match end {
+                Sent::Stored => {
+                    exporting.counters.settled.fetch_add(1, Relaxed);
+                    leave(session, exporting, storing, Ok(()));
+                }
+                Sent::Never(reason) => {
+                    count(&exporting.counters.refused);
+                    session.shared.refused(format!("stream {name:?} refuses a message: {reason}"));
+                    leave(session, exporting, storing, Err(reason));
+                }
+                Sent::NoRoom(reason) => {
+                    session.shared.refused(format!("stream {name:?} has no room: {reason}"));
+                    // Those behind it are sent again as well, so that they stay behind it.
+                    while acks.next().await.is_some() {}
+                    exporting.counters.again.fetch_add(storing.borrow().unstored.len() as u64, Relaxed);
+                    tokio::time::sleep(ROOM_NAP).await;
+                }
+                Sent::Unknown(reason) => {
+                    return Err(Lost(format!("stream {name:?} does not store: {reason}")));
+                }
+            },
+            ready = inbox.ready(), if has_more && acks.len() < rule.in_flight => ready?,
+        }
+        exporting.counters.in_flight.store(acks.len() as u64, Relaxed);
+    }
+}
+
+/// Takes what waits; None: nothing more comes. What is not stored goes at once.
+async fn take(
+    session: &Session<'_>,
+    exporting: &Exporting,
+    inbox: &Inbox<'_>,
+    storing: &RefCell<Storing>,
+    room: usize,
+) -> Result<Option<usize>, Lost> {
+    let mut batch = Vec::new();
+    let Some(taken) = inbox.try_take(&mut batch, room) else { return Ok(None) };
+    let mut messages = batch.into_iter();
+    while let Some(message) = messages.next() {
+        if message.reply_to().is_none() && !is_imported(&message) {
+            storing.borrow_mut().unstored.push_back(message);
+            continue;
+        }
+        let sent = send(session, exporting, &message).await;
+        acknowledge(exporting, 1);
+        if sent.is_err() {
+            // Before those that are taken next.
+            storing.borrow_mut().unstored.extend(messages);
+            sent?;
+            break;
+        }
+    }
+    Ok(Some(taken))
+}
+
+async fn send_next(
+    session: &Session<'_>,
+    exporting: &Exporting,
+    context: &Context,
+    storing: &RefCell<Storing>,
+    index: usize,
+) -> Result<PublishAckFuture, Lost> {
+    let (subject, headers, payload) = {
+        let storing = storing.borrow();
+        let message = &storing.unstored[index];
+        let headers = headers_of(message, &session.shared.origin);
+        (subject_of(&exporting.rule.prefix, message), headers, bytes_of(message.payload()))
+    };
+    let ack = context.publish_with_headers(subject, headers, payload).await?;
+    exporting.counters.passed.fetch_add(1, Relaxed);
+    Ok(ack)
+}
+
+fn sent(
+    ack: Result<
+        async_nats::jetstream::publish::PublishAck,
+        async_nats::jetstream::context::PublishError,
+    >,
+) -> Sent {
+    let Err(error) = ack else { return Sent::Stored };
+    let reason = error.to_string();
+    match error.kind() {
+        PublishErrorKind::MaxPayloadExceeded => Sent::Never(reason),
+        PublishErrorKind::Other => match code_of(&error) {
+            Some(ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM) => Sent::Never(reason),
+            Some(_) => Sent::NoRoom(reason),
+            None => Sent::Unknown(reason),
+        },
+        _ => Sent::Unknown(reason),
+    }
+}
+
+fn code_of(error: &async_nats::jetstream::context::PublishError) -> Option<ErrorCode> {
+    let source = std::error::Error::source(error)?;
+    source.downcast_ref::<async_nats::jetstream::Error>().map(|error| error.error_code())
+}
+
+/// The first has come to its end.
+fn leave(
+    session: &Session<'_>,
+    exporting: &Exporting,
+    storing: &RefCell<Storing>,
+    end: Result<(), String>,
+) {
+    let message = storing.borrow_mut().unstored.pop_front();
+    acknowledge(exporting, 1);
+    if let Some(message) = message {
+        session.shared.waiters.end(&message, end);
+    }
+}
+
+fn acknowledge(exporting: &Exporting, delivered: u64) {
+    // It has ended: nobody counts any more.
+    let _ended =
+        exporting.mailbox.acknowledge(Acknowledged { delivered, ..Acknowledged::default() });
+}

@@ -1,0 +1,195 @@
+//! Publishers that want to know when the broker has stored their message.
+
+use super::wire::RECEIPT;
+use crate::error::{Error, Result};
+use crate::hub::Stored;
+use core::future::Future;
+use core::pin::Pin;
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
+use core::task::{Context, Poll, Waker};
+use core::time::Duration;
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// By the number in the message's own header, which is noted before it is published.
+#[derive(Default)]
+pub(super) struct Waiters {
+    last: AtomicU64,
+    open: Mutex<HashMap<u64, Arc<Slot>>>,
+}
+
+/// Where one learns it.
+#[derive(Default)]
+struct Slot {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Exports that have not stored it; None: that is not known yet.
+    left: Option<u64>,
+    ended: u64,
+    /// Why one never will.
+    failure: Option<String>,
+    has_ended: bool,
+    waker: Option<Waker>,
+    then: Option<Box<dyn FnOnce(Result<()>) + Send>>,
+}
+
+impl State {
+    fn end(&self) -> Option<Result<()>> {
+        if let Some(reason) = &self.failure {
+            let allowed = "one that the broker's stream takes";
+            return Some(Err(Error::invalid("the message", reason.clone(), allowed)));
+        }
+        match self.left {
+            Some(left) if self.ended >= left => Some(Ok(())),
+            _ if self.has_ended => Some(Err(Error::ShutDown)),
+            _ => None,
+        }
+    }
+}
+
+impl Slot {
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let mut state = self.lock();
+        change(&mut state);
+        let Some(end) = state.end() else { return };
+        let (waker, then) = (state.waker.take(), state.then.take());
+        drop(state);
+        self.changed.notify_all();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        if let Some(then) = then {
+            then(end);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Waiters {
+    /// One more, and the number that its message is to carry.
+    pub(super) fn open(self: &Arc<Self>) -> (u64, PendingStore) {
+        let number = self.last.fetch_add(1, Relaxed) + 1;
+        let slot = Arc::<Slot>::default();
+        self.lock().insert(number, Arc::clone(&slot));
+        (number, PendingStore { slot, number, waiters: Arc::clone(self) })
+    }
+
+    /// An export has come to the end with this message.
+    pub(super) fn end(&self, message: &Stored, end: core::result::Result<(), String>) {
+        let Some(number) = message.headers().get(RECEIPT) else { return };
+        let slot = number.parse().ok().and_then(|number: u64| self.lock().get(&number).cloned());
+        if let Some(slot) = slot {
+            slot.change(|state| match end {
+                Ok(()) => state.ended += 1,
+                Err(reason) => state.failure = Some(reason),
+            });
+        }
+    }
+
+    /// The bridge has ended.
+    pub(super) fn end_all(&self) {
+        let open = core::mem::take(&mut *self.lock());
+        open.into_values().for_each(|slot| slot.change(|state| state.has_ended = true));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Slot>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A message that was published, and that the broker is to store: wait for it, or await it. Dropping it changes nothing
+/// but that nobody learns of it.
+#[must_use = "the broker has not stored the message yet"]
+pub struct PendingStore {
+    slot: Arc<Slot>,
+    number: u64,
+    waiters: Arc<Waiters>,
+}
+
+impl PendingStore {
+    /// So many exports store it.
+    pub(super) fn expect(&self, exports: u64) {
+        self.slot.change(|state| state.left = Some(exports));
+    }
+
+    /// Waits until the broker has stored the message, for up to `timeout`. Not in handlers and tasks: a thread of the pool
+    /// would stand still for as long; await it there, or use [`then`](Self::then).
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`]: it is not stored yet, and will be. [`Error::Invalid`]: the stream does not take it.
+    /// [`Error::ShutDown`]: the bridge has ended before.
+    pub fn wait(&self, timeout: Duration) -> Result<()> {
+        let until = Instant::now().checked_add(timeout);
+        let mut state = self.slot.lock();
+        loop {
+            if let Some(end) = state.end() {
+                return end;
+            }
+            let left = until.map_or(Duration::from_secs(3600), |until| {
+                until.saturating_duration_since(Instant::now())
+            });
+            if left.is_zero() {
+                return Err(Error::TimedOut);
+            }
+            let waited = self.slot.changed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Has the function called when the message is stored, or never will be: with what [`wait`](Self::wait) answers. It is
+    /// called once, by the thread of the bridge, or at once by this one; it is to return soon, and a panic of it ends
+    /// there.
+    pub fn then(self, function: impl FnOnce(Result<()>) + Send + 'static) {
+        let contained = move |end| {
+            let _panicked = crate::pool::contain(move || function(end));
+        };
+        // Not dropped before it is told: who drops it is not told.
+        let slot = Arc::clone(&self.slot);
+        let number = self.number;
+        let waiters = Arc::clone(&self.waiters);
+        core::mem::forget(self);
+        slot.change(move |state| {
+            state.then = Some(Box::new(move |end| {
+                drop(waiters.lock().remove(&number));
+                contained(end);
+            }));
+        });
+    }
+}
+
+impl Drop for PendingStore {
+    fn drop(&mut self) {
+        drop(self.waiters.lock().remove(&self.number));
+    }
+}
+
+impl Future for PendingStore {
+    type Output = Result<()>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        let mut state = self.slot.lock();
+        match state.end() {
+            Some(end) => Poll::Ready(end),
+            None => {
+                state.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl core::fmt::Debug for PendingStore {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let end = self.slot.lock().end();
+        f.debug_struct("PendingStore").field("end", &end).finish_non_exhaustive()
+    }
+}

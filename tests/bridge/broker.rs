@@ -1,0 +1,85 @@
+//! A broker of the test's own, on a free port.
+
+use crate::common::until;
+use paceline::bridge::{Bridge, BridgeBuilder};
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+pub struct Broker {
+    process: Child,
+    port: u16,
+    directory: PathBuf,
+    more: String,
+}
+
+/// None, and a word, where there is no broker.
+pub fn broker() -> Option<Broker> {
+    Broker::start("")
+}
+
+impl Broker {
+    /// With these lines more in its settings.
+    pub fn start(more: &str) -> Option<Self> {
+        if Command::new("nats-server").arg("--version").output().is_err() {
+            crate::common::skipped("there is no nats-server");
+            return None;
+        }
+        // The kernel's choice, which another process could take in between.
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let directory = std::env::temp_dir().join(format!("paceline-nats-{port}"));
+        fs::create_dir_all(&directory).unwrap();
+        let process = spawn(port, &directory, more);
+        Some(Self { process, port, directory, more: more.into() })
+    }
+
+    pub fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Ends it as a crash does.
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Starts it again, with what it has stored.
+    pub fn start_again(&mut self) {
+        self.process = spawn(self.port, &self.directory, &self.more);
+    }
+}
+
+fn spawn(port: u16, directory: &Path, more: &str) -> Child {
+    let settings = directory.join("settings");
+    let store = directory.join("store");
+    let text =
+        format!("host: 127.0.0.1\nport: {port}\njetstream {{ store_dir: {store:?} }}\n{more}\n");
+    fs::write(&settings, text).unwrap();
+    let log = fs::File::create(directory.join("log")).unwrap();
+    let process = Command::new("nats-server")
+        .arg("-c")
+        .arg(&settings)
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    until("the broker", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+    process
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ended = self.process.kill();
+        let _reaped = self.process.wait();
+        let _left = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Opens it and waits until it is connected.
+pub fn connected(builder: BridgeBuilder) -> Bridge {
+    let bridge = builder.open().unwrap();
+    bridge.wait_connected(Duration::from_secs(60)).unwrap();
+    bridge
+}

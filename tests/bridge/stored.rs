@@ -1,0 +1,235 @@
+//! Keys at least once.
+
+use crate::broker::{broker, connected};
+use crate::common::{hang_guard, until};
+use crate::topics::{hub, next};
+use paceline::Retry;
+use paceline::bridge::{Bridge, Export, Import, StartAt};
+use paceline::hub::{Execution, Failure, Message, OnFailure};
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Goal: a publisher learns that its message is stored; what is stored before anybody imports is handled later, in order
+/// and once, by handlers that know nothing of it.
+#[test]
+fn what_is_stored_is_handled_later() {
+    let _guard = hang_guard();
+    let Some(broker) = broker() else { return };
+    let (here, there) = (hub(), hub());
+    let out = connected(
+        Bridge::nats(&here, broker.url()).export(Export::new("orders.>").at_least_once("ORDERS")),
+    );
+    for number in 0..100 {
+        let message = here.message("orders.a").payload(format!("{number}"));
+        out.publish(message).unwrap().wait(LIMIT).unwrap();
+    }
+    let all: Vec<_> = (100..1000)
+        .map(|number| out.publish(here.message("orders.a").payload(format!("{number}"))).unwrap())
+        .collect();
+    all.iter().for_each(|one| one.wait(LIMIT).unwrap());
+    let stats = out.stats();
+    assert_eq!((stats.exports[0].stored, stats.exports[0].in_flight), (1000, 0));
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let list = Arc::clone(&seen);
+    let _handler = there
+        .subscribe("orders.>", move |message: &Message<'_>| {
+            list.lock()
+                .unwrap()
+                .push(String::from_utf8_lossy(message.payload()).parse::<u32>().unwrap());
+        })
+        .unwrap();
+    let back = connected(
+        Bridge::nats(&there, broker.url())
+            .import(Import::new("orders.>").at_least_once("ORDERS", "b")),
+    );
+    until("all", || back.stats().imports[0].acknowledged == 1000);
+    assert_eq!(*seen.lock().unwrap(), (0..1000).collect::<Vec<_>>());
+    // Another name begins where it likes.
+    let other = hub();
+    let mailbox = other.mailbox("orders.>", 10_000).unwrap();
+    let late = connected(Bridge::nats(&other, broker.url()).import(
+        Import::new("orders.>").at_least_once("ORDERS", "late").start_at(StartAt::Sequence(991)),
+    ));
+    until("the last ten", || mailbox.stats().waiting == 10);
+    assert_eq!(late.stats().imports[0].acknowledged, 0);
+    (0..10).for_each(|_| drop(next(&mailbox)));
+    until("they are taken, which counts as delivered", || {
+        late.stats().imports[0].acknowledged == 10
+    });
+}
+
+/// Goal: a handler that fails gets the message again after the retry's delay, and past the last attempt it is one dead
+/// letter and comes no more. In each execution.
+#[test]
+fn what_a_handler_fails_at_comes_again_and_is_a_dead_letter_in_the_end() {
+    let _guard = hang_guard();
+    let Some(broker) = broker() else { return };
+    for (name, execution) in [
+        ("serial", Execution::Serial),
+        ("concurrent", Execution::Concurrent(2)),
+        ("strand", Execution::Strand),
+        ("inline", Execution::Inline),
+    ] {
+        let hub = hub();
+        let key = format!("jobs.{name}");
+        let attempts: Arc<Mutex<HashMap<String, u32>>> = Arc::default();
+        let seen = Arc::clone(&attempts);
+        let _handler = hub
+            .subscription(&key)
+            .execution(execution)
+            .on_failure(OnFailure::dead_letter())
+            .serve_shared(move |message: &Message<'_>| {
+                let text = String::from_utf8_lossy(message.payload()).into_owned();
+                let mut seen = seen.lock().unwrap();
+                let count = seen.entry(text.clone()).or_default();
+                *count += 1;
+                match (&*text, *count) {
+                    ("good", _) | ("second", 2) => Ok(()),
+                    ("second", _) => Err(Failure::new("not yet")),
+                    _ => Err(Failure::new("never")),
+                }
+            })
+            .unwrap();
+        let from = crate::topics::hub();
+        let stream = name.to_uppercase();
+        let out = connected(
+            Bridge::nats(&from, broker.url()).export(Export::new(&*key).at_least_once(&*stream)),
+        );
+        let back = connected(
+            Bridge::nats(&hub, broker.url()).import(
+                Import::new(&*key)
+                    .at_least_once(&*stream, "b")
+                    .retry(Retry::fixed(2, Duration::from_millis(10))),
+            ),
+        );
+        for text in ["good", "second", "bad"] {
+            out.publish(from.message(&*key).payload(text)).unwrap().wait(LIMIT).unwrap();
+        }
+        until("all have ended", || {
+            let stats = &back.stats().imports[0];
+            (stats.acknowledged, stats.dead, stats.in_flight) == (2, 1, 0)
+        });
+        let counts = attempts.lock().unwrap().clone();
+        assert_eq!((counts["good"], counts["second"], counts["bad"]), (1, 2, 3), "{name}");
+        let dead = hub.dead_letters(&paceline::hub::DeadFilter::all());
+        assert_eq!(dead.len(), 1, "{name}: {dead:?}");
+        assert_eq!(dead[0].message().payload(), b"bad");
+        assert_eq!(back.stats().imports[0].again, 3);
+    }
+}
+
+/// Goal: a message is acknowledged when all subscriptions have dealt with it, and not before; while a handler works it
+/// does not come again, though that takes longer than the broker waits.
+#[test]
+fn while_a_handler_works_the_broker_waits() {
+    let _guard = hang_guard();
+    let Some(broker) = broker() else { return };
+    let (here, there) = (hub(), hub());
+    let out = connected(
+        Bridge::nats(&here, broker.url()).export(Export::new("slow").at_least_once("SLOW")),
+    );
+    let calls = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&calls);
+    let _quick = there.subscribe("slow", |_: &Message<'_>| ()).unwrap();
+    let _slow = there
+        .subscribe("slow", move |_: &Message<'_>| {
+            count.fetch_add(1, Relaxed);
+            std::thread::sleep(Duration::from_millis(1500));
+        })
+        .unwrap();
+    let back = connected(Bridge::nats(&there, broker.url()).import(
+        Import::new("slow").at_least_once("SLOW", "b").ack_wait(Duration::from_millis(300)),
+    ));
+    out.publish(here.message("slow")).unwrap().wait(LIMIT).unwrap();
+    until("it works", || calls.load(Relaxed) == 1);
+    assert_eq!((back.stats().imports[0].acknowledged, back.stats().imports[0].in_flight), (0, 1));
+    until("it is done", || back.stats().imports[0].acknowledged == 1);
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(calls.load(Relaxed), 1);
+}
+
+/// Goal: what nobody subscribes to waits at the broker for who does.
+#[test]
+fn what_nobody_handles_waits() {
+    let _guard = hang_guard();
+    let Some(broker) = broker() else { return };
+    let (here, there) = (hub(), hub());
+    let out =
+        connected(Bridge::nats(&here, broker.url()).export(Export::new("a").at_least_once("A")));
+    let back = connected(
+        Bridge::nats(&there, broker.url()).import(Import::new("a").at_least_once("A", "b")),
+    );
+    out.publish(here.message("a")).unwrap().wait(LIMIT).unwrap();
+    until("it was asked for again", || back.stats().imports[0].again > 0);
+    assert_eq!(back.stats().imports[0].acknowledged, 0);
+    let mailbox = there.mailbox("a", 10).unwrap();
+    assert!(mailbox.recv_timeout(LIMIT).is_ok());
+    until("it is acknowledged", || back.stats().imports[0].acknowledged == 1);
+}
+
+/// Goal: nothing that was published is lost when the broker is killed, again and again, and each key's order holds.
+#[test]
+fn a_broker_that_dies_loses_nothing() {
+    let _guard = hang_guard();
+    let Some(mut broker) = broker() else { return };
+    let (here, there) = (hub(), hub());
+    let seen: Arc<Mutex<Vec<(String, u32)>>> = Arc::default();
+    let list = Arc::clone(&seen);
+    let _handler = there
+        .subscribe("k.*", move |message: &Message<'_>| {
+            let number = String::from_utf8_lossy(message.payload()).parse().unwrap();
+            list.lock().unwrap().push((message.key().to_string(), number));
+        })
+        .unwrap();
+    let out = Bridge::nats(&here, broker.url())
+        .export(Export::new("k.*").at_least_once("K"))
+        .open()
+        .unwrap();
+    let back = Bridge::nats(&there, broker.url())
+        .import(Import::new("k.*").at_least_once("K", "b").ack_wait(Duration::from_secs(2)))
+        .open()
+        .unwrap();
+    const EACH: u32 = 3000;
+    let publisher = std::thread::spawn(move || {
+        for number in 0..EACH {
+            for key in ["k.a", "k.b"] {
+                let _ = here.publish(key, format!("{number}")).unwrap();
+            }
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        here
+    });
+    for _ in 0..4 {
+        std::thread::sleep(Duration::from_millis(400));
+        broker.kill();
+        std::thread::sleep(Duration::from_millis(100));
+        broker.start_again();
+    }
+    let here = publisher.join().unwrap();
+    out.flush(LIMIT).unwrap();
+    until("all are handled", || {
+        let mut distinct: Vec<_> = seen.lock().unwrap().clone();
+        distinct.sort();
+        distinct.dedup();
+        distinct.len() == 2 * EACH as usize
+    });
+    for key in ["k.a", "k.b"] {
+        let numbers: Vec<u32> =
+            seen.lock().unwrap().iter().filter(|(k, _)| k == key).map(|(_, n)| *n).collect();
+        let mut last = None;
+        let mut firsts = Vec::new();
+        for number in &numbers {
+            if last.is_none_or(|last| *number > last) {
+                last = Some(*number);
+                firsts.push(*number);
+            }
+        }
+        assert_eq!(firsts, (0..EACH).collect::<Vec<_>>(), "{key}: first deliveries are in order");
+    }
+    drop((here, out, back));
+}
