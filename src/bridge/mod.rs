@@ -30,6 +30,7 @@
 mod connection;
 mod consume;
 mod export;
+mod figures;
 mod handle;
 mod import;
 mod requests;

@@ -1,5 +1,6 @@
 //! What the bridge's own thread and those who ask it share.
 
+use super::figures;
 use super::rules::{Export, Import};
 use super::settings::NatsSettings;
 use super::stats::{BridgeStats, Counters, ExportStats, ImportStats};
@@ -217,5 +218,13 @@ impl Served for Shared {
         Shared::close(self, Instant::now());
     }
 
-    fn figures(&self, _to: &mut Collector, _pool: &str) {}
+    fn figures(&self, to: &mut Collector, pool: &str) {
+        if let Some(bridge) = to.enter(self, "bridge", &self.name) {
+            figures::collect(to, pool, &bridge, &self.stats());
+        }
+    }
+
+    fn shown(&self) -> Option<Value> {
+        Some(figures::json(&self.name, &self.stats()))
+    }
 }

@@ -15,7 +15,7 @@ use crate::metrics::Registry;
 use crate::net::WriteStatus;
 use crate::pool::{Shared, Stats};
 use core::time::Duration;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::{Instant, SystemTime};
@@ -32,6 +32,8 @@ const MOST_LOOKS: usize = 40;
 const KEPT: usize = 30;
 /// Events that a viewer may miss one after another.
 const MOST_MISSED: u32 = 30;
+/// Bridges that are shown.
+const MOST_BRIDGES: usize = 16;
 /// Faults of an event.
 const ERRORS: usize = 10;
 
@@ -165,12 +167,18 @@ impl Feed {
             "leaders": leaders,
             "blocked": blocked,
             "figures": figures,
+            "bridges": shared.as_ref().map(bridges),
             "errors": errors::newest(ERRORS),
             "health": health.json(),
             "viewers": self.viewers.len(),
         });
         format!("id: {}\ndata: {event}\n\n", self.events)
     }
+}
+
+/// The bridges of a pool, as people see them.
+pub(super) fn bridges(pool: &Arc<Shared>) -> Vec<Json> {
+    pool.end.parts().filter_map(|part| part.shown()).take(MOST_BRIDGES).collect()
 }
 
 impl Viewer {

@@ -13,7 +13,7 @@
 //! | `/` | the live page, which needs nothing from elsewhere |
 //! | `/events` | what feeds it: server-sent events, one a second |
 //! | `/metrics` | all figures, as OpenMetrics or Prometheus text |
-//! | `/stats.json` | the pool's threads and sets, and all figures |
+//! | `/stats.json` | the pool's threads and sets, all figures, and how bridges are |
 //! | `/health/live`, `/health/ready` | 200 or 503, with reasons |
 //! | `/errors.json` | the last faults of this process |
 //! | `/config` | the settings in force and where each came from |

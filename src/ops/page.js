@@ -213,6 +213,64 @@ function showCards(cards) {
   );
 }
 
+// What is told of one rule; of what is not zero, but for what always says something.
+function ruleOf(kind, rule) {
+  const item = make("li");
+  const stored = rule.stream !== null;
+  const figures =
+    kind === "export"
+      ? [
+          [rule.waiting, "waiting", true],
+          [rule.in_flight, "in flight", stored],
+          [rule.sent, "sent", true],
+          [rule.stored, "stored", stored],
+          [rule.sent_again, "sent again"],
+          [rule.dropped, "dropped"],
+        ]
+      : [
+          [rule.lag, "lagging", stored],
+          [rule.in_flight, "in flight", stored],
+          [rule.published, "published", true],
+          [rule.acknowledged, "acknowledged", stored],
+          [rule.again, "again"],
+          [rule.dead, "dead"],
+          [rule.duplicates, "duplicates"],
+        ];
+  figures.push([rule.refused, "refused"]);
+  const told = figures.filter(([figure, , always]) => always || figure > 0);
+  item.append(make("span", `${kind} `, "kind"), make("b", rule.pattern));
+  if (stored) item.append(make("span", ` by ${rule.stream}`, "kind"));
+  item.append(` ${told.map(([figure, name]) => `${count(figure)} ${name}`).join(", ")}`);
+  item.dataset.name = rule.pattern;
+  return item;
+}
+
+function bridgeOf(bridge) {
+  const box = make("div", undefined, "bridge");
+  box.dataset.name = bridge.name;
+  box.dataset.state = bridge.connected ? "connected" : "away";
+  const state = bridge.connected ? `connected to ${bridge.server}` : "not connected";
+  box.append(make("b", bridge.name), make("span", ` ${state}`, "state"));
+  if (bridge.reason) box.append(make("span", `: ${bridge.reason}`, "state"));
+  const again = Math.max(0, bridge.connects - 1);
+  const others = [`${count(again)} reconnects`];
+  if (bridge.requests_out + bridge.requests_in > 0) {
+    others.push(`${count(bridge.requests_out)} requests out, ${count(bridge.requests_in)} in`);
+  }
+  if (bridge.lost > 0) others.push(`${count(bridge.lost)} lost`);
+  box.append(make("div", others.join(" · "), "kind"));
+  const rules = make("ul");
+  rules.append(...bridge.exports.map((rule) => ruleOf("export", rule)));
+  rules.append(...bridge.imports.map((rule) => ruleOf("import", rule)));
+  box.append(rules);
+  return box;
+}
+
+function showBridges(bridges) {
+  byId("bridges").hidden = bridges.length === 0;
+  byId("bridges").querySelector("div").replaceChildren(...bridges.map(bridgeOf));
+}
+
 function show(event) {
   byId("pool").textContent = event.pool;
   const health = byId("health");
@@ -230,6 +288,7 @@ function show(event) {
   card.append(make("span", "process"), make("b", `${(process.cpu * 100).toFixed(0)} % CPU`));
   card.append(make("span", `${memory} · ${count(process.descriptors)} descriptors`));
   byId("cards").append(card);
+  showBridges(event.bridges || []);
   fill("blocked", event.blocked, "nothing", (it) => {
     const item = make("li", `thread ${it.thread}: ${it.name || "a handler"} for ${time(it.seconds)}`);
     item.dataset.name = it.name;

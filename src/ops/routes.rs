@@ -1,7 +1,7 @@
 //! What is asked for, and its answer.
 
 use super::endpoint::Endpoint;
-use super::feed::MOST_VIEWERS;
+use super::feed::{MOST_VIEWERS, bridges};
 use super::guard::Refused;
 use super::{errors, page};
 use crate::error::{Error, Result};
@@ -278,7 +278,8 @@ fn set_levels(endpoint: &Endpoint, request: &Request<'_>, response: Response) ->
 impl Endpoint {
     /// The pool by itself, and all figures.
     fn stats(&self) -> Json {
-        let stats = self.watched.upgrade().map(|shared| Stats::of(&shared));
+        let shared = self.watched.upgrade();
+        let stats = shared.as_ref().map(|shared| Stats::of(shared));
         let threads = stats.iter().flat_map(|stats| &stats.threads).enumerate();
         let threads: Vec<_> = threads
             .map(|(index, thread)| {
@@ -307,6 +308,7 @@ impl Endpoint {
             "sets": sets,
             "queued": stats.as_ref().map(|stats| stats.queued),
             "figures": figures,
+            "bridges": shared.as_ref().map(bridges),
             "viewers": self.feed().viewers(),
             "under_way": self.under_way.load(Relaxed),
         })

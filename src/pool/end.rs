@@ -10,6 +10,7 @@ use crate::metrics::Collector;
 use crate::sync::CachePadded;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use serde_json::Value as Json;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// How often a leader looks whether the pool has drained.
@@ -84,6 +85,10 @@ pub(crate) trait Served: Send + Sync {
     fn close(&self);
     /// Gives its figures at one snapshot, where the pool is called `pool`. It may begin here to count what costs something.
     fn figures(&self, _to: &mut Collector, _pool: &str) {}
+    /// What the live page shows of a bridge. None: it is none.
+    fn shown(&self) -> Option<Json> {
+        None
+    }
 }
 
 /// See the module's documentation.

@@ -2,8 +2,13 @@
 #![cfg(feature = "nats")]
 
 mod broker;
+#[cfg(all(feature = "http", feature = "metrics"))]
+#[path = "../ops/client.rs"]
+mod client;
 #[path = "../common/mod.rs"]
 mod common;
 mod requests;
 mod stored;
 mod topics;
+#[cfg(all(feature = "http", feature = "metrics"))]
+mod visible;

@@ -2,6 +2,8 @@
 //! parser understands.
 #![cfg(feature = "metrics")]
 
+#[cfg(feature = "nats")]
+mod bridge;
 #[path = "../common/mod.rs"]
 mod common;
 mod parts;

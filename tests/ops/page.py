@@ -1,4 +1,5 @@
-"""The live page in a real browser: page.py CHROMIUM URL TOKEN_URL TOKEN FOLDER. It says "block" and "open" on its standard
+"""The live page in a real browser: page.py CHROMIUM URL TOKEN_URL TOKEN FOLDER, and the
+URL of a page with bridges if there are any. It says "block" and "open" on its standard
 output when a handler is to block, and to go on; or, to make the picture of the README: page.py CHROMIUM URL FILE."""
 
 import sys
@@ -37,6 +38,7 @@ def works(browser: Browser, url: str, folder: Path) -> None:
     page, wrong = opened(browser, url, 1200, 900, "light")
     page.wait_for_selector(".thread[data-state=leading]")
     assert page.inner_text("#health") == "ready", page.inner_text("#health")
+    assert not page.is_visible("#bridges")
 
     # A rescue is a mark; a subscription that lags is named; what runs by name.
     page.wait_for_function(
@@ -111,6 +113,23 @@ def asks_for_its_token(browser: Browser, url: str, token: str) -> None:
     assert all("401" in each for each in wrong), wrong
 
 
+def shows_bridges(browser: Browser, url: str) -> None:
+    page, wrong = opened(browser, url, 390, 844, "dark")
+    away = page.wait_for_selector(".bridge[data-name='away'][data-state=away]")
+    assert "not connected: nats://127.0.0.1:1: " in away.inner_text(), away.inner_text()
+    assert "0 reconnects" in away.inner_text(), away.inner_text()
+    assert "secret" not in page.content()
+    rules = away.query_selector_all("li")
+    told = [rule.inner_text() for rule in rules]
+    assert told[0] == "export orders.> 2 waiting, 0 sent, 3 dropped", told
+    assert told[1] == "import jobs by JOBS 0 lagging, 0 in flight, 0 published, 0 acknowledged", told
+    # Nothing of a name becomes markup.
+    assert "<img" in told[2] and page.query_selector("#bridges img") is None, told
+    assert page.inner_text("#health") == "degraded", page.inner_text("#health")
+    assert has_no_overflow(page)
+    assert not wrong, wrong
+
+
 def pictured(browser: Browser, url: str, file: str) -> None:
     page, _ = opened(browser, url, 1100, 600, "light")
     page.wait_for_selector(".thread")
@@ -126,8 +145,10 @@ def main(chromium: str, *rest: Any) -> None:
         if len(rest) == 2:
             pictured(browser, *rest)
         else:
-            url, token_url, token, folder = rest
+            url, token_url, token, folder, *bridged = rest
             works(browser, url, Path(folder))
+            for bridge_url in bridged:
+                shows_bridges(browser, bridge_url)
             asks_for_its_token(browser, token_url, token)
         browser.close()
     say("done")

@@ -51,6 +51,30 @@ fn holds_its_thread(pool: &Pool, gate: &Gate) {
     pool.post(move || gate.wait()).unwrap();
 }
 
+/// A page of a pool with a bridge that finds no broker, and a message that its export has no room for.
+#[cfg(feature = "nats")]
+fn bridged() -> Option<(Ops, Hub, paceline::bridge::Bridge)> {
+    use paceline::bridge::{Bridge, Export, Import};
+    let pool = Pool::builder().name("bridged").threads(1).build().unwrap();
+    let hub = Hub::new(&pool).unwrap();
+    let bridge = Bridge::nats(&hub, "nats://joe:secret@127.0.0.1:1")
+        .name("away")
+        .export(Export::new("orders.>").buffer(2))
+        .import(Import::new("jobs").at_least_once("JOBS", "shop"))
+        .import("<img/src=x/onerror=alert(1)>")
+        .open()
+        .unwrap();
+    for _ in 0..5 {
+        let _ = hub.publish("orders.a", "x").unwrap();
+    }
+    Some((Ops::serve(&pool, "127.0.0.1:0").unwrap(), hub, bridge))
+}
+
+#[cfg(not(feature = "nats"))]
+fn bridged() -> Option<(Ops,)> {
+    None
+}
+
 #[test]
 fn a_browser_shows_who_leads_and_what_is_held_up() {
     let _guard = hang_guard();
@@ -88,12 +112,14 @@ fn a_browser_shows_who_leads_and_what_is_held_up() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures");
     std::fs::create_dir_all(&folder).unwrap();
 
+    let bridged = bridged();
     let mut child = Command::new(python)
         .arg(source("tests/ops/page.py"))
         .arg(chromium)
         .arg(format!("http://{}/", ops.addresses()[0]))
         .args([&format!("http://{}/", closed.addresses()[0]), TOKEN])
         .arg(&folder)
+        .args(bridged.iter().map(|(ops, ..)| format!("http://{}/", ops.addresses()[0])))
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();

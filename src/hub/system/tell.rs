@@ -142,6 +142,10 @@ impl Hub {
     /// | `history.recovered` | info | `pattern` |
     /// | `history.lines_lost` | warning | `pattern`, `count`: lines that could not be written |
     /// | `history.given_up` | error | `pattern`, `count`: messages that are on no disk and never will be |
+    /// | `bridge.connected` | info | `bridge`, `server`, `connects` |
+    /// | `bridge.disconnected` | warning | `bridge`, `reason`: why there is no connection; not again while it stays the same |
+    /// | `bridge.refused` | error | `bridge`, `reason`: what the broker does not take, or has no room for |
+    /// | `bridge.closed` | info | `bridge` |
     /// | `threshold.crossed` | as it says | `threshold`, `metric`, `labels`, `limit`, `figure` |
     /// | `threshold.cleared` | info | likewise |
     /// | `threshold.stopped`, `statistics.stopped` | error | none: the pool has no place for a timer |
