@@ -142,6 +142,14 @@ mod header {
             ],
         },
         Topic {
+            name: "bridge",
+            about: "bridges: keys of a hub, between processes, over a NATS broker",
+            sections: &[
+                ("bridge_options", "Bridges: how the broker is reached, and rules"),
+                ("bridge", "Bridges: keys between processes, over a broker"),
+            ],
+        },
+        Topic {
             name: "cq",
             about: "completion queues: what happens as data, for hosts that cannot be called back",
             sections: &[

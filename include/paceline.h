@@ -101,6 +101,7 @@
 #include "paceline/hub.h"      /* the event hub: keyed publish/subscribe, requests, supervision */
 #include "paceline/history.h"  /* the hub's history: queries, replays, export and import, archives */
 #include "paceline/ops.h"      /* operation: endpoints, figures, timelines, thresholds, webhooks, systemd */
+#include "paceline/bridge.h"   /* bridges: keys of a hub, between processes, over a NATS broker */
 #include "paceline/cq.h"       /* completion queues: what happens as data, for hosts that cannot be called back */
 
 #endif /* PACELINE_H */

@@ -186,6 +186,7 @@ impl fmt::Debug for Bridge {
 
 /// Settings of a [`Bridge`].
 #[must_use = "a builder does nothing until `open`"]
+#[derive(Clone)]
 pub struct BridgeBuilder {
     hub: Hub,
     settings: NatsSettings,

@@ -639,24 +639,29 @@ pub(super) fn room(receipt: InOut<pace_receipt_t>) -> Result<Option<Room<pace_re
     if receipt.is_null() { Ok(None) } else { receipt.room("receipt").map(Some) }
 }
 
+/// What a publication's flags, of which these are allowed, say of full mailboxes.
+pub(super) fn mode_of(flags: u32, allowed: u32) -> Result<Mode> {
+    if flags & !allowed != 0 {
+        return Err(boundary::Failure::invalid("flags", flags, "0 or PACE_PUBLISH_"));
+    }
+    Ok(match flags {
+        flags if flags & PACE_PUBLISH_TRY != 0 => Mode::Try,
+        flags if flags & PACE_PUBLISH_NO_WAIT != 0 => Mode::NoWait,
+        _ => Mode::Wait,
+    })
+}
+
 /// What a publication's flags, of which these are allowed, and its receipt say.
 pub(super) fn asked(
     flags: u32,
     allowed: u32,
     receipt: InOut<pace_receipt_t>,
 ) -> Result<(Mode, Option<Room<pace_receipt_t>>)> {
-    if flags & !allowed != 0 {
-        return Err(boundary::Failure::invalid("flags", flags, "0 or PACE_PUBLISH_"));
-    }
+    let mode = mode_of(flags, allowed)?;
     if flags & PACE_PUBLISH_NO_RECEIPT == 0 {
         receipt.check("receipt")?;
     }
     let room = room(receipt)?;
-    let mode = match flags {
-        flags if flags & PACE_PUBLISH_TRY != 0 => Mode::Try,
-        flags if flags & PACE_PUBLISH_NO_WAIT != 0 => Mode::NoWait,
-        _ => Mode::Wait,
-    };
     Ok((mode, room))
 }
 

@@ -328,6 +328,32 @@ layout! {
     webhook::pace_webhook_stats_t 48 {
         struct_size 0 reserved 4 posted 8 delivered 16 retried 24 failed 32 dropped 40
     }
+    bridge_options::pace_bridge_options_t 144 {
+        struct_size 0 require_tls 4 reserved 5 servers 8 name 16 connection_name 24 user 32
+        password 40 token 48 nkey_file 56 credentials_file 64 root_certificates 72
+        client_certificate 80 client_key 88 connect_timeout_ns 96 ping_interval_ns 104
+        reconnect_first_ns 112 reconnect_cap_ns 120 window_ns 128 window_count 136
+    }
+    bridge_options::pace_bridge_export_options_t 48 {
+        struct_size 0 overflow 4 prefix 8 stream 16 buffer 24 block_ns 32 in_flight 40
+    }
+    bridge_options::pace_bridge_import_options_t 136 {
+        struct_size 0 start 4 prefix 8 group 16 stream 24 durable 32 buffer 40 request_timeout_ns 48
+        start_sequence 56 start_time_ns 64 retry 72 in_flight 112 ack_wait_ns 120
+        handle_timeout_ns 128
+    }
+    bridge::pace_bridge_stats_t 56 {
+        struct_size 0 connected 4 reserved 5 connects 8 requests_out 16 requests_in 24 lost 32
+        exports 40 imports 48
+    }
+    bridge::pace_bridge_export_stats_t 112 {
+        struct_size 0 reserved 4 pattern 8 stream 24 waiting 40 sent 48 stored 56 in_flight 64
+        sent_again 72 dropped 80 refused 88 late 96 turned_back 104
+    }
+    bridge::pace_bridge_import_stats_t 112 {
+        struct_size 0 reserved 4 pattern 8 stream 24 published 40 acknowledged 48 in_flight 56
+        again 64 dead 72 lag 80 duplicates 88 turned_back 96 refused 104
+    }
     cq_entry::pace_cq_ready_t 16 {
         handle 0 ready 8 reserved 12
     }

@@ -36,6 +36,8 @@ mod archive;
 mod ask;
 mod attempt;
 mod boundary;
+mod bridge;
+mod bridge_options;
 mod callback;
 mod cells;
 mod conn;

@@ -525,6 +525,19 @@ pub(super) unsafe fn pattern_of<'a>(pattern: *const c_char) -> Result<&'a str> {
     unsafe { boundary::text(pattern, "pattern") }
 }
 
+/// None: the default.
+pub(super) fn overflow_of(overflow: u32, block_ns: u64) -> Result<Option<Overflow>> {
+    Ok(match overflow {
+        PACE_OVERFLOW_REJECT => Some(Overflow::Reject),
+        PACE_OVERFLOW_DROP_NEWEST => Some(Overflow::DropNewest),
+        PACE_OVERFLOW_DROP_OLDEST => Some(Overflow::DropOldest),
+        PACE_OVERFLOW_CONFLATE => Some(Overflow::Conflate),
+        PACE_OVERFLOW_BLOCK => Some(Overflow::Block(nanos(block_ns))),
+        PACE_OVERFLOW_DEFAULT => None,
+        other => return Err(Failure::invalid("overflow", other, "PACE_OVERFLOW_")),
+    })
+}
+
 /// # Safety
 ///
 /// As the header demands of what the options point to, for `'a`.
@@ -539,15 +552,7 @@ pub(super) unsafe fn configure<'a>(
         PACE_EXECUTION_STRAND => Execution::Strand,
         other => return Err(Failure::invalid("execution", other, "PACE_EXECUTION_")),
     };
-    let overflow = match options.overflow {
-        PACE_OVERFLOW_REJECT => Some(Overflow::Reject),
-        PACE_OVERFLOW_DROP_NEWEST => Some(Overflow::DropNewest),
-        PACE_OVERFLOW_DROP_OLDEST => Some(Overflow::DropOldest),
-        PACE_OVERFLOW_CONFLATE => Some(Overflow::Conflate),
-        PACE_OVERFLOW_BLOCK => Some(Overflow::Block(nanos(options.block_ns))),
-        PACE_OVERFLOW_DEFAULT => None,
-        other => return Err(Failure::invalid("overflow", other, "PACE_OVERFLOW_")),
-    };
+    let overflow = overflow_of(options.overflow, options.block_ns)?;
     let capacity = usize::try_from(options.capacity).unwrap_or(usize::MAX);
     let builder = builder.execution(execution).capacity(capacity);
     let builder = match overflow {

@@ -556,6 +556,62 @@ AT(pace_webhook_stats_t, posted, 8); AT(pace_webhook_stats_t, delivered, 16);
 AT(pace_webhook_stats_t, retried, 24); AT(pace_webhook_stats_t, failed, 32);
 AT(pace_webhook_stats_t, dropped, 40);
 
+SIZE(pace_bridge_options_t, 144);
+AT(pace_bridge_options_t, struct_size, 0); AT(pace_bridge_options_t, require_tls, 4);
+AT(pace_bridge_options_t, reserved, 5); AT(pace_bridge_options_t, servers, 8);
+AT(pace_bridge_options_t, name, 16); AT(pace_bridge_options_t, connection_name, 24);
+AT(pace_bridge_options_t, user, 32); AT(pace_bridge_options_t, password, 40);
+AT(pace_bridge_options_t, token, 48); AT(pace_bridge_options_t, nkey_file, 56);
+AT(pace_bridge_options_t, credentials_file, 64); AT(pace_bridge_options_t, root_certificates, 72);
+AT(pace_bridge_options_t, client_certificate, 80); AT(pace_bridge_options_t, client_key, 88);
+AT(pace_bridge_options_t, connect_timeout_ns, 96); AT(pace_bridge_options_t, ping_interval_ns, 104);
+AT(pace_bridge_options_t, reconnect_first_ns, 112);
+AT(pace_bridge_options_t, reconnect_cap_ns, 120); AT(pace_bridge_options_t, window_ns, 128);
+AT(pace_bridge_options_t, window_count, 136);
+
+SIZE(pace_bridge_export_options_t, 48);
+AT(pace_bridge_export_options_t, struct_size, 0); AT(pace_bridge_export_options_t, overflow, 4);
+AT(pace_bridge_export_options_t, prefix, 8); AT(pace_bridge_export_options_t, stream, 16);
+AT(pace_bridge_export_options_t, buffer, 24); AT(pace_bridge_export_options_t, block_ns, 32);
+AT(pace_bridge_export_options_t, in_flight, 40);
+
+SIZE(pace_bridge_import_options_t, 136);
+AT(pace_bridge_import_options_t, struct_size, 0); AT(pace_bridge_import_options_t, start, 4);
+AT(pace_bridge_import_options_t, prefix, 8); AT(pace_bridge_import_options_t, group, 16);
+AT(pace_bridge_import_options_t, stream, 24); AT(pace_bridge_import_options_t, durable, 32);
+AT(pace_bridge_import_options_t, buffer, 40);
+AT(pace_bridge_import_options_t, request_timeout_ns, 48);
+AT(pace_bridge_import_options_t, start_sequence, 56);
+AT(pace_bridge_import_options_t, start_time_ns, 64); AT(pace_bridge_import_options_t, retry, 72);
+AT(pace_bridge_import_options_t, in_flight, 112);
+AT(pace_bridge_import_options_t, ack_wait_ns, 120);
+AT(pace_bridge_import_options_t, handle_timeout_ns, 128);
+
+SIZE(pace_bridge_stats_t, 56);
+AT(pace_bridge_stats_t, struct_size, 0); AT(pace_bridge_stats_t, connected, 4);
+AT(pace_bridge_stats_t, reserved, 5); AT(pace_bridge_stats_t, connects, 8);
+AT(pace_bridge_stats_t, requests_out, 16); AT(pace_bridge_stats_t, requests_in, 24);
+AT(pace_bridge_stats_t, lost, 32); AT(pace_bridge_stats_t, exports, 40);
+AT(pace_bridge_stats_t, imports, 48);
+
+SIZE(pace_bridge_export_stats_t, 112);
+AT(pace_bridge_export_stats_t, struct_size, 0); AT(pace_bridge_export_stats_t, reserved, 4);
+AT(pace_bridge_export_stats_t, pattern, 8); AT(pace_bridge_export_stats_t, stream, 24);
+AT(pace_bridge_export_stats_t, waiting, 40); AT(pace_bridge_export_stats_t, sent, 48);
+AT(pace_bridge_export_stats_t, stored, 56); AT(pace_bridge_export_stats_t, in_flight, 64);
+AT(pace_bridge_export_stats_t, sent_again, 72); AT(pace_bridge_export_stats_t, dropped, 80);
+AT(pace_bridge_export_stats_t, refused, 88); AT(pace_bridge_export_stats_t, late, 96);
+AT(pace_bridge_export_stats_t, turned_back, 104);
+
+SIZE(pace_bridge_import_stats_t, 112);
+AT(pace_bridge_import_stats_t, struct_size, 0); AT(pace_bridge_import_stats_t, reserved, 4);
+AT(pace_bridge_import_stats_t, pattern, 8); AT(pace_bridge_import_stats_t, stream, 24);
+AT(pace_bridge_import_stats_t, published, 40); AT(pace_bridge_import_stats_t, acknowledged, 48);
+AT(pace_bridge_import_stats_t, in_flight, 56); AT(pace_bridge_import_stats_t, again, 64);
+AT(pace_bridge_import_stats_t, dead, 72); AT(pace_bridge_import_stats_t, lag, 80);
+AT(pace_bridge_import_stats_t, duplicates, 88); AT(pace_bridge_import_stats_t, turned_back, 96);
+AT(pace_bridge_import_stats_t, refused, 104);
+
 SIZE(pace_cq_ready_t, 16);
 AT(pace_cq_ready_t, handle, 0); AT(pace_cq_ready_t, ready, 8); AT(pace_cq_ready_t, reserved, 12);
 

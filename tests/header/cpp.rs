@@ -65,6 +65,7 @@ const ENUMS: &[Enum] = &[
     of("Unsubscribe", "PACE_UNSUBSCRIBE_", Unsigned, "How a subscription ends."),
     of("OnExhausted", "PACE_ON_EXHAUSTED_", Unsigned, "What happens to a message when its handler has failed at the last attempt."),
     of("RestartStrategy", "PACE_RESTART_", Unsigned, "Which handlers of a supervisor a failure restarts."),
+    of("StartAt", "PACE_START_AT_", Unsigned, "Where an import from a stream begins, if the broker does not know how far it has come."),
     of("Severity", "PACE_SEVERITY_", Unsigned, "How serious an error or a notice of a hub is."),
     of("ConnEventKind", "PACE_CONN_EVENT_", Unsigned, "What has happened to a connection that is attached to a completion queue."),
     Enum {

@@ -353,6 +353,19 @@ enum class RestartStrategy : std::uint32_t {
     OneForAll = 1,
 };
 
+/// Where an import from a stream begins, if the broker does not know how far it has come.
+enum class StartAt : std::uint32_t {
+    /// An import begins with the first message that the stream has.
+    First = 0,
+    /// An import begins with what is stored from now on.
+    New = 1,
+    /// An import begins with the message of the number start_sequence in the stream, or the next
+    /// that there is.
+    Sequence = 2,
+    /// An import begins with the first message that was stored at start_time_ns or later.
+    Time = 3,
+};
+
 /// How serious an error or a notice of a hub is.
 enum class Severity : std::uint32_t {
     /// It is as it should be.

@@ -202,6 +202,10 @@ METRICS_HUB = 2
 THRESHOLD_NUMBER = 0
 THRESHOLD_RATE = 1
 THRESHOLD_QUANTILE = 2
+START_AT_FIRST = 0
+START_AT_NEW = 1
+START_AT_SEQUENCE = 2
+START_AT_TIME = 3
 CONN_EVENT_OPENED = 0
 CONN_EVENT_DATA = 1
 CONN_EVENT_FINISHED = 2
@@ -1516,6 +1520,124 @@ class WebhookStats(c.Structure):
     ]
 
 
+class BridgeOptions(c.Structure):
+    """``pace_bridge_options_t``"""
+
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("require_tls", c.c_bool),
+        ("reserved", c.c_uint8 * 3),
+        ("servers", c.c_char_p),
+        ("name", c.c_char_p),
+        ("connection_name", c.c_char_p),
+        ("user", c.c_char_p),
+        ("password", c.c_char_p),
+        ("token", c.c_char_p),
+        ("nkey_file", c.c_char_p),
+        ("credentials_file", c.c_char_p),
+        ("root_certificates", c.c_char_p),
+        ("client_certificate", c.c_char_p),
+        ("client_key", c.c_char_p),
+        ("connect_timeout_ns", c.c_uint64),
+        ("ping_interval_ns", c.c_uint64),
+        ("reconnect_first_ns", c.c_uint64),
+        ("reconnect_cap_ns", c.c_uint64),
+        ("window_ns", c.c_uint64),
+        ("window_count", c.c_uint64),
+    ]
+
+
+class BridgeExportOptions(c.Structure):
+    """``pace_bridge_export_options_t``"""
+
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("overflow", c.c_uint32),
+        ("prefix", c.c_char_p),
+        ("stream", c.c_char_p),
+        ("buffer", c.c_uint64),
+        ("block_ns", c.c_uint64),
+        ("in_flight", c.c_uint64),
+    ]
+
+
+class BridgeImportOptions(c.Structure):
+    """``pace_bridge_import_options_t``"""
+
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("start", c.c_uint32),
+        ("prefix", c.c_char_p),
+        ("group", c.c_char_p),
+        ("stream", c.c_char_p),
+        ("durable", c.c_char_p),
+        ("buffer", c.c_uint64),
+        ("request_timeout_ns", c.c_uint64),
+        ("start_sequence", c.c_uint64),
+        ("start_time_ns", c.c_uint64),
+        ("retry", Retry),
+        ("in_flight", c.c_uint64),
+        ("ack_wait_ns", c.c_uint64),
+        ("handle_timeout_ns", c.c_uint64),
+    ]
+
+
+class BridgeStats(c.Structure):
+    """``pace_bridge_stats_t``"""
+
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("connected", c.c_bool),
+        ("reserved", c.c_uint8 * 3),
+        ("connects", c.c_uint64),
+        ("requests_out", c.c_uint64),
+        ("requests_in", c.c_uint64),
+        ("lost", c.c_uint64),
+        ("exports", c.c_uint64),
+        ("imports", c.c_uint64),
+    ]
+
+
+class BridgeExportStats(c.Structure):
+    """``pace_bridge_export_stats_t``"""
+
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("reserved", c.c_uint32),
+        ("pattern", Text),
+        ("stream", Text),
+        ("waiting", c.c_uint64),
+        ("sent", c.c_uint64),
+        ("stored", c.c_uint64),
+        ("in_flight", c.c_uint64),
+        ("sent_again", c.c_uint64),
+        ("dropped", c.c_uint64),
+        ("refused", c.c_uint64),
+        ("late", c.c_uint64),
+        ("turned_back", c.c_uint64),
+    ]
+
+
+class BridgeImportStats(c.Structure):
+    """``pace_bridge_import_stats_t``"""
+
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("reserved", c.c_uint32),
+        ("pattern", Text),
+        ("stream", Text),
+        ("published", c.c_uint64),
+        ("acknowledged", c.c_uint64),
+        ("in_flight", c.c_uint64),
+        ("again", c.c_uint64),
+        ("dead", c.c_uint64),
+        ("lag", c.c_uint64),
+        ("duplicates", c.c_uint64),
+        ("turned_back", c.c_uint64),
+        ("refused", c.c_uint64),
+    ]
+
+
 class CqReady(c.Structure):
     """``pace_cq_ready_t``"""
 
@@ -1717,6 +1839,12 @@ STRUCTURES: dict[str, type[c.Structure | c.Union]] = {
     "pace_watch_stats_t": WatchStats,
     "pace_webhook_options_t": WebhookOptions,
     "pace_webhook_stats_t": WebhookStats,
+    "pace_bridge_options_t": BridgeOptions,
+    "pace_bridge_export_options_t": BridgeExportOptions,
+    "pace_bridge_import_options_t": BridgeImportOptions,
+    "pace_bridge_stats_t": BridgeStats,
+    "pace_bridge_export_stats_t": BridgeExportStats,
+    "pace_bridge_import_stats_t": BridgeImportStats,
     "pace_cq_ready_t": CqReady,
     "pace_cq_conn_t": CqConn,
     "pace_cq_request_t": CqRequest,

@@ -1,0 +1,530 @@
+/* paceline/bridge.h: bridges: keys of a hub, between processes, over a NATS broker.
+ *
+ * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
+ * functions: threads, ownership, errors, times, versions.
+ */
+#ifndef PACELINE_BRIDGE_H
+#define PACELINE_BRIDGE_H
+
+#include "hub.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --------------------- Bridges: how the broker is reached, and rules */
+
+/** An import begins with the first message that the stream has. */
+#define PACE_START_AT_FIRST 0
+
+/** An import begins with what is stored from now on. */
+#define PACE_START_AT_NEW 1
+
+/** An import begins with the message of the number start_sequence in the stream, or the next that there is. */
+#define PACE_START_AT_SEQUENCE 2
+
+/** An import begins with the first message that was stored at start_time_ns or later. */
+#define PACE_START_AT_TIME 3
+
+/**
+ * How a bridge reaches its broker, and what it is called. Call pace_bridge_options_init() first. Of user, token, nkey_file
+ * and credentials_file one at the most is set. Secrets are neither told by errors nor by statistics and logs.
+ */
+typedef struct pace_bridge_options_t {
+    /** The size of the struct in bytes, as pace_bridge_options_init() sets it. */
+    uint32_t struct_size;
+    /** Refuses a connection without TLS. Default: TLS where the address is tls:// or the broker asks for it. */
+    bool require_tls;
+    /** Room for later versions; zero. */
+    uint8_t reserved[3];
+    /**
+     * Addresses, separated by commas: "nats://host:port" or "tls://host:port", each maybe with user:password@ or token@
+     * before the host. Of several servers, one cluster, any one is used. Default NULL, which is refused.
+     */
+    const char *servers;
+    /** What health, figures, notices and the live page call the bridge. Default NULL: "nats". */
+    const char *name;
+    /** What the broker's own tools call the connection. Default NULL: "paceline". */
+    const char *connection_name;
+    /** Logs in by this name and `password`. Default NULL: as the address says, or not at all. */
+    const char *user;
+    /** The password of `user`. Default NULL: an empty one. */
+    const char *password;
+    /** Logs in by a token. Default NULL. */
+    const char *token;
+    /** Logs in by the nkey whose seed is the text of this file, which is read at each connection. Default NULL. */
+    const char *nkey_file;
+    /**
+     * Logs in by the JWT and nkey in this file of the broker's tools (.creds), which is read at each connection.
+     * Default NULL.
+     */
+    const char *credentials_file;
+    /** Trusts the certificates in this PEM file. Default NULL: those that the system trusts. */
+    const char *root_certificates;
+    /** Shows the broker this certificate, a PEM file of its chain; with client_key. Default NULL. */
+    const char *client_certificate;
+    /** The PEM file of the key of client_certificate. Default NULL. */
+    const char *client_key;
+    /** How long an attempt to connect may take, in nanoseconds: 10 ms to 1 day. Default 5 s. */
+    uint64_t connect_timeout_ns;
+    /**
+     * How often the broker is asked for a sign of life, in nanoseconds: 10 ms to 1 day. A connection without one for
+     * twice as long is given up. Default 10 s.
+     */
+    uint64_t ping_interval_ns;
+    /**
+     * How long it waits before the first attempt to connect again, in nanoseconds; twice as long each time, half of it by
+     * chance, so that not all who lost a broker come back at once. Default 50 ms.
+     */
+    uint64_t reconnect_first_ns;
+    /** How long it waits at most before an attempt to connect again, in nanoseconds. Default 10 s. */
+    uint64_t reconnect_cap_ns;
+    /**
+     * How long ids of messages are kept, in nanoseconds: a message from the broker whose id is among them is dropped. The
+     * broker's streams that the bridge makes drop what comes twice within the same time. Default 2 minutes.
+     */
+    uint64_t window_ns;
+    /** How many ids of messages are kept at most. Default 100,000. */
+    uint64_t window_count;
+} pace_bridge_options_t;
+
+/** How keys go from the hub to the broker. Call pace_bridge_export_options_init() first. */
+typedef struct pace_bridge_export_options_t {
+    /** The size of the struct in bytes, as pace_bridge_export_options_init() sets it. */
+    uint32_t struct_size;
+    /**
+     * PACE_OVERFLOW_: what becomes of a message for a full buffer. Local subscribers get it in any case. Default:
+     * PACE_OVERFLOW_DEFAULT, by which the oldest one is dropped, and counted; with a stream the publisher waits for room
+     * for up to 10 seconds, where it may wait, and publishing fails then with PACE_EFULL.
+     */
+    uint32_t overflow;
+    /**
+     * What is put before the key, to make the broker's subject of it: whole tokens with a dot behind each, "eu.shop.".
+     * Default NULL: nothing.
+     */
+    const char *prefix;
+    /**
+     * At least once: the stream of the broker's JetStream that stores each message, made if there is none of this name. A
+     * message is sent again until the broker says that it is stored. Requests are not stored. Default NULL: at most once.
+     */
+    const char *stream;
+    /** How many messages wait for the broker, 1 to 2^24. Default 65536. */
+    uint64_t buffer;
+    /** For PACE_OVERFLOW_BLOCK: how long a publisher waits at most. Otherwise not looked at. Default: PACE_FOREVER. */
+    uint64_t block_ns;
+    /**
+     * At least once: how many messages may be under way to the broker at the same time, 1 to 65536. With 1 each is stored
+     * before the next is sent. Default 256.
+     */
+    uint64_t in_flight;
+} pace_bridge_export_options_t;
+
+/** How keys come from the broker to the hub. Call pace_bridge_import_options_init() first. */
+typedef struct pace_bridge_import_options_t {
+    /** The size of the struct in bytes, as pace_bridge_import_options_init() sets it. */
+    uint32_t struct_size;
+    /**
+     * At least once: where it begins if the broker does not know `durable` yet, PACE_START_AT_. Default:
+     * PACE_START_AT_FIRST.
+     */
+    uint32_t start;
+    /**
+     * What is taken off the front of the broker's subject to make the hub's key of it: that which the exporter puts
+     * there. The pattern is that of the keys. Default NULL: nothing.
+     */
+    const char *prefix;
+    /**
+     * At most once: shares the messages with all processes that import the same with this group, so that one of them gets
+     * each. Default NULL: each process gets all.
+     */
+    const char *group;
+    /**
+     * At least once: the stream of the broker's JetStream that messages are taken from, made if there is none of this
+     * name. A message is acknowledged when all the hub's subscriptions that got it have dealt with it. If a handler fails
+     * at it, or no subscription matches, it comes again. With `durable`. Default NULL: at most once.
+     */
+    const char *stream;
+    /**
+     * At least once: the name under which the broker knows how far the messages have come; all processes share it that
+     * take turns at the same messages. Default NULL.
+     */
+    const char *durable;
+    /**
+     * How many messages from the broker wait for the hub, 1 to 2^24; what comes while so many wait is lost, and counted.
+     * Default 65536.
+     */
+    uint64_t buffer;
+    /** How long a request from elsewhere waits for the reply of this hub, in nanoseconds. Default 30 s. */
+    uint64_t request_timeout_ns;
+    /** For PACE_START_AT_SEQUENCE: the number of the message in the stream. Otherwise not looked at. */
+    uint64_t start_sequence;
+    /** For PACE_START_AT_TIME: nanoseconds since 1970, by the clock of the system. Otherwise not looked at. */
+    uint64_t start_time_ns;
+    /**
+     * At least once: how often, and after which delays, the broker is to send a message again that a handler has failed
+     * at; past the last attempt it becomes a dead letter of the hub, and comes no more. Retries of the subscription come
+     * before that, and count as one attempt. Default: 9 times, after half a second and then twice as long each time, up
+     * to 30 s.
+     */
+    pace_retry_t retry;
+    /** At least once: how many messages may be in the hub and not acknowledged, 1 to 65536. Default 256. */
+    uint64_t in_flight;
+    /**
+     * At least once: after how long the broker sends a message again of which it has not heard, in nanoseconds: 100 ms to
+     * 1 day. While a handler works the bridge tells the broker so three times as often. Default 30 s.
+     */
+    uint64_t ack_wait_ns;
+    /**
+     * At least once: for how long it tells that at most, in nanoseconds. Then the broker sends the message again, though a
+     * handler may be at it still. Default: one hour.
+     */
+    uint64_t handle_timeout_ns;
+} pace_bridge_import_options_t;
+
+/**
+ * Fills in the defaults; `size` is sizeof *options.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_bridge_options_init(pace_bridge_options_t *options, size_t size);
+
+/**
+ * Fills in the defaults of an export; `size` is sizeof *options.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_bridge_export_options_init(pace_bridge_export_options_t *options,
+                                              size_t size);
+
+/**
+ * Fills in the defaults of an import; `size` is sizeof *options.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_bridge_import_options_init(pace_bridge_import_options_t *options,
+                                              size_t size);
+
+/* -------------------- Bridges: keys between processes, over a broker */
+
+/** Carries keys between the hubs of several processes and hosts, over a NATS broker that people run already. */
+typedef struct pace_bridge_t pace_bridge_t;
+
+/** A message that was published, and that the broker is to store. */
+typedef struct pace_pending_store_t pace_pending_store_t;
+
+/**
+ * Called once when the broker has stored a message, or never will: with what pace_pending_store_wait() answers, for which
+ * pace_last_error() has the reason. On the thread of the bridge, which carries nothing meanwhile.
+ */
+typedef void (*pace_stored_fn)(void *user_data, pace_status_t status);
+
+/** How a bridge is, and what it has carried. Set struct_size to sizeof the struct before the call. */
+typedef struct pace_bridge_stats_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Whether the bridge is connected to a broker now. */
+    bool connected;
+    /** Room for later versions; zero. */
+    uint8_t reserved[3];
+    /** How often the bridge has connected to a broker. */
+    uint64_t connects;
+    /** Requests that wait for a reply from elsewhere. */
+    uint64_t requests_out;
+    /** Requests from elsewhere that wait for a reply of this hub. */
+    uint64_t requests_in;
+    /** Messages from the broker that came while the buffer of their import was full. */
+    uint64_t lost;
+    /** The number of its exports, for pace_bridge_export_stats(). */
+    uint64_t exports;
+    /** The number of its imports, for pace_bridge_import_stats(). */
+    uint64_t imports;
+} pace_bridge_stats_t;
+
+/**
+ * What became of the messages of one export. Set struct_size to sizeof the struct before the call. Its texts live as long
+ * as the bridge.
+ */
+typedef struct pace_bridge_export_stats_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Room for later versions; zero. */
+    uint32_t reserved;
+    /** The pattern of its keys. */
+    pace_text_t pattern;
+    /** The stream that stores its messages; stream.text is NULL with at most once. */
+    pace_text_t stream;
+    /** Messages that wait for the broker. */
+    uint64_t waiting;
+    /** Messages that were handed to the connection. */
+    uint64_t sent;
+    /** At least once: those that the broker has stored. */
+    uint64_t stored;
+    /** At least once: those that were sent and of which the broker has not said that they are stored. */
+    uint64_t in_flight;
+    /** At least once: how often one was sent again. */
+    uint64_t sent_again;
+    /** Messages that a full buffer has dropped or refused. */
+    uint64_t dropped;
+    /** Messages that the broker does not take: they are larger than it allows, or the stream has refused them for good. */
+    uint64_t refused;
+    /** Requests that nobody waited for any more when their turn came. */
+    uint64_t late;
+    /** Messages that another process has published: they do not go out again. */
+    uint64_t turned_back;
+} pace_bridge_export_stats_t;
+
+/**
+ * What became of the messages of one import. Set struct_size to sizeof the struct before the call. Its texts live as long
+ * as the bridge.
+ */
+typedef struct pace_bridge_import_stats_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Room for later versions; zero. */
+    uint32_t reserved;
+    /** The pattern of its keys. */
+    pace_text_t pattern;
+    /** The stream that its messages are taken from; stream.text is NULL with at most once. */
+    pace_text_t stream;
+    /** Messages that were published in the hub. */
+    uint64_t published;
+    /** At least once: those that were acknowledged. */
+    uint64_t acknowledged;
+    /** At least once: those that the hub has, and that are not acknowledged. */
+    uint64_t in_flight;
+    /** At least once: how often the broker was asked to send one again. */
+    uint64_t again;
+    /** At least once: those that have become dead letters past the last attempt. */
+    uint64_t dead;
+    /** At least once: those that the stream has for it still, when last heard of. */
+    uint64_t lag;
+    /** Messages that came before within the window. */
+    uint64_t duplicates;
+    /** Messages that this hub has published itself. */
+    uint64_t turned_back;
+    /** Messages that the hub does not take: too large, too many headers, a subject that is no key. */
+    uint64_t refused;
+} pace_bridge_import_stats_t;
+
+/**
+ * Makes a bridge between a hub and a broker, which carries nothing before it has rules, pace_bridge_export() and
+ * pace_bridge_import(), and is open: pace_bridge_open(). It may outlive the hub's pointer.
+ *
+ * PACE_EUNSUPPORTED: the library was built without the feature `nats`. PACE_EINVAL names the setting; PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_bridge_new(const pace_hub_t *hub,
+                              const pace_bridge_options_t *options,
+                              pace_bridge_t **bridge);
+
+/**
+ * Carries the keys that the pattern matches from the hub to the broker: each message goes to every other process that
+ * imports its key. A key that several exports match goes out by each. `options` may be NULL: at most once.
+ *
+ * PACE_EINVAL if the bridge is open already; PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_bridge_export(const pace_bridge_t *bridge,
+                                 const char *pattern,
+                                 const pace_bridge_export_options_t *options);
+
+/**
+ * Carries the keys that the pattern matches from the broker to the hub, as if a local publisher published them. `options`
+ * may be NULL: at most once, to each process that imports them.
+ *
+ * PACE_EINVAL if the bridge is open already; PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_bridge_import(const pace_bridge_t *bridge,
+                                 const char *pattern,
+                                 const pace_bridge_import_options_t *options);
+
+/**
+ * Refuses rules whose keys are not all matched by a pattern that is permitted: for rules that come from elsewhere than the
+ * program. Without this all keys are permitted, but for the hub's own and inboxes, which never cross.
+ *
+ * PACE_EINVAL if the bridge is open already.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_bridge_permit(const pace_bridge_t *bridge,
+                                 const char *pattern);
+
+/**
+ * Opens a bridge: subscribes in the hub, and begins to connect, on a thread of its own. It does not wait for the broker,
+ * which may come later. If it fails, it may be tried again.
+ *
+ * PACE_EINVAL names the address, pattern or setting, its value and what would be right, also without a rule, and if the
+ * bridge is open already; PACE_EOS if the thread cannot be created; PACE_ESHUTDOWN.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_bridge_open(const pace_bridge_t *bridge);
+
+/**
+ * Waits until a bridge is connected, for up to `timeout_ns`. Nothing needs that: what is published before waits.
+ *
+ * PACE_ETIMEDOUT; PACE_ESHUTDOWN if the bridge has ended; PACE_EINVAL before it is open.
+ *
+ * Threads: any. In handlers: no. It blocks.
+ */
+pace_status_t pace_bridge_wait_connected(const pace_bridge_t *bridge,
+                                         uint64_t timeout_ns);
+
+/**
+ * Publishes a message in the hub, and says when the broker has stored it: *pending, which is to be freed. Local subscribers
+ * do not wait for that. The key needs an export at least once. `publication` may be NULL. `flags` is 0,
+ * PACE_PUBLISH_NO_WAIT or PACE_PUBLISH_TRY.
+ *
+ * PACE_EINVAL for a bad key or payload, a key without such an export, and before the bridge is open; PACE_EFULL: the buffer
+ * of an export, or a mailbox of the hub, was full and has refused it; PACE_ETIMEDOUT with PACE_PUBLISH_TRY; PACE_EVERSION,
+ * PACE_ESHUTDOWN.
+ *
+ * Threads: any. In handlers: yes. It waits as pace_key_publish() does.
+ */
+pace_status_t pace_bridge_publish(const pace_bridge_t *bridge,
+                                  const char *key,
+                                  const pace_publication_t *publication,
+                                  const void *bytes,
+                                  size_t size,
+                                  uint32_t flags,
+                                  pace_pending_store_t **pending);
+
+/**
+ * Waits for up to `timeout_ns` until the broker has stored a message. Several threads may.
+ *
+ * PACE_ETIMEDOUT: it is not stored yet, and will be. PACE_EINVAL: the stream does not take it, for the reason that
+ * pace_last_error() says. PACE_ESHUTDOWN: the bridge has ended before. PACE_EBUSY: a function is called for it,
+ * pace_pending_store_then().
+ *
+ * Threads: any. In handlers: no. It blocks.
+ */
+pace_status_t pace_pending_store_wait(const pace_pending_store_t *pending,
+                                      uint64_t timeout_ns);
+
+/**
+ * Has a function called when the broker has stored a message, or never will; at once, in this thread, if that is known.
+ * `drop` runs after it. The handle is to be freed in any case, also before the function is called.
+ *
+ * PACE_EBUSY: another thread waits for it, or a function is called for it already.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_pending_store_then(const pace_pending_store_t *pending,
+                                      pace_stored_fn stored,
+                                      void *user_data,
+                                      pace_drop_fn drop);
+
+/**
+ * Frees what pace_bridge_publish() gave. The message is not called back: it is stored all the same. NULL is a no-op, and in
+ * a forked child nothing is freed.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+ */
+void pace_pending_store_free(pace_pending_store_t *pending);
+
+/**
+ * Waits until all that was published before is handed to the connection, and, at least once, stored by the broker: for up
+ * to `timeout_ns`.
+ *
+ * PACE_ETIMEDOUT; PACE_ESHUTDOWN if the bridge has ended; PACE_EINVAL before it is open.
+ *
+ * Threads: any. In handlers: no. It blocks.
+ */
+pace_status_t pace_bridge_flush(const pace_bridge_t *bridge,
+                                uint64_t timeout_ns);
+
+/**
+ * How a bridge is, and what it has carried. Exact while nothing is under way.
+ *
+ * PACE_EINVAL before it is open; PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_bridge_stats(const pace_bridge_t *bridge,
+                                pace_bridge_stats_t *stats);
+
+/**
+ * The name of the server that a bridge is connected to, or was last, as text that ends with NUL; before it has connected,
+ * nothing but that. *needed says how many bytes it takes, with the NUL, also for PACE_EFULL: `size` is less. `text` may be
+ * NULL if `size` is 0.
+ *
+ * PACE_EFULL; PACE_EINVAL before it is open.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_bridge_server(const pace_bridge_t *bridge,
+                                 char *text,
+                                 size_t size,
+                                 size_t *needed);
+
+/**
+ * Why a bridge is not connected, or what the broker has refused last; nothing if all is well. Otherwise as
+ * pace_bridge_server().
+ *
+ * PACE_EFULL; PACE_EINVAL before it is open.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_bridge_reason(const pace_bridge_t *bridge,
+                                 char *text,
+                                 size_t size,
+                                 size_t *needed);
+
+/**
+ * What became of the messages of an export: 0 is the first that pace_bridge_export() was given.
+ *
+ * PACE_EINVAL for an index that is too large, and before the bridge is open; PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_bridge_export_stats(const pace_bridge_t *bridge,
+                                       size_t index,
+                                       pace_bridge_export_stats_t *stats);
+
+/**
+ * What became of the messages of an import: 0 is the first that pace_bridge_import() was given.
+ *
+ * PACE_EINVAL for an index that is too large, and before the bridge is open; PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_bridge_import_stats(const pace_bridge_t *bridge,
+                                       size_t index,
+                                       pace_bridge_import_stats_t *stats);
+
+/**
+ * Ends a bridge: it takes nothing more from the broker, sends what waits, waits until the hub has dealt with what it has
+ * taken, and acknowledges that; for up to `timeout_ns`. What is not acknowledged then comes again, to any process of the
+ * same durable name; what waits to be sent is lost, and *left, which may be NULL, says how many that are: 0 as a rule.
+ *
+ * PACE_EINVAL before it is open.
+ *
+ * Threads: any. In handlers: no. It blocks.
+ */
+pace_status_t pace_bridge_close(const pace_bridge_t *bridge,
+                                uint64_t timeout_ns,
+                                uint64_t *left);
+
+/**
+ * Frees a bridge. One that is open and was not closed ends as by pace_bridge_close() with 2 seconds. NULL is a no-op, and in
+ * a forked child nothing is freed.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: no. It blocks while messages wait.
+ */
+void pace_bridge_free(pace_bridge_t *bridge);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* PACELINE_BRIDGE_H */
