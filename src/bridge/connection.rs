@@ -20,9 +20,11 @@
 //! 3. Futures of a connection run on one thread, one at a time. They call the hub without waiting: a publication only
 //!    tries, and is tried again later if a mailbox has no room.
 
+use super::asks;
 use super::consume::{Consuming, consume};
 use super::export::export;
 use super::import::import;
+use super::question::Ask;
 use super::requests::Requests;
 use super::session::{Lost, Session, closing};
 use super::shared::Shared;
@@ -41,7 +43,7 @@ use futures_util::stream::FuturesUnordered;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 /// How many commands wait for the connection: beyond that an export waits, and its mailbox holds what comes.
 const CLIENT_CAPACITY: usize = 4096;
@@ -54,15 +56,17 @@ struct Kept {
     storing: Vec<RefCell<Storing>>,
     consuming: Vec<RefCell<Consuming>>,
     window: RefCell<Window>,
+    asks: RefCell<UnboundedReceiver<Ask>>,
 }
 
 /// The bridge's thread.
-pub(super) fn run(shared: &Shared) {
+pub(super) fn run(shared: &Shared, asks: UnboundedReceiver<Ask>) {
     let (lasts, most) = shared.window;
     let kept = Kept {
         storing: shared.exports.iter().map(|_| RefCell::default()).collect(),
         consuming: shared.imports.iter().map(|_| RefCell::default()).collect(),
         window: RefCell::new(Window::new(lasts, most)),
+        asks: RefCell::new(asks),
     };
     let mut failed = 0;
     let seed = u64::from(shared.hub.number());
@@ -138,6 +142,7 @@ async fn connect_and_serve(shared: &Shared, kept: &Kept, failed: &mut u32) -> Re
     let mut others: FuturesUnordered<Part<'_>> = FuturesUnordered::new();
     others.push(Box::pin(session.requests.receive(&session)));
     others.push(Box::pin(session.requests.answer(&session)));
+    others.push(Box::pin(asks::answer(&session, &kept.asks)));
     for (importing, consuming) in shared.imports.iter().zip(&kept.consuming) {
         match &importing.rule.stream {
             None => others.push(Box::pin(import(&session, importing))),

@@ -12,7 +12,8 @@
 //!
 //! # Invariants
 //!
-//! 1. A message is acknowledged only after every subscription that got it has dealt with it (`hub/outcome.rs`).
+//! 1. A message is acknowledged only after every subscription that got it has dealt with it (`hub/outcome.rs`), or the
+//!    task that it is has ended.
 //! 2. A message that is in flight in this process is not published again; one that was acknowledged within the window is
 //!    acknowledged again and not published.
 //! 3. The bridge never has more than `in_flight` of them in the hub.
@@ -21,12 +22,11 @@ use super::import::{accept, key_of, room_nap};
 use super::rules::{Source, StartAt};
 use super::session::{Lost, Session};
 use super::shared::Importing;
+use super::sink::{ABSENT, Arrival, End};
 use super::stats::count;
 use super::store::stream;
 use super::window::Window;
-use super::wire::Incoming;
 use crate::error::Error;
-use crate::hub::{Handled, Mode};
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::context::ContextBuilder;
 use async_nats::jetstream::message::Acker;
@@ -41,8 +41,6 @@ use std::rc::Rc;
 use std::time::Instant;
 use tokio::sync::mpsc;
 
-/// How long a message that nobody subscribes to, or that no mailbox had room for, stays away.
-const ABSENT: Duration = Duration::from_secs(1);
 /// How many may be with all processes of a durable name.
 const MOST_PENDING: i64 = 65_536;
 
@@ -50,8 +48,8 @@ const MOST_PENDING: i64 = 65_536;
 pub(super) struct Consuming {
     /// By their number in the stream.
     flights: HashMap<u64, Flight>,
-    end: mpsc::UnboundedSender<(u64, Handled)>,
-    ends: mpsc::UnboundedReceiver<(u64, Handled)>,
+    end: mpsc::UnboundedSender<(u64, End)>,
+    ends: mpsc::UnboundedReceiver<(u64, End)>,
     /// Of messages that were acknowledged.
     done: Option<Window>,
 }
@@ -75,19 +73,10 @@ struct Flight {
     acker: Rc<Acker>,
     id: String,
     began: Instant,
-    /// When it comes again if a handler fails; None: it does not.
-    again: Option<Duration>,
-    has_nobody: bool,
 }
 
-/// A message that the hub has no room for yet.
-struct Waiting {
-    number: u64,
-    key: String,
-    payload: bytes::Bytes,
-    incoming: Incoming,
-    tries: usize,
-}
+/// A message that the hub has no room for yet, and how often it was offered.
+type Waiting = (Arrival, usize);
 
 pub(super) async fn consume(
     session: &Session<'_>,
@@ -115,9 +104,9 @@ pub(super) async fn consume(
             }
             _ = tick.tick() => extend(source, consuming).await,
             () = &mut closing, if !is_closing => is_closing = true,
-            () = tokio::time::sleep(waiting.as_ref().map_or(ABSENT, |one| room_nap(one.tries))),
+            () = tokio::time::sleep(waiting.as_ref().map_or(ABSENT, |(_, tries)| room_nap(*tries))),
                 if waiting.is_some() => {
-                waiting = publish(session, importing, consuming, waiting)?;
+                waiting = publish(importing, consuming, waiting)?;
             }
             message = messages.next(), if waiting.is_none() && has_room && !is_closing => {
                 let Some(message) = message else {
@@ -125,7 +114,7 @@ pub(super) async fn consume(
                 };
                 let message = message.map_err(|error| Lost(format!("stream {:?}: {error}", source.stream)))?;
                 let taken = take(session, importing, source, consuming, message).await;
-                waiting = publish(session, importing, consuming, taken)?;
+                waiting = publish(importing, consuming, taken)?;
             }
         }
         importing.counters.in_flight.store(consuming.borrow().flights.len() as u64, Relaxed);
@@ -144,7 +133,9 @@ async fn messages(
     let context =
         ContextBuilder::new().timeout(Duration::from_secs(5)).build(session.client.clone());
     let subject = format!("{}{}", importing.rule.prefix, importing.rule.pattern);
-    let stream = stream(&context, &source.stream, subject.clone(), session.shared.window.0).await?;
+    let whole = source.subjects.as_ref().unwrap_or(&subject);
+    let stream =
+        stream(&context, &source.stream, whole, source.keeps, session.shared.window.0).await?;
     let config = pull::Config {
         durable_name: Some(source.durable.clone()),
         deliver_policy: match source.start {
@@ -206,92 +197,72 @@ async fn take(
         let _gone = acker.ack_with(AckKind::Term).await;
         return None;
     };
-    let id = incoming.id.clone().unwrap_or_else(|| format!("{number}"));
+    let id = match &incoming.id {
+        // One that its publisher gave may come again on purpose.
+        Some(id) if !importing.sink.takes_own() => id.clone(),
+        _ => number.to_string(),
+    };
     let is_done = consuming.borrow().done.as_ref().is_some_and(|done| done.has(&id));
     if is_done {
         count(&counters.duplicates);
         let _gone = acker.ack().await;
         return None;
     }
-    let elapsed = Duration::ZERO;
-    let again = source.retry.next(delivered, elapsed, None, number).ok();
-    let flight = Flight { acker, id, began: Instant::now(), again, has_nobody: false };
+    let again = source.retry.next(delivered, Duration::ZERO, None, number).ok();
+    let flight = Flight { acker, id, began: Instant::now() };
     consuming.borrow_mut().flights.insert(number, flight);
-    Some(Waiting { number, key, payload, incoming, tries: 0 })
+    Some((Arrival { number, delivered, key, payload, incoming, again }, 0))
 }
 
-/// Publishes a message in the hub. Some: it has no room yet.
+/// Offers a message to where it goes. Some: there is no room yet.
 fn publish(
-    session: &Session<'_>,
     importing: &Importing,
     consuming: &RefCell<Consuming>,
     waiting: Option<Waiting>,
 ) -> Result<Option<Waiting>, Lost> {
-    let Some(mut waiting) = waiting else { return Ok(None) };
-    let number = waiting.number;
-    let (end, comes_again) = {
-        let consuming = consuming.borrow();
-        let again = consuming.flights.get(&number).is_some_and(|flight| flight.again.is_some());
-        (consuming.end.clone(), again)
-    };
-    let at_end = end.clone();
-    let published = session
-        .shared
-        .hub
-        .message(waiting.key.as_str())
-        .payload(&waiting.payload[..])
-        .headers(waiting.incoming.headers.clone())
-        .priority(waiting.incoming.priority)
-        .if_full(Mode::Try)
-        .publish_tracked(comes_again, move |how| {
-            // The bridge has ended.
-            let _gone = end.send((number, how));
-        });
-    match published {
-        Ok(receipt) => {
+    let Some((arrival, tries)) = waiting else { return Ok(None) };
+    let (number, end) = (arrival.number, consuming.borrow().end.clone());
+    let refused = end.clone();
+    let tell = Box::new(move |how| {
+        // The bridge has ended.
+        let _gone = end.send((number, how));
+    });
+    match importing.sink.offer(&arrival, tell) {
+        Ok(()) => {
             importing.counters.passed.fetch_add(1, Relaxed);
-            if receipt.matched == 0
-                && let Some(flight) = consuming.borrow_mut().flights.get_mut(&number)
-            {
-                flight.has_nobody = true;
-            }
             Ok(None)
         }
-        Err(Error::TimedOut) => {
-            waiting.tries += 1;
-            Ok(Some(waiting))
-        }
+        Err(Error::TimedOut) => Ok(Some((arrival, tries + 1))),
         Err(Error::ShutDown) => Err(Lost("the hub has ended".into())),
         Err(_) => {
             count(&importing.counters.refused);
-            let _gone = at_end.send((number, Handled::Lost));
+            let _gone = refused.send((number, End::Never));
             Ok(None)
         }
     }
 }
 
 /// Tells the broker what became of a message.
-async fn settle(importing: &Importing, consuming: &RefCell<Consuming>, number: u64, how: Handled) {
+async fn settle(importing: &Importing, consuming: &RefCell<Consuming>, number: u64, how: End) {
     let counters = &importing.counters;
     let Some(flight) = consuming.borrow_mut().flights.remove(&number) else { return };
-    let kind = match (how, flight.again) {
-        (Handled::Done, _) if !flight.has_nobody => {
+    let kind = match how {
+        End::Done => {
             counters.settled.fetch_add(1, Relaxed);
             if let Some(done) = &mut consuming.borrow_mut().done {
                 done.note(&flight.id, Instant::now());
             }
             AckKind::Ack
         }
-        (Handled::Failed, None) => {
+        End::Never => {
             count(&counters.dead);
             AckKind::Term
         }
-        (Handled::Failed, Some(delay)) => AckKind::Nak(Some(delay)),
-        _ => AckKind::Nak(Some(ABSENT)),
+        End::Again(delay) | End::Away(delay) => {
+            count(&counters.again);
+            AckKind::Nak(Some(delay))
+        }
     };
-    if matches!(kind, AckKind::Nak(_)) {
-        count(&counters.again);
-    }
     // If the connection is gone the broker sends it again, and what was acknowledged is known.
     let _gone = flight.acker.ack_with(kind).await;
 }

@@ -1,9 +1,11 @@
 //! The bridge itself: how it is set up, asked and ended.
 
 use super::connection;
+use super::question::{Ask, Found, What};
 use super::rules::{Export, Import};
 use super::settings::NatsSettings;
 use super::shared::{Bell, Exporting, Importing, Shared, Status};
+use super::sink::Sink;
 use super::stats::BridgeStats;
 use super::waiters::{PendingStore, Waiters};
 use super::wire::{Origin, RECEIPT};
@@ -12,9 +14,11 @@ use crate::hub::{HostMailbox, Hub, Pattern, Publication, ToKey, covers, overlap}
 use crate::sys::thread::without_signals;
 use core::fmt;
 use core::time::Duration;
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
+use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::watch;
 
 /// How long the end of a bridge that is dropped may take.
@@ -162,6 +166,7 @@ impl Bridge {
             .close(now.checked_add(timeout).unwrap_or(now + Duration::from_secs(86_400 * 365)));
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread
+            && thread.thread().id() != thread::current().id()
             && !self.shared.hub.shared().is_forked()
         {
             // It contains its panics.
@@ -169,6 +174,21 @@ impl Bridge {
         }
         let stats = self.shared.stats();
         stats.exports.iter().map(|export| export.waiting + export.in_flight).sum()
+    }
+}
+
+/// What durable tasks need of it.
+impl Bridge {
+    pub(super) fn waiters(&self) -> &Arc<Waiters> {
+        &self.shared.waiters
+    }
+
+    /// Asks for a message of a stream: None if there is none, or no answer in time.
+    pub(super) fn ask(&self, stream: &str, what: What, timeout: Duration) -> Option<Found> {
+        let (answer, answered) = sync_channel(1);
+        let ask = Ask { stream: stream.to_owned(), what, answer };
+        self.shared.asks.send(ask).ok()?;
+        answered.recv_timeout(timeout).ok()?
     }
 }
 
@@ -192,7 +212,7 @@ pub struct BridgeBuilder {
     settings: NatsSettings,
     name: String,
     exports: Vec<Export>,
-    imports: Vec<Import>,
+    imports: Vec<(Import, Option<Arc<dyn Sink>>)>,
     permitted: Option<Vec<String>>,
     window: (Duration, usize),
 }
@@ -213,7 +233,13 @@ impl BridgeBuilder {
 
     /// Carries these keys from the broker to the hub: a pattern, or an [`Import`] with more to say.
     pub fn import(mut self, rule: impl Into<Import>) -> Self {
-        self.imports.push(rule.into());
+        self.imports.push((rule.into(), None));
+        self
+    }
+
+    /// Carries these from a stream of the broker to something else than the hub.
+    pub(super) fn import_to(mut self, rule: Import, sink: Arc<dyn Sink>) -> Self {
+        self.imports.push((rule, Some(sink)));
         self
     }
 
@@ -255,13 +281,17 @@ impl BridgeBuilder {
             mailbox.listen(bell.clone());
             Ok(Exporting { mailbox, bell, pattern, rule, counters: Arc::default() })
         };
+        let (asks, asked) = unbounded_channel();
         let shared = Arc::new(Shared {
             origin: Origin::of(self.hub.number()),
             exports: self.exports.into_iter().map(counted).collect::<Result<_>>()?,
             imports: self
                 .imports
                 .into_iter()
-                .map(|rule| Importing { rule, counters: Arc::default() })
+                .map(|(rule, sink)| {
+                    let sink = sink.unwrap_or_else(|| Arc::new(self.hub.clone()));
+                    Importing { rule, sink, counters: Arc::default() }
+                })
                 .collect(),
             name: name.clone(),
             settings: self.settings,
@@ -272,13 +302,14 @@ impl BridgeBuilder {
             lost: Default::default(),
             waiters: Arc::<Waiters>::default(),
             closing: watch::Sender::new(None),
+            asks,
             hub: self.hub,
         });
         let served: Weak<Shared> = Arc::downgrade(&shared);
         shared.hub.shared().end.serve(served);
         let its = Arc::clone(&shared);
         let thread = thread::Builder::new().name("paceline-nats".into());
-        let spawned = without_signals(|| thread.spawn(move || connection::run(&its)));
+        let spawned = without_signals(|| thread.spawn(move || connection::run(&its, asked)));
         let thread = spawned
             .map_err(|error| Error::os(format!("start the thread of bridge {name:?}"), error))?;
         Ok(Bridge { shared, thread: Mutex::new(Some(thread)) })
@@ -289,9 +320,9 @@ impl BridgeBuilder {
             return Err(Error::invalid("the rules of a bridge", "none", "an export or an import"));
         }
         self.exports.iter().try_for_each(Export::check)?;
-        self.imports.iter().try_for_each(Import::check)?;
+        self.imports.iter().try_for_each(|(rule, _)| rule.check())?;
         let patterns = self.exports.iter().map(|rule| &rule.pattern);
-        for pattern in patterns.chain(self.imports.iter().map(|rule| &rule.pattern)) {
+        for pattern in patterns.chain(self.imports.iter().map(|(rule, _)| &rule.pattern)) {
             let covers = |wide: &String| covers(wide, pattern);
             if self.permitted.as_ref().is_some_and(|list| !list.iter().any(covers)) {
                 let allowed = format!("within {:?}", self.permitted.as_deref().unwrap_or_default());
@@ -302,8 +333,8 @@ impl BridgeBuilder {
                 ));
             }
         }
-        for (index, one) in self.imports.iter().enumerate() {
-            for other in &self.imports[index + 1..] {
+        for (index, (one, _)) in self.imports.iter().enumerate() {
+            for (other, _) in &self.imports[index + 1..] {
                 let (left, right) = (
                     format!("{}{}", one.prefix, one.pattern),
                     format!("{}{}", other.prefix, other.pattern),

@@ -61,7 +61,7 @@ pub(super) fn accept(
             return None;
         }
     };
-    if incoming.is_own {
+    if incoming.is_own && !importing.sink.takes_own() {
         count(&counters.turned_back);
         return None;
     }

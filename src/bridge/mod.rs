@@ -27,19 +27,23 @@
 //!    beyond, malformed or too large is dropped and counted.
 //! 3. Of at least once: `store.rs` and `consume.rs`.
 
+mod asks;
 mod connection;
 mod consume;
 mod export;
 mod figures;
 mod handle;
 mod import;
+mod question;
 mod requests;
 mod rules;
 mod session;
 mod settings;
 mod shared;
+mod sink;
 mod stats;
 mod store;
+pub mod tasks;
 mod waiters;
 mod window;
 mod wire;

@@ -28,6 +28,17 @@ pub struct Export {
     pub(super) overflow: Option<Overflow>,
     pub(super) stream: Option<String>,
     pub(super) in_flight: usize,
+    pub(super) keeps: Keeps,
+}
+
+/// For how long a stream that the bridge makes keeps its messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Keeps {
+    /// Until somebody sets limits with the broker's tools.
+    All,
+    /// Until one consumer has acknowledged it.
+    UntilDone,
+    For(Duration),
 }
 
 impl Export {
@@ -40,6 +51,7 @@ impl Export {
             overflow: None,
             stream: None,
             in_flight: 256,
+            keeps: Keeps::All,
         }
     }
 
@@ -81,6 +93,12 @@ impl Export {
     #[must_use]
     pub fn in_flight(mut self, messages: usize) -> Self {
         self.in_flight = messages;
+        self
+    }
+
+    /// The stream, if it is made, keeps its messages for so long.
+    pub(super) fn keeps(mut self, keeps: Keeps) -> Self {
+        self.keeps = keeps;
         self
     }
 
@@ -148,6 +166,9 @@ pub struct Import {
 #[derive(Clone, Debug)]
 pub(super) struct Source {
     pub(super) stream: String,
+    /// Of the stream, if those are more than the import's own.
+    pub(super) subjects: Option<String>,
+    pub(super) keeps: Keeps,
     pub(super) durable: String,
     pub(super) start: StartAt,
     pub(super) retry: Retry,
@@ -209,6 +230,8 @@ impl Import {
     pub fn at_least_once(mut self, stream: impl Into<String>, durable: impl Into<String>) -> Self {
         self.stream = Some(Source {
             stream: stream.into(),
+            subjects: None,
+            keeps: Keeps::All,
             durable: durable.into(),
             start: StartAt::First,
             retry: Retry::new(9, Backoff::exponential(Duration::from_millis(500))),
@@ -217,6 +240,14 @@ impl Import {
             handle_timeout: Duration::from_secs(3600),
         });
         self
+    }
+
+    /// Of a stream with these subjects that keeps its messages for so long.
+    pub(super) fn of_stream(self, subjects: String, keeps: Keeps) -> Self {
+        self.source(|source| {
+            source.subjects = Some(subjects);
+            source.keeps = keeps;
+        })
     }
 
     fn source(mut self, change: impl FnOnce(&mut Source)) -> Self {

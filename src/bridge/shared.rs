@@ -1,8 +1,10 @@
 //! What the bridge's own thread and those who ask it share.
 
 use super::figures;
+use super::question::Ask;
 use super::rules::{Export, Import};
 use super::settings::NatsSettings;
+use super::sink::Sink;
 use super::stats::{BridgeStats, Counters, ExportStats, ImportStats};
 use super::waiters::Waiters;
 use super::wire::Origin;
@@ -15,6 +17,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, watch};
 
 /// See the head of the room.
@@ -33,6 +36,7 @@ pub(super) struct Shared {
     /// Messages of imports that came while its buffer was full.
     pub(super) lost: AtomicU64,
     pub(super) waiters: Arc<Waiters>,
+    pub(super) asks: UnboundedSender<Ask>,
     /// Until when it may take to end, once it is to end.
     pub(super) closing: watch::Sender<Option<Instant>>,
 }
@@ -60,6 +64,8 @@ impl Line for Bell {
 
 pub(super) struct Importing {
     pub(super) rule: Import,
+    /// Where messages of a stream go.
+    pub(super) sink: Arc<dyn Sink>,
     pub(super) counters: Arc<Counters>,
 }
 
@@ -99,7 +105,7 @@ impl Shared {
         status.reason = None;
         let connects = status.connects;
         drop(status);
-        let message = format!("connected to {server}, for the {connects}. time");
+        let message = format!("connected to {server}; connection {connects}");
         self.tell(
             "bridge.connected",
             Severity::Info,

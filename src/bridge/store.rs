@@ -17,13 +17,15 @@
 //! 3. In the mailbox they count as running until then.
 
 use super::export::{Inbox, send};
+use super::rules::Keeps;
 use super::session::{Lost, Session};
 use super::shared::Exporting;
 use super::stats::count;
+use super::waiters::Place;
 use super::wire::{bytes_of, headers_of, is_imported, subject_of};
 use crate::hub::{Acknowledged, Received};
 use async_nats::jetstream::context::{ContextBuilder, PublishAckFuture, PublishErrorKind};
-use async_nats::jetstream::stream::Config;
+use async_nats::jetstream::stream::{Config, RetentionPolicy};
 use async_nats::jetstream::{Context, ErrorCode};
 use core::cell::RefCell;
 use core::sync::atomic::Ordering::Relaxed;
@@ -45,7 +47,7 @@ pub(super) struct Storing {
 
 /// What became of one that was sent.
 enum Sent {
-    Stored,
+    Stored(Place),
     /// Not for good.
     NoRoom(String),
     Never(String),
@@ -56,13 +58,25 @@ enum Sent {
 pub(super) async fn stream(
     context: &Context,
     name: &str,
-    subject: String,
+    subject: &str,
+    keeps: Keeps,
     window: Duration,
 ) -> Result<async_nats::jetstream::stream::Stream, Lost> {
     let config = Config {
         name: name.to_owned(),
-        subjects: vec![subject],
-        duplicate_window: window,
+        subjects: vec![subject.to_owned()],
+        retention: match keeps {
+            Keeps::All | Keeps::For(_) => RetentionPolicy::Limits,
+            Keeps::UntilDone => RetentionPolicy::WorkQueue,
+        },
+        max_age: match keeps {
+            Keeps::For(time) => time,
+            Keeps::All | Keeps::UntilDone => Duration::ZERO,
+        },
+        duplicate_window: match keeps {
+            Keeps::For(time) => window.min(time),
+            Keeps::All | Keeps::UntilDone => window,
+        },
         ..Config::default()
     };
     let stream = context.get_or_create_stream(config).await;
@@ -82,7 +96,7 @@ pub(super) async fn store(
         .max_ack_inflight(rule.in_flight)
         .build(session.client.clone());
     let subject = format!("{}{}", rule.prefix, rule.pattern);
-    stream(&context, name, subject, session.shared.window.0).await?;
+    stream(&context, name, &subject, rule.keeps, session.shared.window.0).await?;
     let again = storing.borrow().unstored.len();
     exporting.counters.again.fetch_add(again as u64, Relaxed);
     let mut inbox = Inbox::new(session, exporting);
@@ -108,9 +122,10 @@ pub(super) async fn store(
         }
         tokio::select! {
             Some(end) = acks.next() => match end {
-                Sent::Stored => {
+                Sent::Stored(place) => {
+                    exporting.counters.in_flight.store(acks.len() as u64, Relaxed);
                     exporting.counters.settled.fetch_add(1, Relaxed);
-                    leave(session, exporting, storing, Ok(()));
+                    leave(session, exporting, storing, Ok(place));
                 }
                 Sent::Never(reason) => {
                     count(&exporting.counters.refused);
@@ -186,7 +201,12 @@ fn sent(
         async_nats::jetstream::context::PublishError,
     >,
 ) -> Sent {
-    let Err(error) = ack else { return Sent::Stored };
+    let error = match ack {
+        Ok(ack) => {
+            return Sent::Stored(Place { sequence: ack.sequence, is_duplicate: ack.duplicate });
+        }
+        Err(error) => error,
+    };
     let reason = error.to_string();
     match error.kind() {
         PublishErrorKind::MaxPayloadExceeded => Sent::Never(reason),
@@ -209,7 +229,7 @@ fn leave(
     session: &Session<'_>,
     exporting: &Exporting,
     storing: &RefCell<Storing>,
-    end: Result<(), String>,
+    end: Result<Place, String>,
 ) {
     let message = storing.borrow_mut().unstored.pop_front();
     acknowledge(exporting, 1);

@@ -32,21 +32,30 @@ struct State {
     /// Exports that have not stored it; None: that is not known yet.
     left: Option<u64>,
     ended: u64,
+    place: Option<Place>,
     /// Why one never will.
     failure: Option<String>,
     has_ended: bool,
     waker: Option<Waker>,
-    then: Option<Box<dyn FnOnce(Result<()>) + Send>>,
+    then: Option<Box<dyn FnOnce(Result<Place>) + Send>>,
+}
+
+/// Where a stream has a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    pub(super) sequence: u64,
+    /// It had one of the same id already, there.
+    pub(super) is_duplicate: bool,
 }
 
 impl State {
-    fn end(&self) -> Option<Result<()>> {
+    fn end(&self) -> Option<Result<Place>> {
         if let Some(reason) = &self.failure {
             let allowed = "one that the broker's stream takes";
             return Some(Err(Error::invalid("the message", reason.clone(), allowed)));
         }
         match self.left {
-            Some(left) if self.ended >= left => Some(Ok(())),
+            Some(left) if self.ended >= left => self.place.map(Ok),
             _ if self.has_ended => Some(Err(Error::ShutDown)),
             _ => None,
         }
@@ -84,12 +93,15 @@ impl Waiters {
     }
 
     /// An export has come to the end with this message.
-    pub(super) fn end(&self, message: &Stored, end: core::result::Result<(), String>) {
+    pub(super) fn end(&self, message: &Stored, end: core::result::Result<Place, String>) {
         let Some(number) = message.headers().get(RECEIPT) else { return };
         let slot = number.parse().ok().and_then(|number: u64| self.lock().get(&number).cloned());
         if let Some(slot) = slot {
             slot.change(|state| match end {
-                Ok(()) => state.ended += 1,
+                Ok(place) => {
+                    state.ended += 1;
+                    state.place = Some(place);
+                }
                 Err(reason) => state.failure = Some(reason),
             });
         }
@@ -132,7 +144,7 @@ impl PendingStore {
         let mut state = self.slot.lock();
         loop {
             if let Some(end) = state.end() {
-                return end;
+                return end.map(drop);
             }
             let left = until.map_or(Duration::from_secs(3600), |until| {
                 until.saturating_duration_since(Instant::now())
@@ -149,6 +161,17 @@ impl PendingStore {
     /// called once, by the thread of the bridge, or at once by this one; it is to return soon, and a panic of it ends
     /// there.
     pub fn then(self, function: impl FnOnce(Result<()>) + Send + 'static) {
+        self.then_at(move |end| function(end.map(drop)));
+    }
+
+    /// As [`wait`](Self::wait): where it is stored.
+    pub(super) fn wait_at(&self, timeout: Duration) -> Result<Place> {
+        self.wait(timeout)?;
+        self.slot.lock().place.ok_or(Error::TimedOut)
+    }
+
+    /// As [`then`](Self::then): where it is stored.
+    pub(super) fn then_at(self, function: impl FnOnce(Result<Place>) + Send + 'static) {
         let contained = move |end| {
             let _panicked = crate::pool::contain(move || function(end));
         };
@@ -178,7 +201,7 @@ impl Future for PendingStore {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
         let mut state = self.slot.lock();
         match state.end() {
-            Some(end) => Poll::Ready(end),
+            Some(end) => Poll::Ready(end.map(drop)),
             None => {
                 state.waker = Some(context.waker().clone());
                 Poll::Pending

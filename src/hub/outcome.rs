@@ -36,7 +36,7 @@ pub(crate) enum Handled {
     Done,
     /// A handler has failed at it for good.
     Failed,
-    /// A subscription has ended, or a mailbox was full, before its handler had it.
+    /// Nobody subscribes, or a subscription has ended or a mailbox was full before a handler had it.
     Lost,
 }
 

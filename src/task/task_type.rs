@@ -72,6 +72,14 @@ impl WorkerPool {
     }
 }
 
+impl WorkerPool {
+    /// The task type of this name, with default settings if there was none.
+    #[cfg_attr(not(feature = "nats"), allow(dead_code, reason = "for durable tasks"))]
+    pub(crate) fn task_type_of(&self, name: &str) -> TaskType {
+        TaskType::of(self.common.task_types.find_or_make(name, &self.common), &self.common)
+    }
+}
+
 impl fmt::Debug for TaskType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TaskType").field("name", &self.name()).finish_non_exhaustive()

@@ -9,6 +9,7 @@ mod client;
 mod common;
 mod requests;
 mod stored;
+mod tasks;
 mod topics;
 #[cfg(all(feature = "http", feature = "metrics"))]
 mod visible;

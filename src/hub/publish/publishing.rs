@@ -634,7 +634,7 @@ pub(in crate::hub) fn publish_tracked(
         stored.forget();
         return Err(if told.again { Error::TimedOut } else { Error::ShutDown });
     }
-    if told.receipt.rejected > 0 {
+    if told.receipt.rejected > 0 || told.receipt.matched == 0 {
         stored.spoil(Handled::Lost);
     }
     stored.is_published(told.receipt.enqueued);

@@ -77,6 +77,15 @@ impl Fault {
         self.0.advice == Advice::Panicked
     }
 
+    /// Before which time another attempt is of no use, if its function has said so.
+    #[cfg_attr(not(feature = "nats"), allow(dead_code, reason = "for durable tasks"))]
+    pub(crate) fn delay(&self) -> Option<Duration> {
+        match self.0.advice {
+            Advice::After(delay) => Some(delay),
+            _ => None,
+        }
+    }
+
     pub(in crate::task) fn advice(&self) -> Advice {
         self.0.advice
     }

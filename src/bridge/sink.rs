@@ -1,0 +1,76 @@
+//! Where messages from a stream go, and what is to become of each at the broker.
+
+use super::wire::Incoming;
+use crate::error::Result;
+use crate::hub::{Handled, Hub, Mode};
+use bytes::Bytes;
+use core::time::Duration;
+
+/// A message that has come from a stream.
+pub(super) struct Arrival {
+    /// In the stream.
+    pub(super) number: u64,
+    /// How often it has come: 1 at first.
+    pub(super) delivered: u32,
+    pub(super) key: String,
+    pub(super) payload: Bytes,
+    pub(super) incoming: Incoming,
+    /// When it comes again if a handler fails at it; None: it does not.
+    pub(super) again: Option<Duration>,
+}
+
+/// What the broker is told of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    /// It was dealt with.
+    Done,
+    /// It is to come again after this time, as somebody has failed at it.
+    Again(Duration),
+    /// It is to come again after this time, as nobody has tried.
+    Away(Duration),
+    /// It is to come no more.
+    Never,
+}
+
+/// How long a message that nobody subscribes to, or that no mailbox had room for, stays away.
+pub(super) const ABSENT: Duration = Duration::from_secs(1);
+
+/// Is told the end of a message; once.
+pub(super) type Tell = Box<dyn FnOnce(End) + Send>;
+
+/// Takes messages of a stream.
+pub(super) trait Sink: Send + Sync {
+    /// Takes one, and tells later what became of it; neither waits.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`](crate::Error::TimedOut): there is no room, and it may be offered again.
+    /// [`Error::ShutDown`](crate::Error::ShutDown): nothing is taken any more. Otherwise it never is.
+    fn offer(&self, arrival: &Arrival, tell: Tell) -> Result<()>;
+
+    /// Whether it takes what this process has published.
+    fn takes_own(&self) -> bool {
+        false
+    }
+}
+
+/// Those who subscribe.
+impl Sink for Hub {
+    fn offer(&self, arrival: &Arrival, tell: Tell) -> Result<()> {
+        let again = arrival.again;
+        let _receipt = self
+            .message(arrival.key.as_str())
+            .payload(&arrival.payload[..])
+            .headers(arrival.incoming.headers.clone())
+            .priority(arrival.incoming.priority)
+            .if_full(Mode::Try)
+            .publish_tracked(again.is_some(), move |how| {
+                tell(match (how, again) {
+                    (Handled::Done, _) => End::Done,
+                    (Handled::Failed, Some(delay)) => End::Again(delay),
+                    (Handled::Failed, None) => End::Never,
+                    (Handled::Lost, _) => End::Away(ABSENT),
+                });
+            })?;
+        Ok(())
+    }
+}

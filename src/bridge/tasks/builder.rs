@@ -1,0 +1,341 @@
+//! How a queue of durable tasks is set up.
+
+use super::job::Job;
+use super::queue::{DurableQueue, Inner, origin_of, stream_name};
+use super::schedule::{Schedule, seconds, until};
+use super::table::Table;
+use super::wire::{lane_name, report_of_message};
+use super::work::{Known, Run, Worker, Workshop, run_of};
+use crate::bridge::rules::{Keeps, check_name};
+use crate::bridge::wire::ORIGIN;
+use crate::bridge::{Bridge, Export, Import, NatsSettings};
+use crate::error::{Error, Result};
+use crate::hub::{Execution, Filter, Hub, Message};
+use crate::queue::Lane;
+use crate::sys::thread::without_signals;
+use crate::task::{Outcome, WorkerPool};
+use crate::time::{Backoff, Retry};
+use core::time::Duration;
+use std::collections::HashSet;
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::thread;
+use std::time::SystemTime;
+
+const PREFIX: &str = "paceline.";
+
+impl WorkerPool {
+    /// A queue of tasks that outlive the process: a broker has them, and any process with a handler for a task's name runs
+    /// it, in its worker pool. See [`DurableBuilder`].
+    ///
+    /// ```no_run
+    /// use paceline::{Pool, bridge::tasks::Job, task::WorkerPool};
+    /// use std::time::Duration;
+    /// # fn main() -> paceline::Result<()> {
+    /// let workers = WorkerPool::new(&Pool::new()?);
+    /// let queue = workers
+    ///     .durable("pictures")
+    ///     .nats("nats://127.0.0.1:4222")
+    ///     .task("shrink", |job: &Job<'_>| job.arguments().len().to_string().into_bytes())
+    ///     .open()?;
+    /// let task = queue.submit("shrink", "a picture")?; // the broker has stored it
+    /// let report = task.wait(Duration::from_secs(60))?;
+    /// assert_eq!(report.value, b"9");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn durable(&self, queue: impl Into<String>) -> DurableBuilder {
+        DurableBuilder {
+            workers: self.clone(),
+            queue: queue.into(),
+            settings: NatsSettings::new("nats://127.0.0.1:4222"),
+            tasks: Vec::new(),
+            schedules: Vec::new(),
+            results_last: Duration::from_secs(3600),
+            window: Duration::from_secs(120),
+            in_flight: 0,
+            ack_wait: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Settings of a [`DurableQueue`].
+#[must_use = "a builder does nothing until `open`"]
+pub struct DurableBuilder {
+    workers: WorkerPool,
+    queue: String,
+    settings: NatsSettings,
+    tasks: Vec<(String, Retry, Arc<Run>)>,
+    schedules: Vec<Scheduled>,
+    results_last: Duration,
+    window: Duration,
+    in_flight: usize,
+    ack_wait: Duration,
+}
+
+struct Scheduled {
+    label: String,
+    when: String,
+    task: String,
+    arguments: Vec<u8>,
+}
+
+impl DurableBuilder {
+    /// The broker. Default: one on this host, at its usual port.
+    pub fn nats(mut self, settings: impl Into<NatsSettings>) -> Self {
+        self.settings = settings.into();
+        self
+    }
+
+    /// Runs the tasks of this name in this process. The handler returns bytes, or what becomes bytes, or a `Result`: an
+    /// error, or a panic, fails the attempt, and is followed by another after half a second, then twice as long each time,
+    /// ten in all. Settings of the name's [task type](WorkerPool::task_type), such as its time-out, count for each attempt;
+    /// its retries do not.
+    pub fn task<R>(
+        self,
+        name: impl Into<String>,
+        handler: impl Fn(&Job<'_>) -> R + Send + Sync + 'static,
+    ) -> Self
+    where
+        R: Outcome,
+        R::Value: Into<Vec<u8>>,
+    {
+        self.task_with(
+            name,
+            Retry::new(9, Backoff::exponential(Duration::from_millis(500))),
+            handler,
+        )
+    }
+
+    /// The same, with these retries, of all processes together.
+    pub fn task_with<R>(
+        mut self,
+        name: impl Into<String>,
+        retry: Retry,
+        handler: impl Fn(&Job<'_>) -> R + Send + Sync + 'static,
+    ) -> Self
+    where
+        R: Outcome,
+        R::Value: Into<Vec<u8>>,
+    {
+        self.tasks.push((name.into(), retry, run_of(handler)));
+        self
+    }
+
+    /// Submits a task at times of the calendar, in the manner of cron, by UTC: "30 3 * * 1-5" is half past three from Monday
+    /// to Friday. All processes with a schedule of this label submit one task together for each time. What comes due while
+    /// none of them runs is not submitted later.
+    pub fn schedule(
+        mut self,
+        label: impl Into<String>,
+        when: impl Into<String>,
+        task: impl Into<String>,
+        arguments: impl Into<Vec<u8>>,
+    ) -> Self {
+        let (label, when, task) = (label.into(), when.into(), task.into());
+        self.schedules.push(Scheduled { label, when, task, arguments: arguments.into() });
+        self
+    }
+
+    /// How long results are kept, 1 second to 100 years. Default: one hour.
+    pub fn results_last(mut self, time: Duration) -> Self {
+        self.results_last = time;
+        self
+    }
+
+    /// For how long a unique id is known, as long as the broker's streams are made by this process. Default: 2 minutes.
+    pub fn window(mut self, time: Duration) -> Self {
+        self.window = time;
+        self
+    }
+
+    /// How many tasks of each name and lane this process may have taken and not ended. More keep threads busy; fewer leave
+    /// more to other processes. Default: twice the pool's threads.
+    pub fn in_flight(mut self, tasks: usize) -> Self {
+        self.in_flight = tasks;
+        self
+    }
+
+    /// After how long without a sign of life the broker gives a task to another process. Default: 30 seconds.
+    pub fn ack_wait(mut self, wait: Duration) -> Self {
+        self.ack_wait = wait;
+        self
+    }
+
+    /// Opens it, and begins to connect.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a bad name, setting or schedule; [`Error::ShutDown`]; [`Error::Os`].
+    pub fn open(mut self) -> Result<DurableQueue> {
+        let schedules = self.take_schedules()?;
+        let queue = &*self.queue;
+        check_name("the name of a queue", queue)?;
+        self.check()?;
+        let hub = Hub::new(self.workers.pool())?;
+        let origin = origin_of(&hub);
+        let shop = Arc::new(Workshop::new(queue, &hub));
+        let table = Arc::<Table>::default();
+        self.subscribe(&hub, &origin, &table, &shop)?;
+        let mut bridge = Bridge::nats(&hub, self.settings.clone())
+            .name(format!("tasks {queue}"))
+            .window(self.window, 0)
+            .export(Export::new(format!("control.{queue}")).prefix(PREFIX))
+            .export(kept(format!("dead.{queue}.>"), stream_name(queue, "dead"), Keeps::All))
+            .export(kept(
+                format!("results.{queue}.>"),
+                stream_name(queue, "results"),
+                Keeps::For(self.results_last),
+            ))
+            .import(Import::new(format!("results.{queue}.{origin}.*")).prefix(PREFIX));
+        if !self.tasks.is_empty() {
+            bridge = bridge.import(Import::new(format!("control.{queue}")).prefix(PREFIX));
+        }
+        for lane in Lane::ALL {
+            let (stream, lane_name) = (stream_name(queue, lane_name(lane)), lane_name(lane));
+            let all = format!("tasks.{queue}.{lane_name}.>");
+            bridge = bridge.export(kept(all.clone(), stream.clone(), Keeps::UntilDone));
+            for (name, retry, run) in &self.tasks {
+                let import = Import::new(format!("tasks.{queue}.{lane_name}.{name}"))
+                    .prefix(PREFIX)
+                    .at_least_once(stream.clone(), name.clone())
+                    .of_stream(format!("{PREFIX}{all}"), Keeps::UntilDone)
+                    .in_flight(self.most_in_flight(&hub))
+                    .ack_wait(self.ack_wait)
+                    // An attempt may take as long as its own limits allow.
+                    .handle_timeout(Duration::MAX);
+                let worker = Worker {
+                    shop: Arc::clone(&shop),
+                    name: name.clone(),
+                    lane,
+                    retry: retry.clone(),
+                    task_type: self.workers.task_type_of(name),
+                    run: Arc::clone(run),
+                };
+                bridge = bridge.import_to(import, Arc::new(worker));
+            }
+        }
+        let bridge = bridge.open()?;
+        *shop.waiters.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(Arc::clone(bridge.waiters()));
+        let end = Arc::new((Mutex::new(false), Condvar::new()));
+        let inner = Inner { name: self.queue, hub, bridge, shop, table, origin, end };
+        let queue = DurableQueue { inner: Arc::new(inner) };
+        if !schedules.is_empty() {
+            spawn(&queue, schedules)?;
+        }
+        Ok(queue)
+    }
+
+    fn most_in_flight(&self, hub: &Hub) -> usize {
+        match self.in_flight {
+            0 => 2 * hub.shared().ready.members.len().max(1),
+            tasks => tasks,
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        let mut names = HashSet::new();
+        for (name, retry, _) in &self.tasks {
+            check_name("the name of a task", name)?;
+            retry.check()?;
+            if !names.insert(name) {
+                let allowed = "one handler for each name";
+                return Err(Error::invalid(
+                    "the name of a task",
+                    format!("{name:?} twice"),
+                    allowed,
+                ));
+            }
+        }
+        if self.results_last < Duration::from_secs(1) {
+            let value = format!("{:?}", self.results_last);
+            return Err(Error::invalid("results_last", value, "1 second or more"));
+        }
+        Ok(())
+    }
+
+    fn take_schedules(&mut self) -> Result<Vec<(Schedule, Scheduled)>> {
+        let parse = |one: Scheduled| {
+            check_name("the label of a schedule", &one.label)?;
+            check_name("the name of a task", &one.task)?;
+            Ok((Schedule::new(&one.when)?, one))
+        };
+        core::mem::take(&mut self.schedules).into_iter().map(parse).collect()
+    }
+
+    /// Results come to the table, and what others want to cancel to the workers.
+    fn subscribe(
+        &self,
+        hub: &Hub,
+        origin: &str,
+        table: &Arc<Table>,
+        shop: &Arc<Workshop>,
+    ) -> Result<()> {
+        let queue = &self.queue;
+        let table = Arc::clone(table);
+        hub.subscription(&format!("results.{queue}.{origin}.*"))
+            .execution(Execution::Inline)
+            .serve_shared(move |message: &Message<'_>| {
+                if let Ok(report) = report_of_message(message) {
+                    table.put(report);
+                }
+            })?
+            .detach();
+        let shop = Arc::downgrade(shop);
+        hub.subscription(&format!("control.{queue}"))
+            .filter(Filter::predicate(|message| message.headers().get(ORIGIN).is_some()))
+            .execution(Execution::Inline)
+            .serve_shared(move |message: &Message<'_>| {
+                let Some(shop) = Weak::upgrade(&shop) else { return };
+                let id = String::from_utf8_lossy(message.payload());
+                let known: &[u8] = match shop.cancel(&id) {
+                    Known::WillNotBegin => b"held",
+                    Known::Begun => b"begun",
+                    Known::Unknown => return,
+                };
+                // Who has asked does not wait any more.
+                let _late = shop.hub.reply(message, known);
+            })?
+            .detach();
+        Ok(())
+    }
+}
+
+fn kept(pattern: String, stream: String, keeps: Keeps) -> Export {
+    Export::new(pattern).prefix(PREFIX).at_least_once(stream).keeps(keeps)
+}
+
+/// The thread of schedules. It ends with the queue.
+fn spawn(queue: &DurableQueue, schedules: Vec<(Schedule, Scheduled)>) -> Result<()> {
+    let (inner, end) = (Arc::downgrade(&queue.inner), Arc::clone(&queue.inner.end));
+    let run = move || {
+        let mut due: Vec<_> =
+            schedules.iter().map(|(schedule, _)| schedule.next(SystemTime::now())).collect();
+        while let Some(next) = due.iter().flatten().min().copied() {
+            let mut ended = end.0.lock().unwrap_or_else(PoisonError::into_inner);
+            while !*ended && !until(next).is_zero() {
+                // The clock may be set meanwhile.
+                let nap = until(next).min(Duration::from_secs(60));
+                ended = end.1.wait_timeout(ended, nap).unwrap_or_else(PoisonError::into_inner).0;
+            }
+            if *ended {
+                return;
+            }
+            drop(ended);
+            let Some(inner) = inner.upgrade() else { return };
+            let queue = DurableQueue { inner };
+            for ((schedule, one), due) in schedules.iter().zip(&mut due) {
+                if *due != Some(next) {
+                    continue;
+                }
+                let id = format!("schedule.{}.{}", one.label, seconds(next));
+                let task = queue.task(&one.task).arguments(one.arguments.clone()).unique(&id);
+                // It waits in the mailbox if there is no broker; if that is full it is counted there.
+                let _full = task.ignore_result().submit_then(|_| ());
+                *due = schedule.next(next);
+            }
+        }
+    };
+    let thread = thread::Builder::new().name("paceline-cron".into());
+    let spawned = without_signals(|| thread.spawn(run));
+    spawned.map(drop).map_err(|error| Error::os("start the thread of schedules", error))
+}

@@ -1,0 +1,423 @@
+//! A queue of durable tasks: what is submitted, asked, cancelled.
+
+use super::job::{DurableReport, DurableStatus};
+use super::table::Table;
+use super::wire::{Options, headers_of, id_of, is_token, lane_name, place_of, report_of};
+use super::work::{Known, Workshop};
+use crate::bridge::question::{Found, What, Which};
+use crate::bridge::rules::check_name;
+use crate::bridge::waiters::{PendingStore, Place};
+use crate::bridge::wire::Origin;
+use crate::bridge::{Bridge, BridgeStats};
+use crate::error::{Error, Result};
+use crate::hub::{Headers, Hub};
+use crate::queue::Lane;
+use core::fmt;
+use core::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Instant;
+
+/// How long a submission waits to be stored, unless set.
+const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a worker may take to say that it has a task.
+const CONTROL_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long the broker may take to say what a stream has.
+const ASK_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often who waits for a result asks the stream for it, should it have come while the connection was lost.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// A queue of tasks that outlive the process, kept by a broker; see
+/// [`WorkerPool::durable`](crate::task::WorkerPool::durable). Clones are the same queue: the last one that is dropped ends
+/// it, as [`close`](Self::close) does.
+#[derive(Clone)]
+pub struct DurableQueue {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) name: String,
+    pub(super) hub: Hub,
+    pub(super) bridge: Bridge,
+    pub(super) shop: Arc<Workshop>,
+    pub(super) table: Arc<Table>,
+    pub(super) origin: String,
+    /// Ends the thread of schedules.
+    pub(super) end: Arc<(Mutex<bool>, Condvar)>,
+}
+
+impl Inner {
+    pub(super) fn stream(&self, what: &str) -> String {
+        stream_name(&self.name, what)
+    }
+}
+
+pub(super) fn stream_name(queue: &str, what: &str) -> String {
+    format!("paceline_{queue}_{what}")
+}
+
+/// The token of keys that names the submitter: that of its hub.
+pub(super) fn origin_of(hub: &Hub) -> String {
+    Origin::of(hub.number()).as_str().to_owned()
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        *self.end.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.end.1.notify_all();
+    }
+}
+
+impl DurableQueue {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// Submits a task with default settings: it is accepted when this returns, which means that the broker has stored it.
+    /// See [`task`](Self::task).
+    ///
+    /// # Errors
+    /// As [`Submission::submit`].
+    pub fn submit(&self, name: &str, arguments: impl Into<Vec<u8>>) -> Result<DurableTask> {
+        self.task(name).arguments(arguments).submit()
+    }
+
+    /// A task of this name, to be submitted. Whichever process has a handler for the name runs it; if none has, it waits.
+    pub fn task(&self, name: &str) -> Submission<'_> {
+        let options = Options::default();
+        let (name, arguments) = (name.to_owned(), Vec::new());
+        Submission { queue: self, name, arguments, options, timeout: SUBMIT_TIMEOUT }
+    }
+
+    /// The task of this id, as [`DurableTask::id`] has given it, maybe to another process. It need not exist.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for what is no id.
+    pub fn find(&self, id: &str) -> Result<DurableTask> {
+        place_of(id)?;
+        Ok(DurableTask { queue: self.clone(), id: id.to_owned(), is_duplicate: false })
+    }
+
+    /// Has a task not begin. True: it has not begun, and will not; its result is CANCELLED. False: an attempt of it has
+    /// begun, or it has ended, or there is none of this id.
+    ///
+    /// Workers are asked first, then the task is deleted at the broker, so it takes up to a second. A worker that has the
+    /// task, has not begun it, and cannot be reached while this is called may run it all the same.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for what is no id.
+    pub fn cancel(&self, id: &str) -> Result<bool> {
+        let (lane, sequence) = place_of(id)?;
+        let inner = &self.inner;
+        match inner.shop.cancel(id) {
+            Known::WillNotBegin => return Ok(true),
+            Known::Begun => return Ok(false),
+            Known::Unknown => {}
+        }
+        let asked = inner.hub.request(format!("control.{}", inner.name), id, CONTROL_TIMEOUT);
+        match asked.ok().map(|reply| reply.payload().to_vec()).as_deref() {
+            Some(b"held") => return Ok(true),
+            Some(b"begun") => return Ok(false),
+            _ => {}
+        }
+        let stream = inner.stream(lane_name(lane));
+        let Some(task) = inner.bridge.ask(&stream, What::Delete(sequence), ASK_TIMEOUT) else {
+            return Ok(false);
+        };
+        self.tell_cancelled(id, &task);
+        Ok(true)
+    }
+
+    /// Stores the result of a task that no worker has.
+    fn tell_cancelled(&self, id: &str, task: &Found) {
+        let reply = task.headers.get("Paceline-Reply").map(|value| value.as_str().to_owned());
+        let Some(reply) = reply.filter(|text| is_token(text)) else { return };
+        let report = DurableReport {
+            id: id.to_owned(),
+            status: DurableStatus::Cancelled,
+            value: Vec::new(),
+            failure: Some("cancelled before it began".into()),
+            attempts: 0,
+        };
+        if let Ok(headers) = headers_of(&report) {
+            let key = format!("results.{}.{reply}.{id}", self.inner.name);
+            // Not stored, it is cancelled all the same.
+            let _told = self.inner.hub.message(key).headers(headers).no_wait().publish();
+        }
+    }
+
+    /// Up to `most` tasks that have failed for good, the oldest first, from this number on.
+    pub fn dead(&self, from: u64, most: usize) -> Vec<DeadTask> {
+        let stream = self.inner.stream("dead");
+        let subject = format!("paceline.dead.{}.>", self.inner.name);
+        let mut dead = Vec::new();
+        let mut next = from.max(1);
+        while dead.len() < most {
+            let which = What::Get(Which::From(subject.clone(), next));
+            let Some(found) = self.inner.bridge.ask(&stream, which, ASK_TIMEOUT) else { break };
+            next = found.sequence + 1;
+            let text = |name: &str| found.headers.get(name).map(|value| value.as_str().to_owned());
+            dead.push(DeadTask {
+                number: found.sequence,
+                name: found.subject.rsplit('.').next().unwrap_or_default().to_owned(),
+                id: text("Paceline-Task").unwrap_or_default(),
+                arguments: found.payload.to_vec(),
+                failure: text("Paceline-Failure").unwrap_or_default(),
+                attempts: text("Paceline-Ran").and_then(|text| text.parse().ok()).unwrap_or(0),
+            });
+        }
+        dead
+    }
+
+    /// Submits a task that has failed for good once more, as a new one, and forgets the dead one.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] if there is none of this number; as [`Submission::submit`].
+    pub fn resubmit(&self, number: u64) -> Result<DurableTask> {
+        let dead = self.dead(number, 1).into_iter().find(|dead| dead.number == number);
+        let dead = dead.ok_or(Error::Stale { what: "dead task" })?;
+        let task =
+            self.task(&dead.name).arguments(dead.arguments).unique(&format!("dead-{number}"));
+        let task = task.submit()?;
+        self.forget(number);
+        Ok(task)
+    }
+
+    /// Forgets a task that has failed for good. False: there is none of this number.
+    pub fn forget(&self, number: u64) -> bool {
+        self.inner
+            .bridge
+            .ask(&self.inner.stream("dead"), What::Delete(number), ASK_TIMEOUT)
+            .is_some()
+    }
+
+    /// How its connection is, and what it has carried: tasks out are exports, tasks in are imports.
+    pub fn stats(&self) -> BridgeStats {
+        self.inner.bridge.stats()
+    }
+
+    /// Whether it is connected to a broker.
+    pub fn is_connected(&self) -> bool {
+        self.inner.bridge.is_connected()
+    }
+
+    /// As [`Bridge::wait_connected`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn wait_connected(&self, timeout: Duration) -> Result<()> {
+        self.inner.bridge.wait_connected(timeout)
+    }
+
+    /// Ends it: it takes no more tasks, and waits until those that it has taken have ended, for up to `timeout`. What has
+    /// not ended then is run again elsewhere, or later. Answers how many submissions, results and dead letters were not
+    /// stored: 0 as a rule.
+    pub fn close(&self, timeout: Duration) -> u64 {
+        *self.inner.end.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.inner.end.1.notify_all();
+        self.inner.bridge.close(timeout)
+    }
+}
+
+impl fmt::Debug for DurableQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DurableQueue").field("name", &self.inner.name).finish_non_exhaustive()
+    }
+}
+
+/// A durable task that has failed for good.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct DeadTask {
+    /// Its number among the dead of its queue.
+    pub number: u64,
+    /// The task's name.
+    pub name: String,
+    /// The task's id.
+    pub id: String,
+    /// What it was submitted with.
+    pub arguments: Vec<u8>,
+    /// What went wrong at its last attempt.
+    pub failure: String,
+    /// How many attempts were begun.
+    pub attempts: u32,
+}
+
+/// A task that is being put together; see [`DurableQueue::task`].
+#[must_use = "nothing is submitted before `submit`"]
+pub struct Submission<'a> {
+    queue: &'a DurableQueue,
+    name: String,
+    arguments: Vec<u8>,
+    options: Options,
+    timeout: Duration,
+}
+
+impl Submission<'_> {
+    /// What its handler is given; nothing unless set.
+    pub fn arguments(mut self, arguments: impl Into<Vec<u8>>) -> Self {
+        self.arguments = arguments.into();
+        self
+    }
+
+    /// Which tasks go before which: each lane is a stream, and workers run what they have taken in the order of lanes.
+    /// Default: [`Lane::Normal`].
+    pub fn lane(mut self, lane: Lane) -> Self {
+        self.options.lane = lane;
+        self
+    }
+
+    /// How long it waits before its first attempt, by the clocks of submitter and worker. Default: not at all.
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.options.delay = delay;
+        self
+    }
+
+    /// How long it may take from now on: after that no attempt begins, and one that runs is told to end, and has failed.
+    /// Default: as long as it likes.
+    pub fn deadline(mut self, limit: Duration) -> Self {
+        self.options.deadline = Some(limit);
+        self
+    }
+
+    /// How many attempts there may be, if those are fewer than the handler's retries allow.
+    pub fn attempts(mut self, most: u32) -> Self {
+        self.options.attempts = Some(most.max(1));
+        self
+    }
+
+    /// Submits it once: while the broker has one of this id in the same lane that was stored within the queue's window, it
+    /// is that one. 1 to 200 bytes. Default: each submission is a task of its own.
+    pub fn unique(mut self, id: &str) -> Self {
+        self.options.unique = Some(id.to_owned());
+        self
+    }
+
+    /// Stores no result: nobody waits for its end.
+    pub fn ignore_result(mut self) -> Self {
+        self.options.ignores_result = true;
+        self
+    }
+
+    /// How long [`submit`](Self::submit) waits until the broker has stored it. Default: 30 seconds.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = limit;
+        self
+    }
+
+    fn publish(self) -> Result<(PendingStore, DurableQueue, Lane)> {
+        check_name("the name of a task", &self.name)?;
+        let (inner, lane) = (&self.queue.inner, self.options.lane);
+        let headers = self.options.headers(&inner.origin)?;
+        let key = format!("tasks.{}.{}.{}", inner.name, lane_name(lane), self.name);
+        let message = inner.hub.message(key).headers(headers).payload(self.arguments);
+        Ok((inner.bridge.publish(message)?, self.queue.clone(), lane))
+    }
+
+    /// Submits it, and waits until the broker has stored it. Not in a handler, where
+    /// [`submit_then`](Self::submit_then) does not wait.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`]: it is not stored yet, and will be when there is a broker. [`Error::Invalid`] for a bad name or
+    /// setting, or if the stream refuses it; [`Error::MailboxFull`] if too many wait to be stored; [`Error::ShutDown`].
+    pub fn submit(self) -> Result<DurableTask> {
+        let timeout = self.timeout;
+        let (pending, queue, lane) = self.publish()?;
+        Ok(accepted(queue, lane, pending.wait_at(timeout)?))
+    }
+
+    /// Submits it, and calls the function when the broker has stored it: once, on the bridge's thread, so it is to return
+    /// soon.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit), but for `TimedOut`; the function is not called then.
+    pub fn submit_then(
+        self,
+        function: impl FnOnce(Result<DurableTask>) + Send + 'static,
+    ) -> Result<()> {
+        let (pending, queue, lane) = self.publish()?;
+        pending.then_at(move |place| function(place.map(|place| accepted(queue, lane, place))));
+        Ok(())
+    }
+}
+
+fn accepted(queue: DurableQueue, lane: Lane, place: Place) -> DurableTask {
+    DurableTask { queue, id: id_of(lane, place.sequence), is_duplicate: place.is_duplicate }
+}
+
+/// A task that the broker has stored.
+#[derive(Clone)]
+pub struct DurableTask {
+    queue: DurableQueue,
+    id: String,
+    is_duplicate: bool,
+}
+
+impl DurableTask {
+    /// Its id in its queue, for any process: a letter for the lane, and a number.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Whether the broker had it already, by the unique id that it was submitted with.
+    pub fn is_duplicate(&self) -> bool {
+        self.is_duplicate
+    }
+
+    /// As [`DurableQueue::cancel`].
+    pub fn cancel(&self) -> bool {
+        self.queue.cancel(&self.id).unwrap_or(false)
+    }
+
+    /// Waits until it has ended, for up to `timeout`: any number of times, and also if it was submitted by another
+    /// process. Not in a handler, where [`then`](Self::then) does not wait.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`], also if it was submitted without a result, if the result is older than results are kept, and
+    /// if there is no such task.
+    pub fn wait(&self, timeout: Duration) -> Result<DurableReport> {
+        let inner = &self.queue.inner;
+        let begun = Instant::now();
+        loop {
+            let left = timeout.saturating_sub(begun.elapsed());
+            if let Some(report) = inner.table.wait(&self.id, left.min(LOOK)) {
+                return Ok(report);
+            }
+            if let Some(report) = self.look() {
+                inner.table.put(report.clone());
+                return Ok(report);
+            }
+            if begun.elapsed() >= timeout {
+                return Err(Error::TimedOut);
+            }
+        }
+    }
+
+    /// Calls the function when its result has come: on the thread that brings it, so it is to return soon; or at once, if it
+    /// is there. A result that comes while the connection is lost is found by [`wait`](Self::wait) alone.
+    pub fn then(&self, function: impl FnOnce(DurableReport) + Send + 'static) {
+        self.queue.inner.table.then(&self.id, Box::new(function));
+    }
+
+    /// Its result, if the stream has it.
+    fn look(&self) -> Option<DurableReport> {
+        let inner = &self.queue.inner;
+        let subject = format!("paceline.results.{}.*.{}", inner.name, self.id);
+        let what = What::Get(Which::Last(subject));
+        let found = inner.bridge.ask(&inner.stream("results"), what, ASK_TIMEOUT)?;
+        let pairs = found.headers.iter().flat_map(|(name, values)| {
+            let name: &str = name.as_ref();
+            values.iter().map(move |value| (name.to_owned(), value.as_str().to_owned()))
+        });
+        report_of(&Headers::new(pairs).ok()?, &found.payload).ok()
+    }
+}
+
+impl fmt::Debug for DurableTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DurableTask")
+            .field("queue", &self.queue.inner.name)
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}

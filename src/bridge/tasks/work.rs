@@ -1,0 +1,367 @@
+//! Tasks that come from the broker are run by the worker pool.
+
+use super::job::{DurableReport, DurableStatus, Job};
+use super::wire::{Orders, headers_of, id_of};
+use crate::bridge::sink::{Arrival, End, Sink, Tell};
+use crate::bridge::waiters::Waiters;
+use crate::error::{Error, Rejected, Result};
+use crate::hub::{Headers, Hub};
+use crate::pool::message_of;
+use crate::queue::Lane;
+use crate::task::{Attempt, Fault, Outcome, Status, TaskType};
+use crate::time::Retry;
+use core::time::Duration;
+use std::collections::{HashMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How long a task stays away that the worker pool has no room for.
+const NO_ROOM: Duration = Duration::from_millis(200);
+/// How many cancelled tasks are kept in mind.
+const MOST_CANCELLED: usize = 10_000;
+
+/// What runs the tasks of one name.
+pub(super) type Run = dyn Fn(&Job<'_>) -> core::result::Result<Vec<u8>, Fault> + Send + Sync;
+
+/// What a handler returned, as bytes.
+pub(super) fn run_of<R>(handler: impl Fn(&Job<'_>) -> R + Send + Sync + 'static) -> Arc<Run>
+where
+    R: Outcome,
+    R::Value: Into<Vec<u8>>,
+{
+    Arc::new(move |job| handler(job).into_result().map(Into::into))
+}
+
+/// What all workers of a queue in this process share.
+pub(super) struct Workshop {
+    pub(super) queue: String,
+    pub(super) hub: Hub,
+    pub(super) waiters: Mutex<Option<Arc<Waiters>>>,
+    cancelled: Mutex<Cancelled>,
+}
+
+/// Tasks that are not to begin, and those that have come: by their id.
+#[derive(Default)]
+struct Cancelled {
+    ids: HashMap<String, ()>,
+    order: VecDeque<String>,
+    /// Whether it has begun.
+    here: HashMap<String, bool>,
+}
+
+/// What a worker knows of a task that is to be cancelled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Known {
+    /// It is here, and will not begin.
+    WillNotBegin,
+    /// It is here, and has begun.
+    Begun,
+    /// It is not here, and will not begin if it comes.
+    Unknown,
+}
+
+impl Workshop {
+    pub(super) fn new(queue: &str, hub: &Hub) -> Self {
+        let (queue, hub) = (queue.to_owned(), hub.clone());
+        Self { queue, hub, waiters: Mutex::default(), cancelled: Mutex::default() }
+    }
+
+    fn cancelled(&self) -> std::sync::MutexGuard<'_, Cancelled> {
+        self.cancelled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a task not begin, if it has not.
+    pub(super) fn cancel(&self, id: &str) -> Known {
+        let mut cancelled = self.cancelled();
+        let known = match cancelled.here.get(id) {
+            Some(true) => return Known::Begun,
+            Some(false) => Known::WillNotBegin,
+            None => Known::Unknown,
+        };
+        if cancelled.ids.insert(id.to_owned(), ()).is_none() {
+            cancelled.order.push_back(id.to_owned());
+        }
+        if cancelled.order.len() > MOST_CANCELLED
+            && let Some(oldest) = cancelled.order.pop_front()
+        {
+            cancelled.ids.remove(&oldest);
+        }
+        known
+    }
+
+    /// The first look at a task, and the one when it would begin. False: it was cancelled.
+    fn may_begin(&self, id: &str, begins: bool) -> bool {
+        let mut cancelled = self.cancelled();
+        let may = !cancelled.ids.contains_key(id);
+        cancelled.here.insert(id.to_owned(), begins && may);
+        may
+    }
+
+    fn left(&self, id: &str) {
+        self.cancelled().here.remove(id);
+    }
+
+    /// Publishes something that is to be stored, and tells the broker's end of the task after that.
+    fn publish_then(
+        &self,
+        key: &str,
+        headers: Headers,
+        payload: &[u8],
+        then: impl FnOnce(bool) + Send + 'static,
+    ) {
+        let waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(waiters) = waiters else { return then(false) };
+        let (number, pending) = waiters.open();
+        let message = self.hub.message(key).headers(headers).payload(payload).no_wait();
+        let receipt = crate::bridge::wire::RECEIPT;
+        let published = message
+            .with_header(receipt, &number.to_string(), |_| ())
+            .and_then(|(message, ())| message.publish());
+        match published {
+            Ok(_) => {
+                pending.expect(1);
+                pending.then_at(move |end| then(end.is_ok()));
+            }
+            Err(_) => then(false),
+        }
+    }
+}
+
+/// Takes the tasks of one name from the stream of one lane.
+pub(super) struct Worker {
+    pub(super) shop: Arc<Workshop>,
+    pub(super) name: String,
+    pub(super) lane: Lane,
+    pub(super) retry: Retry,
+    pub(super) task_type: TaskType,
+    pub(super) run: Arc<Run>,
+}
+
+/// One task that has come.
+struct Taken {
+    shop: Arc<Workshop>,
+    id: String,
+    name: String,
+    arguments: bytes::Bytes,
+    headers: Headers,
+    number: u32,
+    reply: Option<String>,
+    /// After this attempt, if it fails.
+    again: Option<Duration>,
+    /// What its handler came to.
+    said: Mutex<Option<core::result::Result<Vec<u8>, Fault>>>,
+    tell: Mutex<Option<Tell>>,
+}
+
+impl Sink for Worker {
+    fn offer(&self, arrival: &Arrival, tell: Tell) -> Result<()> {
+        let orders = Orders::read(&arrival.incoming.headers);
+        let id = id_of(self.lane, arrival.number);
+        // The first delivery of a task with a delay was too early.
+        let number = arrival.delivered.saturating_sub(u32::from(orders.is_delayed)).max(1);
+        let most = orders.attempts.unwrap_or(u32::MAX).max(1);
+        let retry = self.retry.next(number, Duration::ZERO, None, arrival.number).ok();
+        let taken = Arc::new(Taken {
+            shop: Arc::clone(&self.shop),
+            name: self.name.clone(),
+            arguments: arrival.payload.clone(),
+            headers: arrival.incoming.headers.clone(),
+            number,
+            reply: orders.reply,
+            again: retry.filter(|_| number < most),
+            said: Mutex::new(None),
+            tell: Mutex::new(Some(tell)),
+            id,
+        });
+        if orders.left == Some(Duration::ZERO) {
+            taken.end(
+                DurableStatus::TimedOut,
+                Err("the deadline was over before it began".into()),
+                number - 1,
+            );
+            return Ok(());
+        }
+        if !self.shop.may_begin(&taken.id, false) {
+            taken.end(
+                DurableStatus::Cancelled,
+                Err("cancelled before it began".into()),
+                number - 1,
+            );
+            return Ok(());
+        }
+        if let Some(early) = orders.early {
+            taken.tell(End::Away(early));
+            return Ok(());
+        }
+        self.submit(taken, orders.left)
+    }
+
+    fn takes_own(&self) -> bool {
+        true
+    }
+}
+
+impl Worker {
+    fn submit(&self, taken: Arc<Taken>, left: Option<Duration>) -> Result<()> {
+        let (run, its) = (Arc::clone(&self.run), Arc::clone(&taken));
+        let work = move |attempt: &Attempt<'_>| -> core::result::Result<(), Fault> {
+            if !its.shop.may_begin(&its.id, true) {
+                return Ok(());
+            }
+            let job = Job {
+                id: &its.id,
+                name: &its.name,
+                arguments: &its.arguments,
+                number: its.number,
+                attempt,
+            };
+            let result = catch_unwind(AssertUnwindSafe(|| run(&job)));
+            let result = result.unwrap_or_else(|panic| {
+                let failure = format!("panicked: {}", message_of(&*panic));
+                its.say(Err(Fault::new(failure)));
+                resume_unwind(panic)
+            });
+            let failed = result.as_ref().err().map(|fault| Fault::new(fault.message()));
+            its.say(result);
+            failed.map_or(Ok(()), Err)
+        };
+        let builder = self.task_type.task(work).lane(self.lane);
+        let builder = match left {
+            Some(left) => builder.deadline(left.max(Duration::from_millis(1))),
+            None => builder,
+        };
+        match builder.submit() {
+            Ok(handle) => {
+                handle.on_end(move |status| taken.ended(status));
+                Ok(())
+            }
+            Err(Rejected::ShutDown(_) | Rejected::Forked(_)) => {
+                taken.tell(End::Away(NO_ROOM));
+                Err(Error::ShutDown)
+            }
+            Err(_) => {
+                taken.tell(End::Away(NO_ROOM));
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Taken {
+    fn say(&self, result: core::result::Result<Vec<u8>, Fault>) {
+        *self.said.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+    }
+
+    /// Tells the broker, once.
+    fn tell(&self, end: End) {
+        self.shop.left(&self.id);
+        let tell = self.tell.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(tell) = tell {
+            tell(end);
+        }
+    }
+
+    /// The worker pool is done with it.
+    fn ended(self: Arc<Self>, status: Status) {
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let number = self.number;
+        match (status, said) {
+            (Status::Completed, Some(Ok(value))) => {
+                self.end(DurableStatus::Completed, Ok(value), number);
+            }
+            // Its function has found that it is not to begin.
+            (Status::Completed, _) => {
+                self.end(
+                    DurableStatus::Cancelled,
+                    Err("cancelled before it began".into()),
+                    number - 1,
+                );
+            }
+            (_, Some(Err(fault))) => self.failed(fault.message().to_owned(), advice_of(&fault)),
+            (Status::TimedOut, _) => self.failed("it has taken too long".into(), Advice::Again),
+            // The pool ends, or had no room: another process, or a later one, has it run.
+            _ => self.tell(End::Away(NO_ROOM)),
+        }
+    }
+
+    fn failed(self: Arc<Self>, failure: String, advice: Advice) {
+        let again = match (advice, self.again) {
+            (Advice::Never, _) | (_, None) => None,
+            (Advice::After(delay), Some(_)) => Some(delay),
+            (Advice::Again, Some(delay)) => Some(delay),
+        };
+        match again {
+            Some(delay) => self.tell(End::Again(delay)),
+            None => {
+                let number = self.number;
+                self.end(DurableStatus::Failed, Err(failure), number);
+            }
+        }
+    }
+
+    /// It has ended for good: its dead letter and its result are stored, then the broker is told.
+    fn end(
+        self: Arc<Self>,
+        status: DurableStatus,
+        result: core::result::Result<Vec<u8>, String>,
+        attempts: u32,
+    ) {
+        let (value, failure) = match result {
+            Ok(value) => (value, None),
+            Err(failure) => (Vec::new(), Some(failure)),
+        };
+        let report = DurableReport { id: self.id.clone(), status, value, failure, attempts };
+        match status {
+            DurableStatus::Failed => self.bury(report),
+            _ => self.reply(report),
+        }
+    }
+
+    fn bury(self: Arc<Self>, report: DurableReport) {
+        let key = format!("dead.{}.{}", self.shop.queue, self.name);
+        let is_its = |name: &str| !name.starts_with("Nats-") && name != crate::bridge::wire::ORIGIN;
+        let its = self.headers.iter().filter(|(name, _)| is_its(name));
+        let own = headers_of(&report);
+        let headers = own.and_then(|own| {
+            let own: Vec<_> = own.iter().map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
+            let its = its.map(|(n, v)| (n.to_owned(), v.to_owned()));
+            Headers::new(own.into_iter().filter(|(n, _)| !n.starts_with("Nats-")).chain(its))
+        });
+        let (shop, arguments) = (Arc::clone(&self.shop), self.arguments.clone());
+        let Ok(headers) = headers else { return self.reply(report) };
+        shop.publish_then(&key, headers, &arguments, move |is_stored| match is_stored {
+            true => self.reply(report),
+            false => self.tell(End::Away(NO_ROOM)),
+        });
+    }
+
+    fn reply(self: Arc<Self>, report: DurableReport) {
+        let end = match report.status {
+            DurableStatus::Completed => End::Done,
+            _ => End::Never,
+        };
+        let Some(reply) = &self.reply else { return self.tell(end) };
+        let key = format!("results.{}.{reply}.{}", self.shop.queue, self.id);
+        let Ok(headers) = headers_of(&report) else { return self.tell(end) };
+        let shop = Arc::clone(&self.shop);
+        shop.publish_then(&key, headers, &report.value, move |is_stored| {
+            self.tell(if is_stored { end } else { End::Away(NO_ROOM) });
+        });
+    }
+}
+
+/// What a failure means for the next attempt.
+#[derive(Clone, Copy)]
+enum Advice {
+    Again,
+    After(Duration),
+    Never,
+}
+
+fn advice_of(fault: &Fault) -> Advice {
+    match (fault.is_permanent(), fault.delay()) {
+        (true, _) => Advice::Never,
+        (false, Some(delay)) => Advice::After(delay),
+        (false, None) => Advice::Again,
+    }
+}
