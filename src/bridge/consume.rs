@@ -117,7 +117,6 @@ pub(super) async fn consume(
                 waiting = publish(importing, consuming, taken)?;
             }
         }
-        importing.counters.in_flight.store(consuming.borrow().flights.len() as u64, Relaxed);
     }
 }
 
@@ -211,6 +210,7 @@ async fn take(
     let again = source.retry.next(delivered, Duration::ZERO, None, number).ok();
     let flight = Flight { acker, id, began: Instant::now() };
     consuming.borrow_mut().flights.insert(number, flight);
+    counters.in_flight.store(consuming.borrow().flights.len() as u64, Relaxed);
     Some((Arrival { number, delivered, key, payload, incoming, again }, 0))
 }
 
@@ -246,6 +246,7 @@ fn publish(
 async fn settle(importing: &Importing, consuming: &RefCell<Consuming>, number: u64, how: End) {
     let counters = &importing.counters;
     let Some(flight) = consuming.borrow_mut().flights.remove(&number) else { return };
+    counters.in_flight.store(consuming.borrow().flights.len() as u64, Relaxed);
     let kind = match how {
         End::Done => {
             counters.settled.fetch_add(1, Relaxed);
