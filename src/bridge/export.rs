@@ -1,11 +1,10 @@
 //! What goes from the hub to the broker.
 
-use super::session::{Lost, Session, closing};
+use super::session::{Lost, Session, closing, taken};
 use super::shared::Exporting;
 use super::stats::count;
 use super::wire::{bytes_of, headers_of, is_imported, subject_of};
 use crate::hub::{Received, Stored, Unsubscribe};
-use core::sync::atomic::Ordering::Relaxed;
 
 /// How many messages are taken of the mailbox at once.
 const BATCH: usize = 256;
@@ -81,13 +80,12 @@ pub(super) async fn send(
         count(&counters.turned_back);
         return Ok(());
     }
-    if message.payload().len() > session.client.max_payload() {
-        count(&counters.refused);
-        return Ok(());
-    }
     let headers = headers_of(message, &session.shared.origin);
     let subject = subject_of(&exporting.rule.prefix, message);
-    session.client.publish_with_headers(subject, headers, bytes_of(message.payload())).await?;
-    counters.passed.fetch_add(1, Relaxed);
+    let payload = bytes_of(message.payload());
+    match taken(session.client.publish_with_headers(subject, headers, payload).await)? {
+        true => count(&counters.passed),
+        false => count(&counters.refused),
+    }
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! is there to reply is said at once, by the broker, or by a member of a group whose hub has no subscription for it;
 //! it is said with the headers that NATS services have for errors.
 
-use super::session::{Lost, Session};
+use super::session::{Lost, Session, taken};
 use super::shared::Exporting;
 use super::stats::count;
 use super::wire::{bytes_of, headers_of, is_imported, read, subject_of};
@@ -70,7 +70,7 @@ impl Requests {
             hub.refuse_request(inbox);
             return Ok(());
         }
-        if message.payload().len() > session.client.max_payload() || !self.has_room(session) {
+        if !self.has_room(session) {
             count(&counters.refused);
             hub.refuse_request(inbox);
             return Ok(());
@@ -88,8 +88,15 @@ impl Requests {
         let headers = headers_of(message, &session.shared.origin);
         let payload = bytes_of(message.payload());
         let subject = subject_of(&exporting.rule.prefix, message);
-        session.client.publish_with_reply_and_headers(subject, reply, headers, payload).await?;
-        counters.passed.fetch_add(1, Relaxed);
+        let client = &session.client;
+        let sent = client.publish_with_reply_and_headers(subject, reply, headers, payload).await;
+        if taken(sent)? {
+            count(&counters.passed);
+        } else {
+            count(&counters.refused);
+            self.out.borrow_mut().remove(&number);
+            hub.refuse_request(inbox);
+        }
         Ok(())
     }
 
@@ -162,21 +169,24 @@ impl Requests {
                 Some(Ok(reply)) => {
                     (headers_of(&reply, &session.shared.origin), bytes_of(reply.payload()))
                 }
-                Some(Err(error)) => {
-                    let mut headers = HeaderMap::new();
-                    headers.insert(ERROR_CODE, NO_RESPONDERS);
-                    headers.insert(ERROR, one_line(&error.to_string()).as_str());
-                    (headers, Bytes::new())
-                }
+                Some(Err(error)) => (refusal(&error.to_string()), Bytes::new()),
             };
-            session.client.publish_with_headers(to, headers, payload).await?;
+            let client = &session.client;
+            if !taken(client.publish_with_headers(to.clone(), headers, payload).await)? {
+                let headers = refusal("the reply is larger than the broker allows");
+                client.publish_with_headers(to, headers, Bytes::new()).await?;
+            }
         }
         Ok(())
     }
 }
 
-fn one_line(text: &str) -> String {
-    text.replace(['\r', '\n'], " ")
+/// The headers of a reply that says why there is none.
+fn refusal(reason: &str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(ERROR_CODE, NO_RESPONDERS);
+    headers.insert(ERROR, reason.replace(['\r', '\n'], " ").as_str());
+    headers
 }
 
 /// A reply from elsewhere.

@@ -3,7 +3,7 @@
 use super::requests::Requests;
 use super::shared::Shared;
 use super::window::Window;
-use async_nats::Client;
+use async_nats::{Client, PublishError, PublishErrorKind};
 use core::cell::RefCell;
 
 /// Why a connection is of no use any more.
@@ -13,6 +13,15 @@ pub(super) struct Lost(pub(super) String);
 impl<E: core::fmt::Display> From<E> for Lost {
     fn from(error: E) -> Self {
         Self(error.to_string())
+    }
+}
+
+/// Whether the client has taken a message: it refuses what is too large for the broker, with its headers.
+pub(super) fn taken(published: Result<(), PublishError>) -> Result<bool, Lost> {
+    match published {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == PublishErrorKind::MaxPayloadExceeded => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 

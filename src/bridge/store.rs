@@ -24,7 +24,9 @@ use super::stats::count;
 use super::waiters::Place;
 use super::wire::{bytes_of, headers_of, is_imported, subject_of};
 use crate::hub::{Acknowledged, Received};
-use async_nats::jetstream::context::{ContextBuilder, PublishAckFuture, PublishErrorKind};
+use async_nats::jetstream::context::{
+    ContextBuilder, PublishAckFuture, PublishError, PublishErrorKind,
+};
 use async_nats::jetstream::stream::{Config, RetentionPolicy};
 use async_nats::jetstream::{Context, ErrorCode};
 use core::cell::RefCell;
@@ -113,8 +115,14 @@ pub(super) async fn store(
                 }
                 break;
             }
-            let ack = send_next(session, exporting, &context, storing, acks.len()).await?;
-            acks.push_back(async { sent(ack.await) });
+            let ack = send_next(session, exporting, &context, storing, acks.len()).await;
+            acks.push_back(async {
+                sent(match ack {
+                    Ok(ack) => ack.await,
+                    // The client does not send what is too large for the broker.
+                    Err(refused) => Err(refused),
+                })
+            });
             exporting.counters.in_flight.store(acks.len() as u64, Relaxed);
         }
         if acks.is_empty() && !has_more {
@@ -183,7 +191,7 @@ async fn send_next(
     context: &Context,
     storing: &RefCell<Storing>,
     index: usize,
-) -> Result<PublishAckFuture, Lost> {
+) -> Result<PublishAckFuture, PublishError> {
     let (subject, headers, payload) = {
         let storing = storing.borrow();
         let message = &storing.unstored[index];
@@ -195,12 +203,7 @@ async fn send_next(
     Ok(ack)
 }
 
-fn sent(
-    ack: Result<
-        async_nats::jetstream::publish::PublishAck,
-        async_nats::jetstream::context::PublishError,
-    >,
-) -> Sent {
+fn sent(ack: Result<async_nats::jetstream::publish::PublishAck, PublishError>) -> Sent {
     let error = match ack {
         Ok(ack) => {
             return Sent::Stored(Place { sequence: ack.sequence, is_duplicate: ack.duplicate });
@@ -219,7 +222,7 @@ fn sent(
     }
 }
 
-fn code_of(error: &async_nats::jetstream::context::PublishError) -> Option<ErrorCode> {
+fn code_of(error: &PublishError) -> Option<ErrorCode> {
     let source = std::error::Error::source(error)?;
     source.downcast_ref::<async_nats::jetstream::Error>().map(|error| error.error_code())
 }

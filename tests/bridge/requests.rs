@@ -45,6 +45,35 @@ fn requests_go_over_and_their_lack_of_responders_is_known_at_once() {
     until("none are left", || server.stats().requests_in == 0);
 }
 
+/// Goal: what is too large for the broker is refused, and the connection stays. Method: a message, a request and a reply
+/// that are larger with their headers than the broker allows.
+#[test]
+fn what_is_too_large_leaves_the_connection_alone() {
+    let _guard = hang_guard();
+    let Some(broker) = broker() else { return };
+    let (here, there) = (hub(), hub());
+    let out = connected(Bridge::nats(&here, broker.url()).export("rpc.>"));
+    let server = connected(Bridge::nats(&there, broker.url()).import("rpc.>"));
+    let (large, replier) = (vec![7_u8; (1 << 20) - 8], there.clone());
+    let answer = large.clone();
+    let _large = there
+        .subscribe("rpc.large", move |request: &Message<'_>| {
+            let _ = replier.reply(request, answer.clone()).unwrap();
+        })
+        .unwrap();
+    let _ = here.publish("rpc.none", large.clone()).unwrap();
+    out.flush(LIMIT).unwrap();
+    let end = here.request("rpc.large", large, LIMIT);
+    assert!(matches!(end, Err(RequestError::NoResponders)), "{end:?}");
+    assert_eq!(out.stats().exports[0].refused, 2);
+    until("the import is known to the broker, and the reply refused", || {
+        let end = here.request("rpc.large", "1", LIMIT);
+        matches!(end, Err(RequestError::NoResponders)) && server.stats().imports[0].published > 0
+    });
+    assert_eq!((out.stats().connects, server.stats().connects), (1, 1));
+    assert_eq!((out.stats().requests_out, server.stats().requests_in), (0, 0));
+}
+
 /// Goal: of two processes that import without a group, one that has no handler does not spoil the request.
 #[test]
 fn who_listens_without_a_handler_does_not_spoil_a_request() {

@@ -63,6 +63,27 @@ fn what_is_stored_is_handled_later() {
     });
 }
 
+/// Goal: a message that the broker does not take is not sent for ever: its publisher learns why, and those behind it are
+/// stored. Method: larger than the broker allows, by itself and with its headers.
+#[test]
+fn what_is_too_large_is_refused_and_holds_up_nothing() {
+    let _guard = hang_guard();
+    let Some(broker) = broker() else { return };
+    let here = hub();
+    let out = connected(
+        Bridge::nats(&here, broker.url()).export(Export::new("orders.>").at_least_once("ORDERS")),
+    );
+    let publish = |size| out.publish(here.message("orders.a").payload(vec![7; size])).unwrap();
+    for size in [(1 << 20) + 1, (1 << 20) - 8] {
+        let (large, small) = (publish(size), publish(1));
+        let error = large.wait(LIMIT).unwrap_err().to_string();
+        assert!(error.starts_with("the message is"), "{error}");
+        small.wait(LIMIT).unwrap();
+    }
+    let stats = out.stats();
+    assert_eq!((stats.exports[0].stored, stats.exports[0].refused, stats.connects), (2, 2, 1));
+}
+
 /// Goal: a handler that fails gets the message again after the retry's delay, and past the last attempt it is one dead
 /// letter and comes no more. In each execution.
 #[test]

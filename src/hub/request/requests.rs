@@ -217,6 +217,7 @@ impl Requests {
     }
 
     /// Whether somebody waits for the reply to a request with this inbox.
+    #[cfg_attr(not(feature = "nats"), allow(dead_code, reason = "for the bridge"))]
     pub(in crate::hub) fn is_open(&self, inbox: &str) -> bool {
         number_of(inbox).is_some_and(|number| self.lock().contains_key(&number))
     }
@@ -227,6 +228,7 @@ impl Requests {
     }
 
     /// One of those who took the request with this inbox has found nobody who replies.
+    #[cfg_attr(not(feature = "nats"), allow(dead_code, reason = "for the bridge"))]
     pub(in crate::hub) fn refuse(&self, inbox: &str) -> Option<Ended> {
         self.change(number_of(inbox)?, |takers| takers.refused += 1)
     }
