@@ -286,6 +286,16 @@ pub enum Problem {
     },
 }
 
+/// An address without what logs in, which stands before its host.
+#[cfg(any(feature = "config", feature = "nats"))]
+pub(crate) fn without_login(address: &str) -> String {
+    let (scheme, rest) = match address.split_once("://") {
+        Some((scheme, rest)) => (format!("{scheme}://"), rest),
+        None => (String::new(), address),
+    };
+    format!("{scheme}{}", rest.rsplit_once('@').map_or(rest, |(_, host)| host))
+}
+
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

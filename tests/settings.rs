@@ -158,6 +158,72 @@ const BAD: &[(&str, &str, &[&str])] = &[
             "a.yaml: merge keys (<<) are not supported: write the settings out, at line 2, column 11",
         ],
     ),
+    (
+        "a.yaml",
+        "bridge: {servers: [], password: 42, token: {}, permit: [1]}",
+        &[
+            "a.yaml: bridge.servers is [], but must be a list of texts, or one text with commas between them",
+            "a.yaml: bridge.password is ***, but must be a text without NUL of at least one byte",
+            "a.yaml: bridge.token is ***, but must be a text without NUL of at least one byte",
+            "a.yaml: bridge.permit is [1], but must be a list of texts, or one text with commas between them",
+        ],
+    ),
+    (
+        "a.yaml",
+        "bridge: {servers: \"nats://joe:secret@a\\0\"}",
+        &[
+            "a.yaml: bridge.servers is \"nats://a\\0\", but must be a list of texts, or one text with commas between them",
+        ],
+    ),
+    (
+        "a.yaml",
+        "bridge:\n  exports: [{pattern: a, bufer: 1}, {prefix: 'eu.'}, {pattern: b, buffer: 0}, [], 'c.>']\n  imports: 7",
+        &[
+            "a.yaml: bridge.exports[0].bufer is not a setting; did you mean bridge.exports[0].buffer?",
+            "a.yaml: bridge.exports[1].pattern is unset, but must be set",
+            "a.yaml: bridge.exports[2].buffer is 0, but must be 1 to 16777216",
+            "a.yaml: bridge.exports[3].pattern is [], but must be a text without NUL of at least one byte",
+            "a.yaml: bridge.imports is 7, but must be a list of patterns and of sections, or patterns with commas \
+             between them",
+        ],
+    ),
+    (
+        "a.yaml",
+        "bridge:\n  imports:\n  - {pattern: a, stream: A}\n  - {pattern: b, retries: 1, pattern: c}\n  - {pattern: d, \
+         stream: D, durable: d, start_at: noon}",
+        &[
+            "a.yaml: bridge.imports[0].durable is unset, but must be set, as there is a stream",
+            "a.yaml: bridge.imports[1].pattern is given more than once",
+            "a.yaml: bridge.imports[1].retries is set, but must be unset, as there is no stream",
+            "a.yaml: bridge.imports[2].start_at is \"noon\", but must be first, new, a number in the stream, or a time \
+             as 2026-11-28T06:00:00Z",
+        ],
+    ),
+    (
+        "a.yaml",
+        "bridge: {user: joe}",
+        &["a.yaml: bridge.password is unset, but must be set, as bridge.user is set"],
+    ),
+    (
+        "a.yaml",
+        "bridge: {password: secret}",
+        &["a.yaml: bridge.user is unset, but must be set, as bridge.password is set"],
+    ),
+    (
+        "a.yaml",
+        "bridge: {user: joe, password: secret, password_file: /a}",
+        &["a.yaml: bridge.password_file is set, but must be unset, as bridge.password is set"],
+    ),
+    (
+        "a.yaml",
+        "bridge: {token: secret, nkey_file: /a}",
+        &["a.yaml: bridge.nkey_file is set, but must be unset, as bridge.token is set"],
+    ),
+    (
+        "a.yaml",
+        "bridge: {tls_certificate: /a}",
+        &["a.yaml: bridge.tls_key is unset, but must be set, as bridge.tls_certificate is set"],
+    ),
     ("a.toml", "threads = 4", &["a.toml: its name must end in .json, .yaml or .yml"]),
     ("a.yaml", "- pool", &["a.yaml: it is [\"pool\"], but must be sections of settings"]),
     ("a.json", "{\"pool\": ", &["a.json: EOF while parsing a value at line 1 column 9"]),
@@ -650,7 +716,7 @@ fn what_services_may_be_set_to_is_taken() {
     let workers = Settings::default().worker_pool_builder(&pool).build().unwrap();
     let mut looked = 0;
     for field in Settings::fields() {
-        if ["pool", "workers", "log"].contains(&field.section)
+        if ["pool", "workers", "log", "bridge"].contains(&field.section)
             || field.name == "archive" && !cfg!(feature = "archive")
         {
             continue;
@@ -700,6 +766,143 @@ fn what_services_may_be_set_to_is_taken() {
     assert!(looked > 100, "{looked}");
 }
 
+/// Below and above the ends of a range, and at them, with whether that is in it.
+fn around(kind: Kind) -> Option<Vec<(u64, bool)>> {
+    let (low, high) = match kind {
+        Kind::Count { low, high } | Kind::Bytes { low, high } => (low, high),
+        Kind::Time { low, high } => {
+            (low.as_nanos().try_into().ok()?, high.as_nanos().try_into().ok()?)
+        }
+        _ => return None,
+    };
+    let below = low.checked_sub(1).map(|below| (below, false));
+    Some(below.into_iter().chain([(low, true), (high, true), (high + 1, false)]).collect())
+}
+
+/// A file of JSON that says this of one rule of a bridge.
+fn rule(section: &str, name: &str, value: u64, kind: Kind) -> String {
+    let value = match kind {
+        Kind::Time { .. } => format!("\"{value}ns\""),
+        _ => value.to_string(),
+    };
+    let durable = if section == "bridge.imports" { r#", "durable": "d""# } else { "" };
+    let list = section.trim_start_matches("bridge.");
+    format!(
+        r#"{{"bridge": {{"{list}": [{{"pattern": "a", "stream": "A", "{name}": {value}{durable}}}]}}}}"#
+    )
+}
+
+/// As above, for bridges and their rules.
+#[cfg(feature = "nats")]
+#[test]
+fn the_table_and_the_builders_of_bridges_agree_on_every_range() {
+    use paceline::bridge::{Bridge, Export, Import, NatsSettings};
+    let folder = Folder::new("bridges");
+    let pool = Pool::builder().threads(1).build().unwrap();
+    let hub = paceline::hub::Hub::new(&pool).unwrap();
+    let opens = |section: &str, name: &str, value: u64| {
+        let (count, nanos) = (value as usize, Duration::from_nanos(value));
+        let nats = NatsSettings::new("nats://127.0.0.1:1");
+        let (export, import) = (Export::new("a"), Import::new("a"));
+        let stored = export.clone().at_least_once("A");
+        let taken = import.clone().at_least_once("A", "d");
+        let plain = || Bridge::nats(&hub, "nats://127.0.0.1:1");
+        let builder = match (section, name) {
+            ("bridge", "connect_timeout") => {
+                Bridge::nats(&hub, nats.connect_timeout(nanos)).export("a")
+            }
+            ("bridge", "ping_interval") => {
+                Bridge::nats(&hub, nats.ping_interval(nanos)).export("a")
+            }
+            ("bridge", "window") => plain().export("a").window(nanos, 1),
+            ("bridge", "window_count") => plain().export("a").window(Duration::from_secs(1), count),
+            ("bridge.exports", "buffer") => plain().export(export.buffer(count)),
+            ("bridge.exports", "in_flight") => plain().export(stored.in_flight(count)),
+            ("bridge.imports", "buffer") => plain().import(import.buffer(count)),
+            ("bridge.imports", "in_flight") => plain().import(taken.in_flight(count)),
+            ("bridge.imports", "request_timeout") => plain().import(import.request_timeout(nanos)),
+            ("bridge.imports", "ack_wait") => plain().import(taken.ack_wait(nanos)),
+            ("bridge.imports", "handle_timeout") => plain().import(taken.handle_timeout(nanos)),
+            other => panic!("{other:?} is not looked at"),
+        };
+        builder.open().is_ok()
+    };
+    let of_bridges = Settings::fields().filter(|field| field.section == "bridge");
+    let mut looked = 0;
+    for field in of_bridges.chain(Settings::rule_fields()) {
+        let Some(values) = around(field.kind) else { continue };
+        let low = values.iter().find(|(_, is_good)| *is_good).unwrap().0;
+        for (value, is_good) in values {
+            let key = format!("{} {value}", field.key());
+            let set = match (field.section, field.kind) {
+                ("bridge", Kind::Time { .. }) => {
+                    Settings::layers().set(&field.key(), format!("{value}ns"))
+                }
+                ("bridge", _) => Settings::layers().set(&field.key(), value),
+                (section, kind) => {
+                    let text = rule(section, field.name, value, kind);
+                    Settings::layers().file(folder.write("a.json", text))
+                }
+            };
+            assert_eq!(set.build().is_ok(), is_good, "{key}");
+            // What delays retries and reconnects has no limit in a program, nor has what may be without one.
+            let is_free = field.name.starts_with("re") && field.name != "request_timeout";
+            let has_no_end = ["request_timeout", "handle_timeout"].contains(&field.name);
+            if is_free || has_no_end && value > low {
+                continue;
+            }
+            assert_eq!(opens(field.section, field.name, value), is_good, "{key}");
+            looked += 1;
+        }
+    }
+    assert_eq!(looked, 8 * 4 + 3 + 2 * 2);
+}
+
+/// Goal: all that a file says of a bridge is in the typed settings, and the environment wins.
+#[test]
+fn a_bridge_is_set_by_its_section() {
+    let folder = Folder::new("bridge");
+    let text = r#"
+bridge:
+  servers: ["nats://a:4222", "tls://joe:secret@b"]
+  user: joe
+  password_file: /run/password
+  tls_required: true
+  permit: "orders.>, jobs.>"
+  exports:
+  - plain
+  - {pattern: "orders.>", prefix: "eu.", buffer: 7, overflow: conflate, stream: ORDERS, in_flight: 1}
+  imports:
+  - {pattern: "jobs.>", stream: JOBS, durable: worker, start_at: 7, retries: 3, retry_growth: fixed}
+  - {pattern: "prices.*", group: desks, request_timeout: 2s}
+"#;
+    let settings = Settings::layers()
+        .file(folder.write("a.yaml", text))
+        .variables([
+            pair("PACELINE_BRIDGE_IMPORTS", "other.*, more"),
+            pair("PACELINE_BRIDGE_NAME", "shop"),
+        ])
+        .build()
+        .unwrap();
+    let bridge = &settings.bridge;
+    assert_eq!(bridge.servers.as_deref().unwrap(), ["nats://a:4222", "tls://joe:secret@b"]);
+    assert_eq!(bridge.permit.as_deref().unwrap(), ["orders.>", "jobs.>"]);
+    assert_eq!((bridge.name.as_deref(), bridge.tls_required), (Some("shop"), Some(true)));
+    let exports = bridge.exports.as_deref().unwrap();
+    assert_eq!(
+        exports.iter().map(|it| it.pattern.as_deref().unwrap()).collect::<Vec<_>>(),
+        ["plain", "orders.>"]
+    );
+    assert_eq!((exports[1].buffer, exports[1].in_flight), (Some(7), Some(1)));
+    let imports = bridge.imports.as_deref().unwrap();
+    assert_eq!(
+        imports.iter().map(|it| it.pattern.as_deref().unwrap()).collect::<Vec<_>>(),
+        ["other.*", "more"]
+    );
+    let shown = format!("{settings:?}");
+    assert!(shown.contains("nats://a:4222") && !shown.contains("secret"), "{shown}");
+}
+
 /// docs/SETTINGS.md is made from the table.
 #[test]
 fn the_documented_table_is_the_table() {
@@ -715,6 +918,14 @@ fn the_documented_table_is_the_table() {
         let (key, variable) = (field.key(), field.variable());
         let (allowed, default, about) = (field.kind, field.default, field.about);
         text += &format!("| `{key}` | `{variable}` | {allowed} | {default} | {about} |\n");
+    }
+    text += "\n## The rules of a bridge\n\nThe lists `bridge.exports` and `bridge.imports` have a rule in each entry: a \
+             pattern, or a section with a\n`pattern`. A variable has patterns with commas between them.\n\n| key | allowed \
+             | default | |\n|---|---|---|---|\n";
+    for field in Settings::rule_fields() {
+        let (section, name, kind) = (field.section, field.name, field.kind);
+        let (default, about) = (field.default, field.about);
+        text += &format!("| `{section}[].{name}` | {kind} | {default} | {about} |\n");
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/SETTINGS.md");
     if std::env::var_os("PACELINE_BLESS").is_some() {

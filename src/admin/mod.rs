@@ -10,9 +10,9 @@ mod webhook;
 
 #[cfg(feature = "config")]
 pub use settings::{
-    Field, Growth, HistorySettings, HttpSettings, HubSettings, Kind, Layers, LogSettings,
-    OpsSettings, PoolSettings, ServerSettings, Settings, TaskSettings, WebhookSettings,
-    WorkerSettings,
+    BridgeSettings, ExportSettings, Field, Growth, HistorySettings, HttpSettings, HubSettings,
+    ImportSettings, Kind, Layers, LogSettings, OpsSettings, PoolSettings, ServerSettings, Settings,
+    TaskSettings, WebhookSettings, WorkerSettings,
 };
 #[cfg(feature = "systemd")]
 pub use systemd::Service;

@@ -10,8 +10,8 @@ mod table;
 mod yaml;
 
 pub use service::{
-    Growth, HistorySettings, HttpSettings, HubSettings, OpsSettings, ServerSettings, TaskSettings,
-    WebhookSettings,
+    BridgeSettings, ExportSettings, Growth, HistorySettings, HttpSettings, HubSettings,
+    ImportSettings, OpsSettings, ServerSettings, TaskSettings, WebhookSettings,
 };
 pub use table::LogSettings;
 pub use table::WorkerSettings;
@@ -21,6 +21,7 @@ use crate::error::{Error, Problem, Result};
 use crate::pool::{Builder, Pool};
 use core::fmt;
 use node::Node;
+use service::Rule;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -67,14 +68,13 @@ pub struct Settings {
     pub webhook: WebhookSettings,
     /// What an operations endpoint is built with.
     pub ops: OpsSettings,
+    /// What a bridge to a broker is built with.
+    pub bridge: BridgeSettings,
     /// What a [`Log`](crate::log::Log) is built with.
     pub log: LogSettings,
     /// By key, what the layers have given, and where each came from.
     given: BTreeMap<String, (String, String)>,
 }
-
-/// Settings whose values are shown to nobody.
-const SECRETS: [&str; 3] = ["webhook.url", "webhook.proxy", "ops.token"];
 
 impl Settings {
     /// Begins with the defaults only.
@@ -85,6 +85,11 @@ impl Settings {
     /// The table of all settings.
     pub fn fields() -> impl Iterator<Item = &'static Field> {
         TABLE.iter().flat_map(|section| section.iter())
+    }
+
+    /// The table of what the rules of a bridge may say, each an entry of the lists `bridge.exports` and `bridge.imports`.
+    pub fn rule_fields() -> impl Iterator<Item = &'static Field> {
+        service::EXPORTS.iter().chain(service::IMPORTS)
     }
 
     /// Every setting as the layers have left it: its key, its value for people, and where that came from. What code has
@@ -233,7 +238,7 @@ impl Layers {
         let mut origins = BTreeMap::new();
         for Given { origin, field, value, .. } in self.given {
             let key = field.key();
-            let shown = if SECRETS.contains(&&*key) { "***".into() } else { value.to_string() };
+            let shown = service::without_secret(&key, value.to_string());
             settings.given.insert(key.clone(), (shown, origin.clone()));
             (field.store)(&mut settings, value);
             origins.insert(key, origin);
@@ -255,12 +260,10 @@ impl Layers {
                     self.unknown(origin, section.clone());
                 }
                 Node::Section(entries) => self.entries(origin, section, entries),
-                _ => self.problem(Problem::Wrong {
-                    origin: origin.into(),
-                    key: section.clone(),
-                    value: node.to_string(),
-                    allowed: "a section of settings".into(),
-                }),
+                _ => {
+                    let allowed = "a section of settings".into();
+                    self.wrong(origin, section.clone(), node.to_string(), allowed);
+                }
             }
         }
     }
@@ -286,16 +289,98 @@ impl Layers {
     }
 
     fn give(&mut self, layer: Layer, origin: &str, field: &'static Field, node: &Node) {
+        let key = field.key();
+        let value = match field.kind {
+            Kind::Exports => self.rules(origin, field, node).map(Value::Exports),
+            Kind::Imports => self.rules(origin, field, node).map(Value::Imports),
+            _ => self.read(origin, key, field, node),
+        };
         let origin = origin.to_owned();
-        match field.kind.read(node) {
-            Some(value) => self.given.push(Given { layer, origin, field, value }),
-            None => self.problem(Problem::Wrong {
-                origin,
-                key: field.key(),
-                value: node.to_string(),
-                allowed: field.kind.to_string(),
-            }),
+        self.given.extend(value.map(|value| Given { layer, origin, field, value }));
+    }
+
+    /// None: it is wrong, which is noted.
+    fn read(&mut self, origin: &str, key: String, field: &Field, node: &Node) -> Option<Value> {
+        let value = field.kind.read(node);
+        if value.is_none() {
+            let value = service::without_secret(&key, node.to_string());
+            self.wrong(origin, key, value, field.kind.to_string());
         }
+        value
+    }
+
+    /// The rules of a list. None: one of them is wrong, which is noted.
+    fn rules<T: Rule>(&mut self, origin: &str, field: &Field, node: &Node) -> Option<Vec<T>> {
+        let (key, before) = (field.key(), self.problems.len());
+        let of_text;
+        let nodes = match node {
+            Node::List(nodes) => nodes,
+            Node::Text(text) => {
+                of_text = table::parts(text);
+                &of_text
+            }
+            _ => {
+                self.wrong(origin, key, node.to_string(), field.kind.to_string());
+                return None;
+            }
+        };
+        let rules = nodes.iter().enumerate();
+        let rules =
+            rules.map(|(at, node)| self.rule(origin, &format!("{key}[{at}]"), node)).collect();
+        (self.problems.len() == before).then_some(rules)
+    }
+
+    /// One rule: a pattern, or a section. What is wrong is noted.
+    fn rule<T: Rule>(&mut self, origin: &str, key: &str, node: &Node) -> T {
+        let of_text;
+        let entries = match node {
+            Node::Section(entries) => entries,
+            other => {
+                of_text = vec![("pattern".to_owned(), other.clone())];
+                &of_text
+            }
+        };
+        self.repetitions(origin, &format!("{key}."), entries);
+        let mut rule = T::default();
+        let before = self.problems.len();
+        for (name, node) in entries {
+            let key = format!("{key}.{name}");
+            let Some(field) = T::FIELDS.iter().find(|field| field.name == name) else {
+                let prefix = key.strip_suffix(name.as_str()).unwrap_or_default();
+                let known = T::FIELDS.iter().map(|field| format!("{prefix}{}", field.name));
+                let nearest = nearest(&key, known);
+                self.problem(Problem::Unknown { origin: origin.into(), key, nearest });
+                continue;
+            };
+            if let Some(value) = self.read(origin, key, field, node) {
+                rule.store(field, value);
+            }
+        }
+        if self.problems.len() == before {
+            self.rule_is_whole::<T>(origin, key, entries);
+        }
+        rule
+    }
+
+    /// What a rule needs is there, and it says nothing of a stream without one.
+    fn rule_is_whole<T: Rule>(&mut self, origin: &str, key: &str, entries: &[(String, Node)]) {
+        let has = |name: &str| entries.iter().any(|(given, _)| given == name);
+        let mut wrong = |name: &str, is: &str, must: &str| {
+            self.wrong(origin, format!("{key}.{name}"), is.into(), must.into());
+        };
+        if !has("pattern") {
+            wrong("pattern", "unset", "set");
+        }
+        if has("stream") && T::OF_STREAMS.contains(&"durable") && !has("durable") {
+            wrong("durable", "unset", "set, as there is a stream");
+        }
+        for name in T::OF_STREAMS.iter().filter(|name| has(name) && !has("stream")) {
+            wrong(name, "set", "unset, as there is no stream");
+        }
+    }
+
+    fn wrong(&mut self, origin: &str, key: String, value: String, allowed: String) {
+        self.problem(Problem::Wrong { origin: origin.into(), key, value, allowed });
     }
 
     fn unknown(&mut self, origin: &str, key: String) {
@@ -359,6 +444,20 @@ fn contradiction(settings: &Settings, origins: &BTreeMap<String, String>) -> Opt
         let origin = origins.get(&key).cloned().unwrap_or_default();
         let allowed = "unset, as the library was built without the feature `archive`".into();
         return Some(Problem::Wrong { origin, key, value, allowed });
+    }
+    if let Some((name, is_set, allowed)) = settings.bridge.contradiction() {
+        let key = format!("bridge.{name}");
+        let origin = origins.get(&key).or(origins
+            .iter()
+            .find(|(key, _)| key.starts_with("bridge."))
+            .map(|(_, origin)| origin));
+        let value = if is_set { "set" } else { "unset" }.into();
+        return Some(Problem::Wrong {
+            origin: origin.cloned().unwrap_or_default(),
+            key,
+            value,
+            allowed,
+        });
     }
     match settings.pool_builder().validate_settings() {
         Err(Error::Invalid { name, value, allowed }) => {

@@ -27,7 +27,7 @@ use super::import::import;
 use super::question::Ask;
 use super::requests::Requests;
 use super::session::{Lost, Session, closing};
-use super::shared::Shared;
+use super::shared::{Exporting, Shared};
 use super::stats::count;
 use super::store::{Storing, store};
 use super::window::Window;
@@ -47,6 +47,9 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 /// How many commands wait for the connection: beyond that an export waits, and its mailbox holds what comes.
 const CLIENT_CAPACITY: usize = 4096;
+
+/// How soon a bridge without a connection finds out that it is to end.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// A part of what is done over a connection. Its end is that of the connection, unless all exports have ended.
 type Part<'a> = Pin<Box<dyn Future<Output = Result<(), Lost>> + 'a>>;
@@ -70,7 +73,7 @@ pub(super) fn run(shared: &Shared, asks: UnboundedReceiver<Ask>) {
     };
     let mut failed = 0;
     let seed = u64::from(shared.hub.number());
-    while !is_over(shared) {
+    while !is_over(shared, &kept) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let ended = match runtime {
             Ok(runtime) => {
@@ -87,7 +90,7 @@ pub(super) fn run(shared: &Shared, asks: UnboundedReceiver<Ask>) {
         }
         failed += 1;
         let delay = shared.settings.reconnect.delay(failed, seed ^ u64::from(failed));
-        nap(shared, delay);
+        nap(shared, &kept, delay);
     }
     let mut status = shared.status();
     status.is_connected = false;
@@ -97,18 +100,22 @@ pub(super) fn run(shared: &Shared, asks: UnboundedReceiver<Ask>) {
     shared.tell("bridge.closed", Severity::Info, "it has ended".into(), json!({}));
 }
 
-fn is_over(shared: &Shared) -> bool {
-    shared.deadline().is_some_and(|deadline| Instant::now() >= deadline)
+/// Whether it is to end, and another connection is of no use, or its time is over.
+fn is_over(shared: &Shared, kept: &Kept) -> bool {
+    let is_idle = || {
+        kept.consuming.iter().all(|one| one.borrow().is_settled())
+            && shared.exports.iter().all(Exporting::is_empty)
+    };
+    shared.deadline().is_some_and(|deadline| Instant::now() >= deadline || is_idle())
 }
 
 /// Sleeps for so long, or until the bridge is to end: then for a moment at the most.
-fn nap(shared: &Shared, delay: Duration) {
-    const STEP: Duration = Duration::from_millis(20);
+fn nap(shared: &Shared, kept: &Kept, delay: Duration) {
     let until = Instant::now() + delay;
     while let Some(left) = until.checked_duration_since(Instant::now())
-        && !is_over(shared)
+        && !is_over(shared, kept)
     {
-        std::thread::sleep(left.min(STEP));
+        std::thread::sleep(left.min(LOOK_AGAIN));
     }
 }
 
@@ -124,9 +131,15 @@ async fn deadline_over(shared: &Shared) {
 async fn connect_and_serve(shared: &Shared, kept: &Kept, failed: &mut u32) -> Result<(), Lost> {
     let (tell, mut told) = mpsc::unbounded_channel();
     let connect = connect(shared, tell);
+    let needless = async {
+        closing(shared).await;
+        while !is_over(shared, kept) {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    };
     let client = tokio::select! {
         client = connect => client?,
-        () = deadline_over(shared) => return Ok(()),
+        () = needless => return Ok(()),
     };
     let session =
         Session { shared, requests: Requests::new(&client).await?, client, window: &kept.window };

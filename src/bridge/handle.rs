@@ -24,7 +24,7 @@ use tokio::sync::watch;
 /// How long the end of a bridge that is dropped may take.
 const AT_DROP: Duration = Duration::from_secs(2);
 /// How many ids a window has at the most, unless set.
-const WINDOW: usize = 100_000;
+pub(super) const WINDOW: usize = 100_000;
 
 /// Carries keys between the hubs of several processes and hosts, over a broker.
 ///
@@ -251,8 +251,8 @@ impl BridgeBuilder {
     }
 
     /// How long, and how many, ids of messages are kept: a message from the broker whose id is among them is dropped. The
-    /// broker's streams that the bridge makes drop what comes twice within the same time. Default: those of the last 2
-    /// minutes, up to 100 000.
+    /// broker's streams that the bridge makes drop what comes twice within the same time. 100 ms to 1 day, and up to 2^24
+    /// ids; 0: none is dropped. Default: those of the last 2 minutes, up to 100 000.
     pub fn window(mut self, lasts: Duration, most: usize) -> Self {
         self.window = (lasts, most);
         self
@@ -318,6 +318,13 @@ impl BridgeBuilder {
     fn check_rules(&self) -> Result<()> {
         if self.exports.is_empty() && self.imports.is_empty() {
             return Err(Error::invalid("the rules of a bridge", "none", "an export or an import"));
+        }
+        let (lasts, most) = self.window;
+        if !(Duration::from_millis(100)..=Duration::from_secs(86_400)).contains(&lasts) {
+            return Err(Error::invalid("window", format!("{lasts:?}"), "100 ms to 1 day"));
+        }
+        if most > 1 << 24 {
+            return Err(Error::invalid("window_count", most, "0 to 16777216"));
         }
         self.exports.iter().try_for_each(Export::check)?;
         self.imports.iter().try_for_each(|(rule, _)| rule.check())?;

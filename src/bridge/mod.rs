@@ -32,6 +32,8 @@ mod connection;
 mod consume;
 mod export;
 mod figures;
+#[cfg(feature = "config")]
+mod from_settings;
 mod handle;
 mod import;
 mod question;

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::hub::{Overflow, Pattern, check_crossing};
 use crate::time::{Backoff, Retry};
+use core::str::FromStr;
 use core::time::Duration;
 use std::time::SystemTime;
 
@@ -105,6 +106,7 @@ impl Export {
     pub(super) fn check(&self) -> Result<()> {
         check_crossing("the pattern of an export", &self.pattern)?;
         check_prefix(&self.prefix)?;
+        check_buffer(self.buffer)?;
         check_in_flight(self.in_flight)?;
         self.stream.as_deref().map_or(Ok(()), |name| check_name("stream", name))
     }
@@ -136,6 +138,26 @@ pub enum StartAt {
     Sequence(u64),
     /// With the first message that was stored then or later.
     Time(SystemTime),
+}
+
+/// What text may say of it.
+const STARTS: &str = "first, new, a number from 1 on, or a time as 2026-11-28T06:00:00Z";
+
+/// From "first", "new", a number, or a time as RFC 3339 writes it.
+impl FromStr for StartAt {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "first" => Ok(Self::First),
+            "new" => Ok(Self::New),
+            _ => match (text.parse(), humantime::parse_rfc3339(text)) {
+                (Ok(number), _) if number > 0 => Ok(Self::Sequence(number)),
+                (_, Ok(time)) => Ok(Self::Time(time)),
+                _ => Err(Error::invalid("start_at", format!("{text:?}"), STARTS)),
+            },
+        }
+    }
 }
 
 /// Keys that come from the broker to the hub. A pattern as text is one, too: at most once, to each process that imports
@@ -215,7 +237,7 @@ impl Import {
         self
     }
 
-    /// How long a request from elsewhere waits for the reply of this hub. Default: 30 seconds.
+    /// How long a request from elsewhere waits for the reply of this hub, at least 1 ms. Default: 30 seconds.
     #[must_use]
     pub fn request_timeout(mut self, limit: Duration) -> Self {
         self.request_timeout = limit;
@@ -287,8 +309,8 @@ impl Import {
         self.source(|source| source.ack_wait = wait)
     }
 
-    /// At least once: for how long it does that at the most. Then the broker sends the message again, though a handler may
-    /// be at it still. Default: one hour.
+    /// At least once: for how long it does that at the most, at least 100 ms. Then the broker sends the message again,
+    /// though a handler may be at it still. Default: one hour.
     #[must_use]
     pub fn handle_timeout(self, limit: Duration) -> Self {
         self.source(|source| source.handle_timeout = limit)
@@ -297,9 +319,8 @@ impl Import {
     pub(super) fn check(&self) -> Result<()> {
         check_crossing("the pattern of an import", &self.pattern)?;
         check_prefix(&self.prefix)?;
-        if !(1..=1 << 24).contains(&self.buffer) {
-            return Err(Error::invalid("buffer", self.buffer, "1 to 16777216"));
-        }
+        check_buffer(self.buffer)?;
+        check_least("request_timeout", self.request_timeout, Duration::from_millis(1))?;
         if let Some(group) = &self.group {
             check_name("group", group)?;
         }
@@ -311,6 +332,10 @@ impl Import {
         if !(Duration::from_millis(100)..=Duration::from_secs(86_400)).contains(&source.ack_wait) {
             let value = format!("{:?}", source.ack_wait);
             return Err(Error::invalid("ack_wait", value, "100 ms to 1 day"));
+        }
+        check_least("handle_timeout", source.handle_timeout, Duration::from_millis(100))?;
+        if source.start == StartAt::Sequence(0) {
+            return Err(Error::invalid("start_at", 0, STARTS));
         }
         match self.group {
             None => Ok(()),
@@ -326,6 +351,20 @@ impl Import {
 impl<T: Into<String>> From<T> for Import {
     fn from(pattern: T) -> Self {
         Self::new(pattern)
+    }
+}
+
+fn check_buffer(messages: usize) -> Result<()> {
+    match (1..=1 << 24).contains(&messages) {
+        true => Ok(()),
+        false => Err(Error::invalid("buffer", messages, "1 to 16777216")),
+    }
+}
+
+fn check_least(what: &'static str, time: Duration, least: Duration) -> Result<()> {
+    match time >= least {
+        true => Ok(()),
+        false => Err(Error::invalid(what, format!("{time:?}"), format!("at least {least:?}"))),
     }
 }
 

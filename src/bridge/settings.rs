@@ -1,6 +1,6 @@
 //! How a broker is reached.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, without_login};
 use crate::time::Backoff;
 use async_nats::ConnectOptions;
 use core::fmt;
@@ -37,7 +37,9 @@ pub struct NatsSettings {
 enum Login {
     None,
     User(String, String),
+    PasswordFile(String, PathBuf),
     Token(String),
+    TokenFile(PathBuf),
     NkeyFile(PathBuf),
     CredentialsFile(PathBuf),
 }
@@ -75,10 +77,24 @@ impl NatsSettings {
         self
     }
 
+    /// As [`user`](Self::user), with the password that is the text of this file. It is read at each connection.
+    #[must_use]
+    pub fn password_file(mut self, user: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        self.login = Login::PasswordFile(user.into(), path.into());
+        self
+    }
+
     /// Logs in by a token.
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.login = Login::Token(token.into());
+        self
+    }
+
+    /// Logs in by the token that is the text of this file. It is read at each connection.
+    #[must_use]
+    pub fn token_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.login = Login::TokenFile(path.into());
         self
     }
 
@@ -165,7 +181,11 @@ impl NatsSettings {
         let parse = |address: &str| {
             address.trim().parse::<async_nats::ServerAddr>().map_err(|_| {
                 let allowed = "nats://host:port or tls://host:port";
-                Error::invalid("the address of a broker", format!("{:?}", bare(address)), allowed)
+                Error::invalid(
+                    "the address of a broker",
+                    format!("{:?}", without_login(address)),
+                    allowed,
+                )
             })
         };
         self.servers.split(',').map(parse).collect()
@@ -173,7 +193,11 @@ impl NatsSettings {
 
     /// The addresses without secrets.
     pub(super) fn shown(&self) -> String {
-        self.servers.split(',').map(|address| bare(address.trim())).collect::<Vec<_>>().join(",")
+        self.servers
+            .split(',')
+            .map(|address| without_login(address.trim()))
+            .collect::<Vec<_>>()
+            .join(",")
     }
 
     /// For one connection, which never comes back by itself.
@@ -192,7 +216,11 @@ impl NatsSettings {
             Login::User(user, password) => {
                 options.user_and_password(user.clone(), password.clone())
             }
+            Login::PasswordFile(user, path) => {
+                options.user_and_password(user.clone(), line(read(path, "the password")?))
+            }
             Login::Token(token) => options.token(token.clone()),
+            Login::TokenFile(path) => options.token(line(read(path, "the token")?)),
             Login::NkeyFile(path) => options.nkey(read(path, "the nkey")?.trim().to_owned()),
             Login::CredentialsFile(path) => {
                 let text = read(path, "the credentials")?;
@@ -212,13 +240,9 @@ impl NatsSettings {
     }
 }
 
-/// An address without what is before its host.
-fn bare(address: &str) -> String {
-    let (scheme, rest) = match address.split_once("://") {
-        Some((scheme, rest)) => (format!("{scheme}://"), rest),
-        None => (String::new(), address),
-    };
-    format!("{scheme}{}", rest.rsplit_once('@').map_or(rest, |(_, host)| host))
+/// The text of a file without the end of its line.
+fn line(text: String) -> String {
+    text.trim_end_matches(['\r', '\n']).to_owned()
 }
 
 impl From<&str> for NatsSettings {

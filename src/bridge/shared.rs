@@ -166,6 +166,12 @@ impl Shared {
 }
 
 impl Exporting {
+    /// Whether nothing waits for the broker, and nothing that was sent is still to be stored.
+    pub(super) fn is_empty(&self) -> bool {
+        let stats = self.mailbox.stats();
+        stats.waiting + stats.running == 0
+    }
+
     fn stats(&self) -> ExportStats {
         let (mailbox, counters) = (self.mailbox.stats(), &self.counters);
         let in_flight = counters.in_flight.load(Relaxed);

@@ -7,6 +7,8 @@ mod broker;
 mod client;
 #[path = "../common/mod.rs"]
 mod common;
+#[cfg(feature = "config")]
+mod from_settings;
 mod requests;
 mod stored;
 mod tasks;

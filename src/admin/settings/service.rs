@@ -1,8 +1,9 @@
-//! The sections of what stands on a pool: tasks, the hub and its history, servers, webhooks.
+//! The sections of what stands on a pool: tasks, the hub and its history, servers, webhooks, bridges and their rules.
 
 use super::table::{Field, Kind, Stored, Value, given, section};
-use crate::hub::HubBuilder;
+use crate::error::without_login;
 use crate::hub::history::{History, Limits, LinesOptions, WhenFull};
+use crate::hub::{HubBuilder, Overflow};
 use crate::net::{Listen, ServerBuilder};
 use crate::queue::Lane;
 use crate::task::{OverloadPolicy, TaskTypeBuilder};
@@ -103,20 +104,27 @@ impl TaskSettings {
         let builder = given!(builder, self, grace lease max_running full);
         let Some(retries) = self.retries else { return builder };
         let delay = self.retry_delay.unwrap_or(Duration::from_millis(100));
-        let longest = self.retry_cap.unwrap_or(CAP);
-        let backoff = match self.retry_growth.unwrap_or(Growth::Exponential) {
-            Growth::Fixed => Backoff::fixed(delay),
-            Growth::Linear => Backoff::linear(delay),
-            Growth::Exponential => Backoff::exponential(delay).cap(longest),
-            Growth::Random => Backoff::random(delay..=longest.max(delay)),
-        };
-        let backoff = self.retry_cap.map_or(backoff.clone(), |cap| backoff.cap(cap));
+        let backoff = Growth::backoff(self.retry_growth, delay, self.retry_cap);
         let retry = Retry::new(retries, backoff);
         builder.retry(self.retry_within.map_or(retry.clone(), |within| retry.within(within)))
     }
 }
 
-/// The longest delay before a retry of a task, where delays grow by themselves.
+impl Growth {
+    /// Of what is said of retries.
+    pub(crate) fn backoff(said: Option<Self>, delay: Duration, cap: Option<Duration>) -> Backoff {
+        let longest = cap.unwrap_or(CAP);
+        let backoff = match said.unwrap_or(Self::Exponential) {
+            Self::Fixed => Backoff::fixed(delay),
+            Self::Linear => Backoff::linear(delay),
+            Self::Exponential => Backoff::exponential(delay).cap(longest),
+            Self::Random => Backoff::random(delay..=longest.max(delay)),
+        };
+        cap.map_or(backoff.clone(), |cap| backoff.cap(cap))
+    }
+}
+
+/// The longest delay before a retry, where delays grow by themselves.
 const CAP: Duration = Duration::from_secs(30);
 
 section! {
@@ -379,6 +387,187 @@ impl super::Settings {
         Some(match &webhook.proxy {
             Some(url) => builder.proxy(url),
             None => builder,
+        })
+    }
+}
+
+const WAITING: Kind = Kind::Count { low: 1, high: 1 << 24 };
+const IN_FLIGHT: Kind = Kind::Count { low: 1, high: 1 << 16 };
+const TENTH: Duration = Duration::from_millis(100);
+/// What a connection has time for.
+const CONNECTING: Kind = Kind::Time { low: Duration::from_millis(10), high: DAY };
+
+section! {
+    /// Settings of a bridge; what is `None` is left to its builder.
+    BridgeSettings in bridge, rows BRIDGE:
+    servers: Vec<String>, Kind::Texts, "none, that is no bridge",
+        "The broker: `nats://host:4222` or `tls://host:4222`; several servers of one cluster, any one of which is used.";
+    name: String, Kind::Text, "nats",
+        "What health, figures, notices, the live page and the broker's tools call it.";
+    user: String, Kind::Text, "none",
+        "The user that logs in, with a password.";
+    password: String, Kind::Text, "none",
+        "Its password.";
+    password_file: String, Kind::Text, "none",
+        "A file that has its password, read at each connection.";
+    token: String, Kind::Text, "none",
+        "The token that logs in.";
+    token_file: String, Kind::Text, "none",
+        "A file that has the token, read at each connection.";
+    nkey_file: String, Kind::Text, "none",
+        "A file that has the seed of the nkey that logs in, read at each connection.";
+    credentials_file: String, Kind::Text, "none",
+        "A file of the broker's tools, `.creds`, that logs in, read at each connection.";
+    tls_required: bool, Kind::Flag, "false",
+        "Whether a connection without TLS is refused, also where an address is `nats://`.";
+    tls_roots: String, Kind::Text, "those of the system",
+        "A PEM file of the certificates that are trusted.";
+    tls_certificate: String, Kind::Text, "none",
+        "A PEM file of the certificate that is shown to the broker, with `tls_key`.";
+    tls_key: String, Kind::Text, "none",
+        "A PEM file of its key.";
+    connect_timeout: Duration, CONNECTING, "5s",
+        "How long an attempt to connect may take.";
+    ping_interval: Duration, CONNECTING, "10s",
+        "How often the broker is asked for a sign of life.";
+    reconnect_delay: Duration, Kind::Time { low: MILLI, high: HOUR }, "50ms",
+        "How long it waits before the second attempt to connect; twice as long each time, and half of it by chance.";
+    reconnect_cap: Duration, Kind::Time { low: MILLI, high: DAY }, "10s",
+        "The longest wait before an attempt to connect.";
+    window: Duration, Kind::Time { low: TENTH, high: DAY }, "2m",
+        "How long ids of messages are kept, so that what comes twice is dropped.";
+    window_count: usize, Kind::Count { low: 0, high: 1 << 24 }, "100000",
+        "How many ids are kept; 0 for none.";
+    permit: Vec<String>, Kind::Texts, "all keys",
+        "Patterns: rules are refused whose keys are not all matched by one of them.";
+    exports: Vec<ExportSettings>, Kind::Exports, "none",
+        "Keys that go from the hub to the broker.";
+    imports: Vec<ImportSettings>, Kind::Imports, "none",
+        "Keys that come from the broker to the hub.";
+}
+
+/// One rule of a list.
+pub(super) trait Rule: Default {
+    const FIELDS: &'static [Field];
+    /// Fields that mean something with a stream only.
+    const OF_STREAMS: &'static [&'static str];
+    fn store(&mut self, field: &Field, value: Value);
+}
+
+section! {
+    /// One export of a bridge; what is `None` is left to the rule.
+    ExportSettings, rule "bridge.exports", rows EXPORTS, of streams ["in_flight"]:
+    pattern: String, Kind::Text, "none: it is needed",
+        "Messages whose key matches it.";
+    prefix: String, Kind::Text, "nothing",
+        "What is put before the key: tokens with a dot behind each, `eu.shop.`.";
+    buffer: usize, WAITING, "65536",
+        "How many messages wait for the broker.";
+    overflow: Overflow, Kind::Choice(&["block", "conflate", "drop_newest", "drop_oldest", "reject"]),
+        "drop_oldest, with a stream block",
+        "What becomes of a message for a full buffer; block is for up to 10 seconds.";
+    stream: String, Kind::Text, "none, that is at most once",
+        "The stream that stores each message, at least once.";
+    in_flight: usize, IN_FLIGHT, "256",
+        "With a stream: how many messages may be under way to the broker.";
+}
+
+section! {
+    /// One import of a bridge; what is `None` is left to the rule.
+    ImportSettings, rule "bridge.imports", rows IMPORTS, of streams [
+        "durable", "start_at", "retries", "retry_growth", "retry_delay", "retry_cap", "in_flight", "ack_wait",
+        "handle_timeout"
+    ]:
+    pattern: String, Kind::Text, "none: it is needed",
+        "Messages whose key matches it.";
+    prefix: String, Kind::Text, "nothing",
+        "What is taken off the front of the broker's subject: tokens with a dot behind each, `eu.shop.`.";
+    group: String, Kind::Text, "none: it gets all messages",
+        "Without a stream: the group that shares the messages, of which one gets each.";
+    buffer: usize, WAITING, "65536",
+        "How many messages wait for room in the hub; more are lost.";
+    request_timeout: Duration, Kind::Time { low: MILLI, high: LONGEST }, "30s",
+        "How long a request from elsewhere waits for its reply.";
+    stream: String, Kind::Text, "none, that is at most once",
+        "The stream that the messages are taken from, at least once, with `durable`.";
+    durable: String, Kind::Text, "none: with a stream it is needed",
+        "The name under which the broker knows how far the messages were handled; who shares it shares them.";
+    start_at: String, Kind::Start, "first",
+        "Where it begins if the broker does not know the durable name.";
+    retries: u32, RETRIES, "9",
+        "How often a message that a handler failed at comes again, until it is a dead letter.";
+    retry_growth: Growth, Kind::Choice(&["fixed", "linear", "exponential", "random"]), "exponential",
+        "How the delays of retries grow; exponential delays have full jitter.";
+    retry_delay: Duration, DELAY, "500ms",
+        "The delay before the first retry.";
+    retry_cap: Duration, DELAY, "30s, or none for fixed and linear delays",
+        "The longest delay before a retry.";
+    in_flight: usize, IN_FLIGHT, "256",
+        "How many messages may be in the hub and not acknowledged.";
+    ack_wait: Duration, Kind::Time { low: TENTH, high: DAY }, "30s",
+        "After how long without a word of it the broker sends a message again.";
+    handle_timeout: Duration, Kind::Time { low: TENTH, high: LONGEST }, "1h",
+        "How long handlers may take for a message until the broker sends it again all the same.";
+}
+
+impl Stored for Overflow {
+    fn from_value(value: Value) -> Option<Self> {
+        match String::from_value(value)?.as_str() {
+            "block" => Some(Self::Block(Duration::from_secs(10))),
+            "conflate" => Some(Self::Conflate),
+            "drop_newest" => Some(Self::DropNewest),
+            "drop_oldest" => Some(Self::DropOldest),
+            "reject" => Some(Self::Reject),
+            _ => None,
+        }
+    }
+}
+
+/// What may be said of where an import begins.
+pub(super) fn is_start(text: &str) -> bool {
+    matches!(text, "first" | "new")
+        || text.parse::<u64>().is_ok_and(|number| number > 0)
+        || humantime::parse_rfc3339(text).is_ok()
+}
+
+/// The text of a setting that anybody may see.
+pub(super) fn without_secret(key: &str, text: String) -> String {
+    match key {
+        "bridge.servers" => text.split(',').map(without_login).collect::<Vec<_>>().join(","),
+        _ if SECRETS.contains(&key) => "***".into(),
+        _ => text,
+    }
+}
+
+/// Settings whose values are shown to nobody.
+const SECRETS: [&str; 5] =
+    ["webhook.url", "webhook.proxy", "ops.token", "bridge.password", "bridge.token"];
+
+impl BridgeSettings {
+    /// A setting that must not be set as it is: whether it is set, and what would be right.
+    pub(super) fn contradiction(&self) -> Option<(&'static str, bool, String)> {
+        let secret = self.password.is_some() || self.password_file.is_some();
+        let logins = [
+            ("user", self.user.is_some() || secret),
+            ("token", self.token.is_some()),
+            ("token_file", self.token_file.is_some()),
+            ("nkey_file", self.nkey_file.is_some()),
+            ("credentials_file", self.credentials_file.is_some()),
+        ];
+        let mut logins = logins.into_iter().filter(|(_, is_set)| *is_set);
+        if let (Some((first, _)), Some((second, _))) = (logins.next(), logins.next()) {
+            return Some((second, true, format!("unset, as bridge.{first} is set")));
+        }
+        if self.password.is_some() && self.password_file.is_some() {
+            return Some(("password_file", true, "unset, as bridge.password is set".into()));
+        }
+        let needs = [
+            ("user", self.user.is_some(), "password", secret),
+            ("tls_key", self.tls_key.is_some(), "tls_certificate", self.tls_certificate.is_some()),
+        ];
+        needs.into_iter().find(|(_, one, _, two)| one != two).map(|(first, one, second, _)| {
+            let (missing, given) = if one { (second, first) } else { (first, second) };
+            (missing, false, format!("set, as bridge.{given} is set"))
         })
     }
 }

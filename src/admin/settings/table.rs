@@ -2,7 +2,10 @@
 //! documents settings goes by it.
 
 use super::node::Node;
-use super::service::{HISTORY, HTTP, HUB, OPS, SERVER, TASKS, WEBHOOK};
+use super::service::{
+    BRIDGE, ExportSettings, HISTORY, HTTP, HUB, ImportSettings, OPS, SERVER, TASKS, WEBHOOK,
+    is_start, without_secret,
+};
 use crate::log::{ALLOWED_LEVELS, Levels, LogBuilder};
 use crate::pool::{Builder, MAX_JOINED, MAX_THREADS, Pin, Promotion, SourceKind};
 use crate::task::{OverloadPolicy, WorkerPoolBuilder};
@@ -76,6 +79,14 @@ pub enum Kind {
     Pin,
     /// What [`Levels`] reads from a text.
     Levels,
+    /// A list of texts, or one text with commas between them.
+    Texts,
+    /// Where an import of a bridge begins.
+    Start,
+    /// A list of exports of a bridge, each a pattern or a section; or one text of patterns with commas between them.
+    Exports,
+    /// A list of imports, likewise.
+    Imports,
 }
 
 /// A value that its [`Kind`] has accepted.
@@ -87,6 +98,9 @@ pub(super) enum Value {
     Text(String),
     Pin(Pin),
     Levels(Levels),
+    Texts(Vec<String>),
+    Exports(Vec<ExportSettings>),
+    Imports(Vec<ImportSettings>),
 }
 
 /// For people.
@@ -99,8 +113,24 @@ impl fmt::Display for Value {
             Self::Text(text) => text.fmt(f),
             Self::Pin(pin) => write!(f, "{pin:?}"),
             Self::Levels(levels) => levels.fmt(f),
+            Self::Texts(texts) => f.write_str(&texts.join(",")),
+            Self::Exports(rules) => patterns(f, rules.iter().map(|rule| &rule.pattern)),
+            Self::Imports(rules) => patterns(f, rules.iter().map(|rule| &rule.pattern)),
         }
     }
+}
+
+fn patterns<'a>(
+    f: &mut fmt::Formatter<'_>,
+    rules: impl Iterator<Item = &'a Option<String>>,
+) -> fmt::Result {
+    let patterns: Vec<&str> = rules.flatten().map(String::as_str).collect();
+    f.write_str(&patterns.join(","))
+}
+
+/// The parts of a text with commas between them.
+pub(super) fn parts(text: &str) -> Vec<Node> {
+    text.split(',').map(|part| Node::Text(part.trim().to_owned())).collect()
 }
 
 impl Kind {
@@ -126,6 +156,12 @@ impl Kind {
             (Self::Pin, Node::Text(text)) => text.parse().ok().map(Value::Pin),
             (Self::Pin, Node::List(nodes)) => cpus(nodes).map(|cpus| Value::Pin(Pin::List(cpus))),
             (Self::Levels, Node::Text(text)) => text.parse().ok().map(Value::Levels),
+            (Self::Texts, Node::Text(text)) => texts(&parts(text)).map(Value::Texts),
+            (Self::Texts, Node::List(nodes)) => texts(nodes).map(Value::Texts),
+            (Self::Start, Node::Int(number)) => {
+                self.read(&Node::Text(u64::try_from(*number).ok()?.to_string()))
+            }
+            (Self::Start, Node::Text(text)) => is_start(text).then(|| Value::Text(text.clone())),
             _ => None,
         }
     }
@@ -153,6 +189,12 @@ fn cpus(nodes: &[Node]) -> Option<Vec<usize>> {
     nodes.iter().map(cpu).collect::<Option<Vec<_>>>().filter(|cpus| !cpus.is_empty())
 }
 
+/// None: it is not one of texts alone, or is empty.
+fn texts(nodes: &[Node]) -> Option<Vec<String>> {
+    let text = |node: &Node| String::from_value(Kind::Text.read(node)?);
+    nodes.iter().map(text).collect::<Option<Vec<_>>>().filter(|texts| !texts.is_empty())
+}
+
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -170,6 +212,13 @@ impl fmt::Display for Kind {
             Self::Text => f.write_str("a text without NUL of at least one byte"),
             Self::Pin => f.write_str("none, compact, spread or a list of CPUs like 0,2,4-7"),
             Self::Levels => f.write_str(ALLOWED_LEVELS),
+            Self::Texts => f.write_str("a list of texts, or one text with commas between them"),
+            Self::Start => {
+                f.write_str("first, new, a number in the stream, or a time as 2026-11-28T06:00:00Z")
+            }
+            Self::Exports | Self::Imports => f.write_str(
+                "a list of patterns and of sections, or patterns with commas between them",
+            ),
         }
     }
 }
@@ -228,6 +277,33 @@ impl Stored for Levels {
     fn from_value(value: Value) -> Option<Self> {
         match value {
             Value::Levels(levels) => Some(levels),
+            _ => None,
+        }
+    }
+}
+
+impl Stored for Vec<String> {
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Texts(texts) => Some(texts),
+            _ => None,
+        }
+    }
+}
+
+impl Stored for Vec<ExportSettings> {
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Exports(rules) => Some(rules),
+            _ => None,
+        }
+    }
+}
+
+impl Stored for Vec<ImportSettings> {
+    fn from_value(value: Value) -> Option<Self> {
+        match value {
+            Value::Imports(rules) => Some(rules),
             _ => None,
         }
     }
@@ -293,8 +369,44 @@ macro_rules! section {
         $Section:ident in $section:ident, rows $ROWS:ident:
         $($name:ident: $type:ty, $kind:expr, $default:literal, $about:literal;)+
     ) => {
+        section! {
+            @$(#[$attribute])*
+            $Section, stringify!($section), $ROWS,
+            $(|settings, value| settings.$section.$name = <$type>::from_value(value),)+:
+            $($name: $type, $kind, $default, $about;)+
+        }
+    };
+    (
+        $(#[$attribute:meta])*
+        $Rule:ident, rule $section:literal, rows $ROWS:ident, of streams [$($of:literal),+]:
+        $($name:ident: $type:ty, $kind:expr, $default:literal, $about:literal;)+
+    ) => {
+        section! {
+            // A rule is stored by the names of its fields.
+            @$(#[$attribute])*
+            $Rule, $section, $ROWS, $(|_, _| _ = stringify!($name),)+:
+            $($name: $type, $kind, $default, $about;)+
+        }
+
+        impl Rule for $Rule {
+            const FIELDS: &'static [Field] = $ROWS;
+            const OF_STREAMS: &'static [&'static str] = &[$($of),+];
+
+            fn store(&mut self, field: &Field, value: Value) {
+                match field.name {
+                    $(stringify!($name) => self.$name = <$type>::from_value(value),)+
+                    _ => {}
+                }
+            }
+        }
+    };
+    (
+        @$(#[$attribute:meta])*
+        $Section:ident, $section:expr, $ROWS:ident, $($store:expr,)+:
+        $($name:ident: $type:ty, $kind:expr, $default:literal, $about:literal;)+
+    ) => {
         $(#[$attribute])*
-        #[derive(Clone, Debug, Default)]
+        #[derive(Clone, Default)]
         #[non_exhaustive]
         pub struct $Section {
             $(
@@ -306,14 +418,29 @@ macro_rules! section {
 
         pub(super) const $ROWS: &[Field] = &[
             $(Field {
-                section: stringify!($section),
+                section: $section,
                 name: stringify!($name),
                 kind: $kind,
                 default: $default,
                 about: $about,
-                store: |settings, value| settings.$section.$name = <$type>::from_value(value),
+                store: $store,
             },)+
         ];
+
+        /// Without secrets.
+        impl core::fmt::Debug for $Section {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                let mut shown = f.debug_struct(stringify!($Section));
+                $(
+                    let key = format!("{}.{}", $section, stringify!($name));
+                    let value = self.$name.as_ref();
+                    let value = value.map(|value| without_secret(&key, format!("{value:?}")));
+                    let value = value.map_or("None".into(), |value| format!("Some({value})"));
+                    shown.field(stringify!($name), &format_args!("{value}"));
+                )+
+                shown.finish()
+            }
+        }
     };
 }
 
@@ -415,4 +542,4 @@ section! {
 
 /// All settings, by section.
 pub(super) const TABLE: &[&[Field]] =
-    &[POOL, WORKERS, TASKS, HUB, HISTORY, SERVER, HTTP, WEBHOOK, OPS, LOG];
+    &[POOL, WORKERS, TASKS, HUB, HISTORY, SERVER, HTTP, WEBHOOK, OPS, BRIDGE, LOG];
