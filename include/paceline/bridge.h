@@ -6,6 +6,7 @@
 #ifndef PACELINE_BRIDGE_H
 #define PACELINE_BRIDGE_H
 
+#include "pool.h"
 #include "hub.h"
 
 #ifdef __cplusplus
@@ -522,6 +523,414 @@ pace_status_t pace_bridge_close(const pace_bridge_t *bridge,
  * Threads: any, as long as no other uses it any more. In handlers: no. It blocks while messages wait.
  */
 void pace_bridge_free(pace_bridge_t *bridge);
+
+/* ------------------ Durable tasks: a queue that outlives the process */
+
+/** A durable task has completed: its handler has succeeded. */
+#define PACE_DURABLE_COMPLETED 0
+
+/** The last attempt of a durable task has failed; it is a dead task. */
+#define PACE_DURABLE_FAILED 1
+
+/** A durable task was cancelled before it began. */
+#define PACE_DURABLE_CANCELLED 2
+
+/** The deadline of a durable task was over before an attempt succeeded. */
+#define PACE_DURABLE_TIMED_OUT 3
+
+/** How a durable task has ended, and with what; or a dead task. */
+typedef struct pace_durable_report_t pace_durable_report_t;
+
+/** A queue of tasks that outlive the process: a broker has them, and any process with a handler for a task's name runs it. */
+typedef struct pace_durable_t pace_durable_t;
+
+/** One attempt of a durable task, which a handler is lent or a host has taken. */
+typedef struct pace_job_t pace_job_t;
+
+/** Settings of a queue of durable tasks. Call pace_durable_options_init() first. */
+typedef struct pace_durable_options_t {
+    /** The size of the struct in bytes, as pace_durable_options_init() sets it. */
+    uint32_t struct_size;
+    /**
+     * How many tasks of each name and lane this process may have taken and not ended, up to 65536. More keep threads busy;
+     * fewer leave more to other processes. Default 0: twice the pool's threads.
+     */
+    uint32_t in_flight;
+    /** How long results are kept, in nanoseconds: 1 second or more. Default 1 hour. */
+    uint64_t results_ns;
+    /**
+     * After how long without a sign of life the broker gives a task to another process, in nanoseconds: 100 ms to 1 day.
+     * Default 30 s.
+     */
+    uint64_t ack_wait_ns;
+    /** How long a unique id is known, in nanoseconds, where this process makes the broker's streams. Default 2 minutes. */
+    uint64_t window_ns;
+} pace_durable_options_t;
+
+/** What a durable task is submitted with beside its name and arguments. Call pace_submission_init() first. */
+typedef struct pace_submission_t {
+    /** The size of the struct in bytes, as pace_submission_init() sets it. */
+    uint32_t struct_size;
+    /**
+     * PACE_LANE_CRITICAL to PACE_LANE_LOW. Each lane is a stream of the broker, and workers run what they have taken in the
+     * order of lanes. Default PACE_LANE_NORMAL.
+     */
+    uint32_t lane;
+    /** How long it waits before its first attempt, in nanoseconds, by the clocks of submitter and worker. Default 0. */
+    uint64_t delay_ns;
+    /**
+     * How long it may take from now on, in nanoseconds. After that no attempt begins, and one that runs is told to end and
+     * has failed. Default PACE_FOREVER.
+     */
+    uint64_t deadline_ns;
+    /** How many attempts there may be, if those are fewer than the handler's retries allow. Default 0: as many as those. */
+    uint32_t attempts;
+    /** Stores no result: nobody waits for its end. Default false. */
+    bool ignore_result;
+    /** Room for later versions; zero. */
+    uint8_t reserved[3];
+    /**
+     * Submits it once: while the broker has one of this id in the same lane that was stored within the queue's window, it is
+     * that one. 1 to 200 bytes. Default NULL: each submission is a task of its own.
+     */
+    const char *unique;
+} pace_submission_t;
+
+/**
+ * Runs an attempt of a durable task. It says how that has ended by pace_job_complete() or pace_job_fail(); if it says
+ * nothing, PACE_OK completes the task with no bytes, and any other status fails the attempt. The job is lent until it
+ * returns.
+ */
+typedef pace_status_t (*pace_durable_fn)(void *user_data, pace_job_t *job);
+
+/** The id of a durable task in its queue, for any process: text that ends with NUL. */
+typedef struct pace_durable_id_t {
+    /** A letter for the lane, and a number. */
+    char text[24];
+} pace_durable_id_t;
+
+/** An attempt of a durable task. Set struct_size to sizeof the struct before the call. Its texts live as long as the job. */
+typedef struct pace_job_info_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Which attempt it is, in all processes together: 1 for the first. An attempt whose process has died counts. */
+    uint32_t number;
+    /** The task's id, the same for each attempt in any process. */
+    pace_text_t id;
+    /** The name of the task, which has chosen its handler. */
+    pace_text_t name;
+    /** What the task was submitted with; NULL if there are none. */
+    const void *arguments;
+    /** The number of bytes at arguments. */
+    size_t size;
+    /** How long the task could take still when the attempt began, in nanoseconds; PACE_FOREVER without a deadline. */
+    uint64_t time_left_ns;
+} pace_job_info_t;
+
+/**
+ * How a durable task has ended, or a dead task. Set struct_size to sizeof the struct before the call. Its texts live as long
+ * as the report.
+ */
+typedef struct pace_durable_info_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** PACE_DURABLE_COMPLETED, PACE_DURABLE_FAILED, PACE_DURABLE_CANCELLED or PACE_DURABLE_TIMED_OUT. */
+    uint32_t status;
+    /** How many attempts were begun, in all processes together. */
+    uint32_t attempts;
+    /** Room for later versions; zero. */
+    uint32_t reserved;
+    /** Of a dead task: its number among the dead of its queue. Otherwise 0. */
+    uint64_t number;
+    /** The id of the task, as pace_durable_submit() gave it. */
+    pace_text_t id;
+    /** Of a dead task: its name. Otherwise name.text is NULL. */
+    pace_text_t name;
+    /**
+     * What the handler has returned, if the task has completed; of a dead task, what it was submitted with. NULL if there
+     * are no bytes.
+     */
+    const void *bytes;
+    /** The number of bytes at bytes. */
+    size_t size;
+    /** What went wrong last; failure.text is NULL if the task has completed. */
+    pace_text_t failure;
+} pace_durable_info_t;
+
+/**
+ * Fills in the defaults; `size` is sizeof *options.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_durable_options_init(pace_durable_options_t *options, size_t size);
+
+/**
+ * Fills in the defaults; `size` is sizeof *submission.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_submission_init(pace_submission_t *submission, size_t size);
+
+/**
+ * Makes a queue of durable tasks, whose tasks a worker pool runs. Give it handlers by pace_durable_task() and
+ * pace_durable_task_pulled(), and open it: pace_durable_open(). A process that only submits needs none. `broker` says how
+ * the broker is reached; its name and its window are not regarded. `options` may be NULL.
+ *
+ * PACE_EINVAL names the setting, its value and what would be right; PACE_EVERSION; PACE_EUNSUPPORTED in a library without
+ * the feature `nats`.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_durable_new(const pace_workers_t *workers,
+                               const char *name,
+                               const pace_bridge_options_t *broker,
+                               const pace_durable_options_t *options,
+                               pace_durable_t **queue);
+
+/**
+ * Has the tasks of a name run by a function, on threads of the pool, several at once. `retry` may be NULL: ten attempts in
+ * all, after half a second and then twice as long each time. `drop` runs when the queue is gone. A function that does not
+ * return keeps its thread.
+ *
+ * PACE_EINVAL if the queue is open already, and for a retry that makes no sense; a bad name is found by
+ * pace_durable_open().
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_durable_task(const pace_durable_t *queue,
+                                const char *name,
+                                const pace_retry_t *retry,
+                                pace_durable_fn handler,
+                                void *user_data,
+                                pace_drop_fn drop);
+
+/**
+ * Has the tasks of a name taken by the host, on threads of its own: pace_durable_take(). `retry` as with
+ * pace_durable_task().
+ *
+ * PACE_EINVAL if the queue is open already, and for a retry that makes no sense.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_durable_task_pulled(const pace_durable_t *queue,
+                                       const char *name,
+                                       const pace_retry_t *retry);
+
+/**
+ * Submits a task at times of the calendar, in the manner of cron, by UTC: "30 3 * * 1-5" is half past three from Monday to
+ * Friday. All processes with a schedule of this label submit one task together for each time. What comes due while none of
+ * them runs is not submitted later.
+ *
+ * PACE_EINVAL if the queue is open already; a bad time or name is found by pace_durable_open().
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_durable_schedule(const pace_durable_t *queue,
+                                    const char *label,
+                                    const char *when,
+                                    const char *task,
+                                    const void *arguments,
+                                    size_t size);
+
+/**
+ * Opens a queue, and begins to connect, on a thread of its own. It does not wait for the broker, which may come later. If it
+ * fails, the queue is of no use any more but to be freed.
+ *
+ * PACE_EINVAL names the name, setting or schedule, its value and what would be right, also if the queue is open already;
+ * PACE_EOS if a thread cannot be created; PACE_ESHUTDOWN.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_durable_open(const pace_durable_t *queue);
+
+/**
+ * Waits until a queue is connected to its broker, for up to `timeout_ns`. Nothing needs that.
+ *
+ * PACE_ETIMEDOUT; PACE_ESHUTDOWN if the queue has ended; PACE_EINVAL before it is open.
+ *
+ * Threads: any. In handlers: no. It blocks.
+ */
+pace_status_t pace_durable_wait_connected(const pace_durable_t *queue, uint64_t timeout_ns);
+
+/**
+ * Submits a task of this name, and waits for up to `timeout_ns` until the broker has stored it: then it is accepted, and *id
+ * is its id. `submission` may be NULL. *duplicate, if not NULL, says whether the broker had it already, by its unique id.
+ *
+ * PACE_ETIMEDOUT: it is not stored yet, and will be when there is a broker. PACE_EINVAL for a bad name or setting, or if the
+ * stream refuses it; PACE_EFULL: too many wait to be stored; PACE_EVERSION, PACE_ESHUTDOWN; PACE_EINVAL before it is open.
+ *
+ * Threads: any. In handlers: no. It blocks.
+ */
+pace_status_t pace_durable_submit(const pace_durable_t *queue,
+                                  const char *name,
+                                  const pace_submission_t *submission,
+                                  const void *arguments,
+                                  size_t size,
+                                  uint64_t timeout_ns,
+                                  pace_durable_id_t *id,
+                                  bool *duplicate);
+
+/**
+ * Waits until the task of this id has ended, for up to `timeout_ns`, also if another process has submitted it: *report,
+ * which is to be freed.
+ *
+ * PACE_ETIMEDOUT, also if it was submitted without a result, if the result is older than results are kept, and if there is
+ * no such task; PACE_EINVAL for what is no id, and before the queue is open.
+ *
+ * Threads: any. In handlers: no. It blocks.
+ */
+pace_status_t pace_durable_wait(const pace_durable_t *queue,
+                                const char *id,
+                                uint64_t timeout_ns,
+                                pace_durable_report_t **report);
+
+/**
+ * Has a task not begin. *cancelled: true: it has not begun, and will not, and its result is PACE_DURABLE_CANCELLED; false:
+ * an attempt of it has begun, or it has ended, or there is none of this id. Workers are asked first, then it is deleted at
+ * the broker, so it takes up to a second.
+ *
+ * PACE_EINVAL for what is no id, and before the queue is open.
+ *
+ * Threads: any. In handlers: no. It blocks.
+ */
+pace_status_t pace_durable_cancel(const pace_durable_t *queue,
+                                  const char *id,
+                                  bool *cancelled);
+
+/**
+ * Takes the next task of the names that the host runs itself, that of the most urgent lane; waits for it for up to
+ * `timeout_ns`. End *job by pace_job_complete(), pace_job_fail() or pace_job_free(). Several threads may take.
+ *
+ * PACE_ETIMEDOUT; PACE_ESHUTDOWN when the queue has ended; PACE_EINVAL before it is open.
+ *
+ * Threads: any. In handlers: no. It blocks.
+ */
+pace_status_t pace_durable_take(const pace_durable_t *queue,
+                                uint64_t timeout_ns,
+                                pace_job_t **job);
+
+/**
+ * What an attempt is of.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_job_info(const pace_job_t *job, pace_job_info_t *info);
+
+/**
+ * An attempt has succeeded, with these bytes. The first end that is said counts.
+ *
+ * PACE_ESTALE: it was ended before.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_job_complete(const pace_job_t *job, const void *bytes, size_t size);
+
+/**
+ * An attempt has failed. With `permanent` no other attempt follows; otherwise, if `retry_after_ns` is not 0, it follows
+ * after that time, and not after the delay of the retry. `message` may be NULL. The first end that is said counts.
+ *
+ * PACE_ESTALE: it was ended before.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_job_fail(const pace_job_t *job,
+                            const char *message,
+                            bool permanent,
+                            uint64_t retry_after_ns);
+
+/**
+ * Frees a job that pace_durable_take() gave. One that was not ended is given back: it is run again, by this process or
+ * another. Not for a job that a handler is lent. NULL is a no-op, and in a forked child nothing is freed.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+ */
+void pace_job_free(pace_job_t *job);
+
+/**
+ * The first task that has failed for good whose number is `from` or more: *report, which is to be freed.
+ *
+ * PACE_ESTALE: there is none, or the broker does not answer; PACE_EINVAL before the queue is open.
+ *
+ * Threads: any. In handlers: no. It blocks.
+ */
+pace_status_t pace_durable_dead(const pace_durable_t *queue,
+                                uint64_t from,
+                                pace_durable_report_t **report);
+
+/**
+ * Submits a task that has failed for good once more, as a new one, and forgets the dead one. *id is that of the new one.
+ *
+ * PACE_ESTALE: there is none of this number; as pace_durable_submit().
+ *
+ * Threads: any. In handlers: no. It blocks.
+ */
+pace_status_t pace_durable_resubmit(const pace_durable_t *queue,
+                                    uint64_t number,
+                                    pace_durable_id_t *id);
+
+/**
+ * Forgets a task that has failed for good.
+ *
+ * PACE_ESTALE: there is none of this number, or the broker does not answer; PACE_EINVAL before the queue is open.
+ *
+ * Threads: any. In handlers: no. It blocks.
+ */
+pace_status_t pace_durable_forget(const pace_durable_t *queue,
+                                  uint64_t number);
+
+/**
+ * What a report says.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_durable_report_info(const pace_durable_report_t *report,
+                                       pace_durable_info_t *info);
+
+/**
+ * Frees a report. NULL is a no-op, and in a forked child nothing is freed.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+ */
+void pace_durable_report_free(pace_durable_report_t *report);
+
+/**
+ * How the connection of a queue is, and what it has carried: tasks out are exports, tasks in are imports.
+ *
+ * PACE_EINVAL before it is open; PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_durable_stats(const pace_durable_t *queue,
+                                 pace_bridge_stats_t *stats);
+
+/**
+ * Ends a queue: it takes no more tasks, and waits until those that it has taken have ended, for up to `timeout_ns`. What has
+ * not ended then is run again elsewhere, or later. *left, if not NULL, says how many submissions, results and dead tasks
+ * were not stored.
+ *
+ * PACE_EINVAL before it is open.
+ *
+ * Threads: any. In handlers: no. It blocks.
+ */
+pace_status_t pace_durable_close(const pace_durable_t *queue,
+                                 uint64_t timeout_ns,
+                                 uint64_t *left);
+
+/**
+ * Frees a queue, and ends it if it is open, which takes up to 2 seconds if something waits. NULL is a no-op, and in a forked
+ * child nothing is freed.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: no. It blocks.
+ */
+void pace_durable_free(pace_durable_t *queue);
 
 #ifdef __cplusplus
 } /* extern "C" */

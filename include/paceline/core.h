@@ -398,6 +398,9 @@ typedef struct pace_log_t pace_log_t;
 /** A pool: a fixed set of threads and what they serve. */
 typedef struct pace_pool_t pace_pool_t;
 
+/** A worker pool over a pool, whose threads run its tasks beside everything else. */
+typedef struct pace_workers_t pace_workers_t;
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

@@ -188,9 +188,6 @@ typedef struct pace_middleware_t {
  */
 #define PACE_ENDED_HOOK 3
 
-/** A worker pool over a pool, whose threads run its tasks beside everything else. */
-typedef struct pace_workers_t pace_workers_t;
-
 /**
  * Settings of a worker pool. Call pace_workers_config_init(), change what you like, call
  * pace_workers_new().

@@ -175,6 +175,7 @@ macro_rules! of_nats {
         $body
     }};
 }
+pub(super) use of_nats;
 
 /// Makes a bridge between a hub and a broker, which carries nothing before it has rules, pace_bridge_export() and
 /// pace_bridge_import(), and is open: pace_bridge_open(). It may outlive the hub's pointer.
@@ -457,18 +458,7 @@ pub extern "C" fn pace_bridge_stats(
         let bridge = usable(bridge)?;
         let room = stats.room("stats")?;
         of_nats!({
-            let now = bridge.open()?.bridge.stats();
-            room.fill(pace_bridge_stats_t {
-                struct_size: 0,
-                connected: now.connected,
-                reserved: [0; 3],
-                connects: now.connects,
-                requests_out: now.requests_out,
-                requests_in: now.requests_in,
-                lost: now.lost,
-                exports: now.exports.len() as u64,
-                imports: now.imports.len() as u64,
-            });
+            room.fill(stats_of(&bridge.open()?.bridge.stats()));
             Ok(())
         })
     })
@@ -650,6 +640,21 @@ impl Handle for pace_pending_store_t {
 
     fn is_forked(&self) -> bool {
         self.hub.pool().shared().is_forked()
+    }
+}
+
+#[cfg(feature = "nats")]
+pub(super) fn stats_of(now: &crate::bridge::BridgeStats) -> pace_bridge_stats_t {
+    pace_bridge_stats_t {
+        struct_size: 0,
+        connected: now.connected,
+        reserved: [0; 3],
+        connects: now.connects,
+        requests_out: now.requests_out,
+        requests_in: now.requests_in,
+        lost: now.lost,
+        exports: now.exports.len() as u64,
+        imports: now.imports.len() as u64,
     }
 }
 

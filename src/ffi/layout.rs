@@ -354,6 +354,23 @@ layout! {
         struct_size 0 reserved 4 pattern 8 stream 24 published 40 acknowledged 48 in_flight 56
         again 64 dead 72 lag 80 duplicates 88 turned_back 96 refused 104
     }
+    durable::pace_durable_options_t 32 {
+        struct_size 0 in_flight 4 results_ns 8 ack_wait_ns 16 window_ns 24
+    }
+    durable::pace_submission_t 40 {
+        struct_size 0 lane 4 delay_ns 8 deadline_ns 16 attempts 24 ignore_result 28 reserved 29
+        unique 32
+    }
+    durable::pace_durable_id_t 24 {
+        text 0
+    }
+    durable::pace_job_info_t 64 {
+        struct_size 0 number 4 id 8 name 24 arguments 40 size 48 time_left_ns 56
+    }
+    durable::pace_durable_info_t 88 {
+        struct_size 0 status 4 attempts 8 reserved 12 number 16 id 24 name 40 bytes 56 size 64
+        failure 72
+    }
     cq_entry::pace_cq_ready_t 16 {
         handle 0 ready 8 reserved 12
     }

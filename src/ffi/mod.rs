@@ -48,6 +48,7 @@ mod cq_entry;
 mod cq_figures;
 mod cq_sources;
 mod dead;
+mod durable;
 mod figures;
 mod filter;
 mod framing;

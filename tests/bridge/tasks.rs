@@ -332,3 +332,40 @@ fn a_broker_that_dies_loses_no_task() {
     assert!(runs.load(Relaxed) >= TASKS as u64);
     drop(worker);
 }
+
+/// Goal: a host takes tasks as data, in the order of lanes; what it gives back, and what it fails at, is run again.
+#[test]
+fn a_host_takes_tasks_as_data() {
+    let _guard = hang_guard();
+    let Some(broker) = broker() else { return };
+    let queue = opened(queue(&broker, "q").task_pulled("t", quick()));
+    let low = queue.task("t").arguments("low").lane(Lane::Low).submit().unwrap();
+    let normal = queue.task("t").arguments("normal").submit().unwrap();
+    until("both are here", || {
+        queue.stats().imports.iter().map(|one| one.in_flight).sum::<u64>() == 2
+    });
+    std::thread::sleep(Duration::from_millis(50));
+    let mut jobs = queue.take(10, LIMIT).unwrap();
+    assert_eq!(
+        jobs.iter().map(|job| job.arguments()).collect::<Vec<_>>(),
+        [&b"normal"[..], b"low"]
+    );
+    assert!(!low.cancel());
+    jobs.remove(0).complete("done");
+    drop(jobs);
+    assert_eq!(normal.wait(LIMIT).unwrap().value, b"done");
+    let mut job = queue.take(1, LIMIT).unwrap().remove(0);
+    assert_eq!((job.id(), job.number(), job.time_left()), (low.id(), 2, None));
+    job.fail(Fault::new("not yet"));
+    job = queue.take(1, LIMIT).unwrap().remove(0);
+    assert_eq!(job.number(), 3);
+    job.fail(Fault::new("never"));
+    let report = low.wait(LIMIT).unwrap();
+    assert_eq!((report.status, report.failure.as_deref()), (DurableStatus::Failed, Some("never")));
+    assert!(queue.take(1, Duration::from_millis(10)).unwrap().is_empty());
+    let other = queue.clone();
+    let waits = std::thread::spawn(move || other.take(1, LIMIT).map(|jobs| jobs.len()));
+    std::thread::sleep(Duration::from_millis(50));
+    queue.close(LIMIT);
+    assert!(matches!(waits.join().unwrap(), Err(paceline::Error::ShutDown)));
+}

@@ -612,6 +612,32 @@ AT(pace_bridge_import_stats_t, dead, 72); AT(pace_bridge_import_stats_t, lag, 80
 AT(pace_bridge_import_stats_t, duplicates, 88); AT(pace_bridge_import_stats_t, turned_back, 96);
 AT(pace_bridge_import_stats_t, refused, 104);
 
+SIZE(pace_durable_options_t, 32);
+AT(pace_durable_options_t, struct_size, 0); AT(pace_durable_options_t, in_flight, 4);
+AT(pace_durable_options_t, results_ns, 8); AT(pace_durable_options_t, ack_wait_ns, 16);
+AT(pace_durable_options_t, window_ns, 24);
+
+SIZE(pace_submission_t, 40);
+AT(pace_submission_t, struct_size, 0); AT(pace_submission_t, lane, 4);
+AT(pace_submission_t, delay_ns, 8); AT(pace_submission_t, deadline_ns, 16);
+AT(pace_submission_t, attempts, 24); AT(pace_submission_t, ignore_result, 28);
+AT(pace_submission_t, reserved, 29); AT(pace_submission_t, unique, 32);
+
+SIZE(pace_durable_id_t, 24);
+AT(pace_durable_id_t, text, 0);
+
+SIZE(pace_job_info_t, 64);
+AT(pace_job_info_t, struct_size, 0); AT(pace_job_info_t, number, 4); AT(pace_job_info_t, id, 8);
+AT(pace_job_info_t, name, 24); AT(pace_job_info_t, arguments, 40); AT(pace_job_info_t, size, 48);
+AT(pace_job_info_t, time_left_ns, 56);
+
+SIZE(pace_durable_info_t, 88);
+AT(pace_durable_info_t, struct_size, 0); AT(pace_durable_info_t, status, 4);
+AT(pace_durable_info_t, attempts, 8); AT(pace_durable_info_t, reserved, 12);
+AT(pace_durable_info_t, number, 16); AT(pace_durable_info_t, id, 24);
+AT(pace_durable_info_t, name, 40); AT(pace_durable_info_t, bytes, 56);
+AT(pace_durable_info_t, size, 64); AT(pace_durable_info_t, failure, 72);
+
 SIZE(pace_cq_ready_t, 16);
 AT(pace_cq_ready_t, handle, 0); AT(pace_cq_ready_t, ready, 8); AT(pace_cq_ready_t, reserved, 12);
 

@@ -1,11 +1,12 @@
 //! How a queue of durable tasks is set up.
 
 use super::job::Job;
+use super::pulled::Desk;
 use super::queue::{DurableQueue, Inner, origin_of, stream_name};
 use super::schedule::{Schedule, seconds, until};
 use super::table::Table;
 use super::wire::{lane_name, report_of_message};
-use super::work::{Known, Run, Worker, Workshop, run_of};
+use super::work::{How, Known, Worker, Workshop, run_of};
 use crate::bridge::rules::{Keeps, check_name};
 use crate::bridge::wire::ORIGIN;
 use crate::bridge::{Bridge, Export, Import, NatsSettings};
@@ -49,6 +50,7 @@ impl WorkerPool {
             queue: queue.into(),
             settings: NatsSettings::new("nats://127.0.0.1:4222"),
             tasks: Vec::new(),
+            desk: Arc::default(),
             schedules: Vec::new(),
             results_last: Duration::from_secs(3600),
             window: Duration::from_secs(120),
@@ -64,7 +66,8 @@ pub struct DurableBuilder {
     workers: WorkerPool,
     queue: String,
     settings: NatsSettings,
-    tasks: Vec<(String, Retry, Arc<Run>)>,
+    tasks: Vec<(String, Retry, How)>,
+    desk: Arc<Desk>,
     schedules: Vec<Scheduled>,
     results_last: Duration,
     window: Duration,
@@ -99,11 +102,7 @@ impl DurableBuilder {
         R: Outcome,
         R::Value: Into<Vec<u8>>,
     {
-        self.task_with(
-            name,
-            Retry::new(9, Backoff::exponential(Duration::from_millis(500))),
-            handler,
-        )
+        self.task_with(name, usual_retry(), handler)
     }
 
     /// The same, with these retries, of all processes together.
@@ -117,7 +116,13 @@ impl DurableBuilder {
         R: Outcome,
         R::Value: Into<Vec<u8>>,
     {
-        self.tasks.push((name.into(), retry, run_of(handler)));
+        self.tasks.push((name.into(), retry, How::Call(run_of(handler))));
+        self
+    }
+
+    /// Takes the tasks of this name for a host, which runs them on threads of its own: see [`DurableQueue::take`].
+    pub fn task_pulled(mut self, name: impl Into<String>, retry: Retry) -> Self {
+        self.tasks.push((name.into(), retry, How::Pull(Arc::clone(&self.desk))));
         self
     }
 
@@ -193,7 +198,7 @@ impl DurableBuilder {
             let (stream, lane_name) = (stream_name(queue, lane_name(lane)), lane_name(lane));
             let all = format!("tasks.{queue}.{lane_name}.>");
             bridge = bridge.export(kept(all.clone(), stream.clone(), Keeps::UntilDone));
-            for (name, retry, run) in &self.tasks {
+            for (name, retry, how) in &self.tasks {
                 let import = Import::new(format!("tasks.{queue}.{lane_name}.{name}"))
                     .prefix(PREFIX)
                     .at_least_once(stream.clone(), name.clone())
@@ -208,7 +213,7 @@ impl DurableBuilder {
                     lane,
                     retry: retry.clone(),
                     task_type: self.workers.task_type_of(name),
-                    run: Arc::clone(run),
+                    how: how.clone(),
                 };
                 bridge = bridge.import_to(import, Arc::new(worker));
             }
@@ -217,7 +222,8 @@ impl DurableBuilder {
         *shop.waiters.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(Arc::clone(bridge.waiters()));
         let end = Arc::new((Mutex::new(false), Condvar::new()));
-        let inner = Inner { name: self.queue, hub, bridge, shop, table, origin, end };
+        let desk = self.desk;
+        let inner = Inner { name: self.queue, hub, bridge, shop, table, desk, origin, end };
         let queue = DurableQueue { inner: Arc::new(inner) };
         if !schedules.is_empty() {
             spawn(&queue, schedules)?;
@@ -298,6 +304,11 @@ impl DurableBuilder {
             .detach();
         Ok(())
     }
+}
+
+/// Unless a handler has its own.
+pub(crate) fn usual_retry() -> Retry {
+    Retry::new(9, Backoff::exponential(Duration::from_millis(500)))
 }
 
 fn kept(pattern: String, stream: String, keeps: Keeps) -> Export {

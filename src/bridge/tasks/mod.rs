@@ -37,6 +37,7 @@
 
 mod builder;
 mod job;
+mod pulled;
 mod queue;
 mod schedule;
 mod table;
@@ -44,5 +45,8 @@ mod wire;
 mod work;
 
 pub use builder::DurableBuilder;
+#[cfg(feature = "capi")]
+pub(crate) use builder::usual_retry;
 pub use job::{DurableReport, DurableStatus, Job};
+pub use pulled::OpenJob;
 pub use queue::{DeadTask, DurableQueue, DurableTask, Submission};

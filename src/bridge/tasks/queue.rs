@@ -1,6 +1,7 @@
 //! A queue of durable tasks: what is submitted, asked, cancelled.
 
 use super::job::{DurableReport, DurableStatus};
+use super::pulled::{Desk, OpenJob};
 use super::table::Table;
 use super::wire::{Options, headers_of, id_of, is_token, lane_name, place_of, report_of};
 use super::work::{Known, Workshop};
@@ -40,6 +41,7 @@ pub(super) struct Inner {
     pub(super) bridge: Bridge,
     pub(super) shop: Arc<Workshop>,
     pub(super) table: Arc<Table>,
+    pub(super) desk: Arc<Desk>,
     pub(super) origin: String,
     /// Ends the thread of schedules.
     pub(super) end: Arc<(Mutex<bool>, Condvar)>,
@@ -64,6 +66,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         *self.end.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.end.1.notify_all();
+        self.desk.end();
     }
 }
 
@@ -96,6 +99,18 @@ impl DurableQueue {
     pub fn find(&self, id: &str) -> Result<DurableTask> {
         place_of(id)?;
         Ok(DurableTask { queue: self.clone(), id: id.to_owned(), is_duplicate: false })
+    }
+
+    /// Takes up to `most` tasks of the names that a host runs itself ([`DurableBuilder::task_pulled`]), those of the most
+    /// urgent lane first; waits for the first of them for up to `timeout`. None have come if it answers none. Any number of
+    /// threads, but not of the pool, which would stand still.
+    ///
+    /// [`DurableBuilder::task_pulled`]: super::DurableBuilder::task_pulled
+    ///
+    /// # Errors
+    /// [`Error::ShutDown`] when the queue has ended.
+    pub fn take(&self, most: usize, timeout: Duration) -> Result<Vec<OpenJob>> {
+        self.inner.desk.take(most, timeout)
     }
 
     /// Has a task not begin. True: it has not begun, and will not; its result is CANCELLED. False: an attempt of it has
@@ -215,6 +230,7 @@ impl DurableQueue {
     pub fn close(&self, timeout: Duration) -> u64 {
         *self.inner.end.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.inner.end.1.notify_all();
+        self.inner.desk.end();
         self.inner.bridge.close(timeout)
     }
 }

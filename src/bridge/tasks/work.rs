@@ -1,6 +1,7 @@
 //! Tasks that come from the broker are run by the worker pool.
 
 use super::job::{DurableReport, DurableStatus, Job};
+use super::pulled::Desk;
 use super::wire::{Orders, headers_of, id_of};
 use crate::bridge::sink::{Arrival, End, Sink, Tell};
 use crate::bridge::waiters::Waiters;
@@ -14,6 +15,7 @@ use core::time::Duration;
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 /// How long a task stays away that the worker pool has no room for.
 const NO_ROOM: Duration = Duration::from_millis(200);
@@ -134,17 +136,26 @@ pub(super) struct Worker {
     pub(super) lane: Lane,
     pub(super) retry: Retry,
     pub(super) task_type: TaskType,
-    pub(super) run: Arc<Run>,
+    pub(super) how: How,
+}
+
+/// Who runs tasks of a name.
+#[derive(Clone)]
+pub(super) enum How {
+    Call(Arc<Run>),
+    Pull(Arc<Desk>),
 }
 
 /// One task that has come.
-struct Taken {
+pub(super) struct Taken {
     shop: Arc<Workshop>,
-    id: String,
-    name: String,
-    arguments: bytes::Bytes,
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) arguments: bytes::Bytes,
     headers: Headers,
-    number: u32,
+    pub(super) number: u32,
+    /// When its deadline is over.
+    pub(super) until: Option<Instant>,
     reply: Option<String>,
     /// After this attempt, if it fails.
     again: Option<Duration>,
@@ -167,6 +178,7 @@ impl Sink for Worker {
             arguments: arrival.payload.clone(),
             headers: arrival.incoming.headers.clone(),
             number,
+            until: orders.left.and_then(|left| Instant::now().checked_add(left)),
             reply: orders.reply,
             again: retry.filter(|_| number < most),
             said: Mutex::new(None),
@@ -193,7 +205,16 @@ impl Sink for Worker {
             taken.tell(End::Away(early));
             return Ok(());
         }
-        self.submit(taken, orders.left)
+        match &self.how {
+            How::Call(run) => self.submit(run, taken, orders.left),
+            How::Pull(desk) => match desk.put(self.lane, Arc::clone(&taken)) {
+                true => Ok(()),
+                false => {
+                    taken.give_back();
+                    Err(Error::ShutDown)
+                }
+            },
+        }
     }
 
     fn takes_own(&self) -> bool {
@@ -202,8 +223,8 @@ impl Sink for Worker {
 }
 
 impl Worker {
-    fn submit(&self, taken: Arc<Taken>, left: Option<Duration>) -> Result<()> {
-        let (run, its) = (Arc::clone(&self.run), Arc::clone(&taken));
+    fn submit(&self, run: &Arc<Run>, taken: Arc<Taken>, left: Option<Duration>) -> Result<()> {
+        let (run, its) = (Arc::clone(run), Arc::clone(&taken));
         let work = move |attempt: &Attempt<'_>| -> core::result::Result<(), Fault> {
             if !its.shop.may_begin(&its.id, true) {
                 return Ok(());
@@ -250,6 +271,36 @@ impl Worker {
 impl Taken {
     fn say(&self, result: core::result::Result<Vec<u8>, Fault>) {
         *self.said.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+    }
+
+    /// A host begins it. False: it was cancelled, or its time is over, and has ended.
+    pub(super) fn begin(self: &Arc<Self>) -> bool {
+        let attempts = self.number - 1;
+        if self.until.is_some_and(|until| Instant::now() >= until) {
+            let failure = "the deadline was over before it began".into();
+            Arc::clone(self).end(DurableStatus::TimedOut, Err(failure), attempts);
+            return false;
+        }
+        if !self.shop.may_begin(&self.id, true) {
+            let failure = "cancelled before it began".into();
+            Arc::clone(self).end(DurableStatus::Cancelled, Err(failure), attempts);
+            return false;
+        }
+        true
+    }
+
+    /// A host is done with it.
+    pub(super) fn close(self: Arc<Self>, result: core::result::Result<Vec<u8>, Fault>) {
+        let number = self.number;
+        match result {
+            Ok(value) => self.end(DurableStatus::Completed, Ok(value), number),
+            Err(fault) => self.failed(fault.message().to_owned(), advice_of(&fault)),
+        }
+    }
+
+    /// It is to be run again, here or elsewhere.
+    pub(super) fn give_back(&self) {
+        self.tell(End::Away(NO_ROOM));
     }
 
     /// Tells the broker, once.

@@ -206,6 +206,10 @@ START_AT_FIRST = 0
 START_AT_NEW = 1
 START_AT_SEQUENCE = 2
 START_AT_TIME = 3
+DURABLE_COMPLETED = 0
+DURABLE_FAILED = 1
+DURABLE_CANCELLED = 2
+DURABLE_TIMED_OUT = 3
 CONN_EVENT_OPENED = 0
 CONN_EVENT_DATA = 1
 CONN_EVENT_FINISHED = 2
@@ -1638,6 +1642,72 @@ class BridgeImportStats(c.Structure):
     ]
 
 
+class DurableOptions(c.Structure):
+    """``pace_durable_options_t``"""
+
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("in_flight", c.c_uint32),
+        ("results_ns", c.c_uint64),
+        ("ack_wait_ns", c.c_uint64),
+        ("window_ns", c.c_uint64),
+    ]
+
+
+class Submission(c.Structure):
+    """``pace_submission_t``"""
+
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("lane", c.c_uint32),
+        ("delay_ns", c.c_uint64),
+        ("deadline_ns", c.c_uint64),
+        ("attempts", c.c_uint32),
+        ("ignore_result", c.c_bool),
+        ("reserved", c.c_uint8 * 3),
+        ("unique", c.c_char_p),
+    ]
+
+
+class DurableId(c.Structure):
+    """``pace_durable_id_t``"""
+
+    _fields_ = [
+        ("text", c.c_char * 24),
+    ]
+
+
+class JobInfo(c.Structure):
+    """``pace_job_info_t``"""
+
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("number", c.c_uint32),
+        ("id", Text),
+        ("name", Text),
+        ("arguments", c.c_char_p),
+        ("size", c.c_size_t),
+        ("time_left_ns", c.c_uint64),
+    ]
+
+
+class DurableInfo(c.Structure):
+    """``pace_durable_info_t``"""
+
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("status", c.c_uint32),
+        ("attempts", c.c_uint32),
+        ("reserved", c.c_uint32),
+        ("number", c.c_uint64),
+        ("id", Text),
+        ("name", Text),
+        ("bytes", c.c_char_p),
+        ("size", c.c_size_t),
+        ("failure", Text),
+    ]
+
+
 class CqReady(c.Structure):
     """``pace_cq_ready_t``"""
 
@@ -1845,6 +1915,11 @@ STRUCTURES: dict[str, type[c.Structure | c.Union]] = {
     "pace_bridge_stats_t": BridgeStats,
     "pace_bridge_export_stats_t": BridgeExportStats,
     "pace_bridge_import_stats_t": BridgeImportStats,
+    "pace_durable_options_t": DurableOptions,
+    "pace_submission_t": Submission,
+    "pace_durable_id_t": DurableId,
+    "pace_job_info_t": JobInfo,
+    "pace_durable_info_t": DurableInfo,
     "pace_cq_ready_t": CqReady,
     "pace_cq_conn_t": CqConn,
     "pace_cq_request_t": CqRequest,
