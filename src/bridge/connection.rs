@@ -232,5 +232,13 @@ async fn connect(shared: &Shared, tell: mpsc::UnboundedSender<Event>) -> Result<
         });
     let servers = shared.settings.addresses()?;
     let connected = options.connect(servers).await;
-    connected.map_err(|error| Lost(format!("{}: {error}", shared.settings.shown())))
+    connected.map_err(|error| {
+        let error = error.to_string();
+        // What comes in place of TLS.
+        let hint = match error.contains("InvalidContentType") {
+            true => ": it does not speak TLS, which is required",
+            false => "",
+        };
+        Lost(format!("{}: {error}{hint}", shared.settings.shown()))
+    })
 }

@@ -46,7 +46,8 @@ enum Login {
 
 impl NatsSettings {
     /// A broker at these addresses, separated by commas: `nats://host:port`, or `tls://host:port`, each maybe with
-    /// `user:password@` or `token@` before the host. Of several servers, one cluster, any one is used.
+    /// `user:password@` or `token@` before the host, with `%40` for `@` and so on. Of several servers, one cluster, any one
+    /// is used; all are logged in to as the first says that has a login.
     pub fn new(servers: impl Into<String>) -> Self {
         Self {
             servers: servers.into(),
@@ -191,6 +192,20 @@ impl NatsSettings {
         self.servers.split(',').map(parse).collect()
     }
 
+    /// What stands before the host of the first address that has something there: the client does not use it.
+    fn login_of_address(&self) -> Result<Login> {
+        for address in self.addresses()? {
+            match (address.username(), address.password()) {
+                (Some(user), Some(password)) => {
+                    return Ok(Login::User(decoded(user), decoded(password)));
+                }
+                (Some(token), None) => return Ok(Login::Token(decoded(token))),
+                _ => {}
+            }
+        }
+        Ok(Login::None)
+    }
+
     /// The addresses without secrets.
     pub(super) fn shown(&self) -> String {
         self.servers
@@ -211,7 +226,11 @@ impl NatsSettings {
             .connection_timeout(self.connect_timeout)
             .ping_interval(self.ping_interval)
             .require_tls(self.is_tls_required);
-        options = match &self.login {
+        let login = match self.login {
+            Login::None => self.login_of_address()?,
+            _ => self.login.clone(),
+        };
+        options = match &login {
             Login::None => options,
             Login::User(user, password) => {
                 options.user_and_password(user.clone(), password.clone())
@@ -238,6 +257,23 @@ impl NatsSettings {
         }
         Ok(options)
     }
+}
+
+/// With `%40` read as `@`, and so on.
+fn decoded(text: &str) -> String {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next().unwrap_or_default().as_bytes().to_vec();
+    for part in parts {
+        let digits = part.get(..2).filter(|it| it.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                bytes.extend(&part.as_bytes()[2..]);
+            }
+            None => bytes.extend(format!("%{part}").bytes()),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The text of a file without the end of its line.
@@ -275,6 +311,7 @@ mod tests {
         let shown = format!("{settings:?}");
         assert!(!shown.contains("secret") && !shown.contains("joe") && !shown.contains("tok"));
         assert_eq!(settings.shown(), "nats://a:4222,tls://b");
+        assert_eq!(decoded("a%40b%2Fc%%zz%e2%82%ac%4"), "a@b/c%%zz€%4");
         let error = NatsSettings::new("nats://joe:secret@:x:y").check().unwrap_err().to_string();
         assert!(!error.contains("secret"), "{error}");
     }

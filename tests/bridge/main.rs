@@ -9,6 +9,8 @@ mod client;
 mod common;
 #[cfg(feature = "config")]
 mod from_settings;
+#[cfg(all(feature = "config", feature = "http", feature = "metrics"))]
+mod login;
 mod requests;
 mod stored;
 mod tasks;
