@@ -67,7 +67,11 @@ pub(super) fn run(shared: &Shared, asks: UnboundedReceiver<Ask>) {
     let (lasts, most) = shared.window;
     let kept = Kept {
         storing: shared.exports.iter().map(|_| RefCell::default()).collect(),
-        consuming: shared.imports.iter().map(|_| RefCell::default()).collect(),
+        consuming: shared
+            .imports
+            .iter()
+            .map(|_| RefCell::new(Consuming::new(shared.window)))
+            .collect(),
         window: RefCell::new(Window::new(lasts, most)),
         asks: RefCell::new(asks),
     };

@@ -18,6 +18,7 @@
 //!    acknowledged again and not published.
 //! 3. The bridge never has more than `in_flight` of them in the hub.
 
+use super::flights::{Came, Flights, Verdict};
 use super::import::{accept, key_of, room_nap};
 use super::rules::{Source, StartAt};
 use super::session::{Lost, Session};
@@ -25,7 +26,6 @@ use super::shared::Importing;
 use super::sink::{ABSENT, Arrival, End};
 use super::stats::count;
 use super::store::stream;
-use super::window::Window;
 use crate::error::Error;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::context::ContextBuilder;
@@ -36,7 +36,6 @@ use core::future::poll_fn;
 use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 use futures_util::StreamExt;
-use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Instant;
 use tokio::sync::mpsc;
@@ -46,37 +45,25 @@ const MOST_PENDING: i64 = 65_536;
 
 /// What survives a connection.
 pub(super) struct Consuming {
-    /// By their number in the stream.
-    flights: HashMap<u64, Flight>,
+    flights: Flights<Rc<Acker>>,
     end: mpsc::UnboundedSender<(u64, End)>,
     ends: mpsc::UnboundedReceiver<(u64, End)>,
-    /// Of messages that were acknowledged.
-    done: Option<Window>,
-}
-
-impl Default for Consuming {
-    fn default() -> Self {
-        let (end, ends) = mpsc::unbounded_channel();
-        Self { flights: HashMap::new(), end, ends, done: None }
-    }
+    /// A message in flight that there is no room for yet, and how often it was offered.
+    waiting: Option<(Arrival, usize)>,
 }
 
 impl Consuming {
+    /// For how long, and how many, ids of messages that have ended are kept.
+    pub(super) fn new(window: (Duration, usize)) -> Self {
+        let (end, ends) = mpsc::unbounded_channel();
+        Self { flights: Flights::new(window), end, ends, waiting: None }
+    }
+
     /// Whether the hub has none of its messages.
     pub(super) fn is_settled(&self) -> bool {
-        self.flights.is_empty()
+        self.flights.len() == 0
     }
 }
-
-/// A message that the hub has.
-struct Flight {
-    acker: Rc<Acker>,
-    id: String,
-    began: Instant,
-}
-
-/// A message that the hub has no room for yet, and how often it was offered.
-type Waiting = (Arrival, usize);
 
 pub(super) async fn consume(
     session: &Session<'_>,
@@ -84,16 +71,14 @@ pub(super) async fn consume(
     source: &Source,
     consuming: &RefCell<Consuming>,
 ) -> Result<(), Lost> {
-    let (lasts, most) = session.shared.window;
-    consuming.borrow_mut().done.get_or_insert_with(|| Window::new(lasts, most));
     let mut messages = messages(session, importing, source).await?;
-    let mut waiting: Option<Waiting> = None;
     let mut tick = tokio::time::interval(source.ack_wait / 3);
     let closing = super::session::closing(session.shared);
     tokio::pin!(closing);
     let mut is_closing = false;
     loop {
-        let has_room = consuming.borrow().flights.len() < source.in_flight;
+        let tries = consuming.borrow().waiting.as_ref().map(|(_, tries)| *tries);
+        let has_room = tries.is_none() && consuming.borrow().flights.len() < source.in_flight;
         tokio::select! {
             // Ends first: they make room.
             biased;
@@ -104,17 +89,16 @@ pub(super) async fn consume(
             }
             _ = tick.tick() => extend(source, consuming).await,
             () = &mut closing, if !is_closing => is_closing = true,
-            () = tokio::time::sleep(waiting.as_ref().map_or(ABSENT, |(_, tries)| room_nap(*tries))),
-                if waiting.is_some() => {
-                waiting = publish(importing, consuming, waiting)?;
+            () = tokio::time::sleep(room_nap(tries.unwrap_or(0))), if tries.is_some() => {
+                offer(importing, consuming)?;
             }
-            message = messages.next(), if waiting.is_none() && has_room && !is_closing => {
+            message = messages.next(), if has_room && !is_closing => {
                 let Some(message) = message else {
                     return Err(Lost("a stream of messages has ended".into()));
                 };
                 let message = message.map_err(|error| Lost(format!("stream {:?}: {error}", source.stream)))?;
-                let taken = take(session, importing, source, consuming, message).await;
-                waiting = publish(importing, consuming, taken)?;
+                take(session, importing, source, consuming, message).await;
+                offer(importing, consuming)?;
             }
         }
     }
@@ -168,24 +152,19 @@ async fn messages(
     stream.messages().await.map_err(|error| lost(&error))
 }
 
-/// Notes a message as in flight. None: it is not to be published.
+/// Notes a message as in flight, to be offered; or answers it at once.
 async fn take(
     session: &Session<'_>,
     importing: &Importing,
     source: &Source,
     consuming: &RefCell<Consuming>,
     message: Message,
-) -> Option<Waiting> {
+) {
     let counters = &importing.counters;
-    let info = message.info().ok()?;
+    let Ok(info) = message.info() else { return count(&counters.refused) };
     let (number, delivered) = (info.stream_sequence, u32::try_from(info.delivered).unwrap_or(1));
     counters.lag.store(info.pending, Relaxed);
     let (message, acker) = message.split();
-    let acker = Rc::new(acker);
-    if let Some(flight) = consuming.borrow_mut().flights.get_mut(&number) {
-        flight.acker = acker;
-        return None;
-    }
     let payload = message.payload;
     let accepted = key_of(&message.subject, importing).and_then(|key| {
         let incoming = accept(session, importing, message.headers.as_ref(), payload.len())?;
@@ -194,35 +173,36 @@ async fn take(
     let Some((key, incoming)) = accepted else {
         // It will not do so the next time either. A connection that is gone has the broker send it once more.
         let _gone = acker.ack_with(AckKind::Term).await;
-        return None;
+        return;
     };
     let id = match &incoming.id {
         // One that its publisher gave may come again on purpose.
         Some(id) if !importing.sink.takes_own() => id.clone(),
         _ => number.to_string(),
     };
-    let is_done = consuming.borrow().done.as_ref().is_some_and(|done| done.has(&id));
-    if is_done {
-        count(&counters.duplicates);
-        let _gone = acker.ack().await;
-        return None;
-    }
-    let again = source.retry.next(delivered, Duration::ZERO, None, number).ok();
-    let flight = Flight { acker, id, began: Instant::now() };
-    consuming.borrow_mut().flights.insert(number, flight);
+    let came = consuming.borrow_mut().flights.come(number, id, Rc::new(acker), Instant::now());
     counters.in_flight.store(consuming.borrow().flights.len() as u64, Relaxed);
-    Some((Arrival { number, delivered, key, payload, incoming, again }, 0))
+    match came {
+        (Came::New, _) => {
+            let again = source.retry.next(delivered, Duration::ZERO, None, number).ok();
+            let arrival = Arrival { number, delivered, key, payload, incoming, again };
+            consuming.borrow_mut().waiting = Some((arrival, 0));
+        }
+        (Came::Again, _) => {}
+        (Came::Ended, acker) => {
+            count(&counters.duplicates);
+            if let Some(acker) = acker {
+                let _gone = acker.ack().await;
+            }
+        }
+    }
 }
 
-/// Offers a message to where it goes. Some: there is no room yet.
-fn publish(
-    importing: &Importing,
-    consuming: &RefCell<Consuming>,
-    waiting: Option<Waiting>,
-) -> Result<Option<Waiting>, Lost> {
-    let Some((arrival, tries)) = waiting else { return Ok(None) };
+/// Offers what waits to where it goes, if something does. It waits still if there is no room.
+fn offer(importing: &Importing, consuming: &RefCell<Consuming>) -> Result<(), Lost> {
+    let Some((arrival, tries)) = consuming.borrow_mut().waiting.take() else { return Ok(()) };
     let (number, end) = (arrival.number, consuming.borrow().end.clone());
-    let refused = end.clone();
+    let at_once = end.clone();
     let tell = Box::new(move |how| {
         // The bridge has ended.
         let _gone = end.send((number, how));
@@ -230,51 +210,49 @@ fn publish(
     match importing.sink.offer(&arrival, tell) {
         Ok(()) => {
             importing.counters.passed.fetch_add(1, Relaxed);
-            Ok(None)
         }
-        Err(Error::TimedOut) => Ok(Some((arrival, tries + 1))),
-        Err(Error::ShutDown) => Err(Lost("the hub has ended".into())),
+        Err(Error::TimedOut) => consuming.borrow_mut().waiting = Some((arrival, tries + 1)),
+        Err(Error::ShutDown) => {
+            let _gone = at_once.send((number, End::Away(ABSENT)));
+            return Err(Lost("the hub has ended".into()));
+        }
         Err(_) => {
             count(&importing.counters.refused);
-            let _gone = refused.send((number, End::Never));
-            Ok(None)
+            let _gone = at_once.send((number, End::Never));
         }
     }
+    Ok(())
 }
 
 /// Tells the broker what became of a message.
 async fn settle(importing: &Importing, consuming: &RefCell<Consuming>, number: u64, how: End) {
     let counters = &importing.counters;
-    let Some(flight) = consuming.borrow_mut().flights.remove(&number) else { return };
+    let ended = consuming.borrow_mut().flights.end(number, how, Instant::now());
     counters.in_flight.store(consuming.borrow().flights.len() as u64, Relaxed);
-    let kind = match how {
-        End::Done => {
-            counters.settled.fetch_add(1, Relaxed);
-            if let Some(done) = &mut consuming.borrow_mut().done {
-                done.note(&flight.id, Instant::now());
-            }
+    let Some((acker, verdict)) = ended else { return };
+    let kind = match verdict {
+        Verdict::Acknowledge => {
+            count(&counters.settled);
             AckKind::Ack
         }
-        End::Never => {
+        Verdict::Terminate => {
             count(&counters.dead);
             AckKind::Term
         }
-        End::Again(delay) | End::Away(delay) => {
+        Verdict::Refuse(delay) => {
             count(&counters.again);
             AckKind::Nak(Some(delay))
         }
     };
-    // If the connection is gone the broker sends it again, and what was acknowledged is known.
-    let _gone = flight.acker.ack_with(kind).await;
+    // If the connection is gone the broker sends it again, and what has ended for good is known.
+    let _gone = acker.ack_with(kind).await;
 }
 
 /// Tells the broker that handlers are at work.
 async fn extend(source: &Source, consuming: &RefCell<Consuming>) {
     let at_work: Vec<Rc<Acker>> = {
         let consuming = consuming.borrow();
-        let flights = consuming.flights.values();
-        let in_time = flights.filter(|flight| flight.began.elapsed() < source.handle_timeout);
-        in_time.map(|flight| Rc::clone(&flight.acker)).collect()
+        consuming.flights.at_work(Instant::now(), source.handle_timeout).map(Rc::clone).collect()
     };
     for acker in at_work {
         let _gone = acker.ack_with(AckKind::Progress).await;

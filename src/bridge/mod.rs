@@ -32,6 +32,7 @@ mod connection;
 mod consume;
 mod export;
 mod figures;
+mod flights;
 #[cfg(feature = "config")]
 mod from_settings;
 mod handle;

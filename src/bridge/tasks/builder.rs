@@ -23,6 +23,8 @@ use std::thread;
 use std::time::SystemTime;
 
 const PREFIX: &str = "paceline.";
+/// How many tasks that have ended are known, should the broker not have heard of it.
+const KNOWN: usize = 100_000;
 
 impl WorkerPool {
     /// A queue of tasks that outlive the process: a broker has them, and any process with a handler for a task's name runs
@@ -182,7 +184,7 @@ impl DurableBuilder {
         self.subscribe(&hub, &origin, &table, &shop)?;
         let mut bridge = Bridge::nats(&hub, self.settings.clone())
             .name(format!("tasks {queue}"))
-            .window(self.window, 0)
+            .window(self.window, KNOWN)
             .export(Export::new(format!("control.{queue}")).prefix(PREFIX))
             .export(kept(format!("dead.{queue}.>"), stream_name(queue, "dead"), Keeps::All))
             .export(kept(
