@@ -4,7 +4,7 @@ use crate::broker::{broker, connected};
 use crate::client::{Events, get};
 use crate::common::{hang_guard, until};
 use paceline::Pool;
-use paceline::bridge::{Bridge, Export, Import};
+use paceline::bridge::{Bridge, Export, Import, NatsSettings};
 use paceline::hub::{Hub, Message, Received};
 use paceline::metrics::Registry;
 use paceline::ops::Ops;
@@ -56,7 +56,7 @@ fn health_says_what_the_broker_refuses() {
     let pool = Pool::builder().threads(2).build().unwrap();
     let hub = Hub::new(&pool).unwrap();
     let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
-    let settings = paceline::bridge::NatsSettings::new(broker.url()).user("joe", "pw");
+    let settings = NatsSettings::new(broker.url()).user("joe", "pw");
     let bridge = Bridge::nats(&hub, settings).export("not.ok").open().unwrap();
     bridge.wait_connected(Duration::from_secs(60)).unwrap();
     let _ = hub.publish("not.ok", "x").unwrap();
@@ -171,4 +171,47 @@ fn figures_of_a_bridge_say_what_it_has_carried() {
     ] {
         assert_eq!(of(figure, bridge), expected, "{figure} of {bridge}");
     }
+}
+
+/// Goal: what happens to a bridge is told under `$SYS.bridge.`, each once, with its fields; a full buffer of an export is
+/// told by its mailbox, under the export's pattern. Method: the broker is killed, started again, and refuses a message.
+#[test]
+fn notices_tell_what_happens_to_a_bridge() {
+    let _guard = hang_guard();
+    let more = "authorization { users = [ { user: joe, password: pw, permissions: { publish: \"ok.>\" } } ] }";
+    let Some(mut broker) = crate::broker::Broker::start(more) else { return };
+    let hub = Hub::new(&Pool::builder().threads(2).build().unwrap()).unwrap();
+    let notices = hub.mailbox("$SYS.>", 1000).unwrap();
+    let next = |event: &str| loop {
+        let notice = notices.recv_timeout(Duration::from_secs(60)).unwrap();
+        if notice.key().as_str() == format!("$SYS.{event}") {
+            break serde_json::from_slice::<Value>(notice.payload()).unwrap();
+        }
+    };
+    let settings = NatsSettings::new(broker.url()).user("joe", "pw");
+    let export = Export::new("ok.>").buffer(1);
+    let bridge =
+        Bridge::nats(&hub, settings).name("shop").export(export).export("not").open().unwrap();
+    let told = next("bridge.connected");
+    assert_eq!((&told["bridge"], &told["connects"]), (&"shop".into(), &1.into()));
+    assert_eq!(
+        (&told["severity"], &told["server"]),
+        (&"info".into(), &bridge.stats().server.into())
+    );
+    let _ = hub.publish("not", "x").unwrap();
+    let told = next("bridge.refused");
+    assert!(told["reason"].as_str().unwrap().to_lowercase().contains("permissions"), "{told}");
+    assert_eq!((&told["severity"], &told["origin"]), (&"error".into(), &"bridge \"shop\"".into()));
+    broker.kill();
+    let told = next("bridge.disconnected");
+    assert_eq!((&told["bridge"], &told["severity"]), (&"shop".into(), &"warning".into()));
+    for _ in 0..3 {
+        let _ = hub.publish("ok.a", "x").unwrap();
+    }
+    let told = next("subscription.overflow");
+    assert_eq!(told["pattern"], "ok.>");
+    broker.start_again();
+    assert_eq!(next("bridge.connected")["connects"], 2);
+    assert_eq!(bridge.close(Duration::from_secs(60)), 0);
+    assert_eq!(next("bridge.closed")["bridge"], "shop");
 }
