@@ -18,7 +18,7 @@
 //!    acknowledged again and not published.
 //! 3. The bridge never has more than `in_flight` of them in the hub.
 
-use super::flights::{Came, Flights, Verdict};
+use super::flights::{Came, Flights, Settlement};
 use super::import::{accept, key_of, room_nap};
 use super::rules::{Source, StartAt};
 use super::session::{Lost, Session};
@@ -229,17 +229,17 @@ async fn settle(importing: &Importing, consuming: &RefCell<Consuming>, number: u
     let counters = &importing.counters;
     let ended = consuming.borrow_mut().flights.end(number, how, Instant::now());
     counters.in_flight.store(consuming.borrow().flights.len() as u64, Relaxed);
-    let Some((acker, verdict)) = ended else { return };
-    let kind = match verdict {
-        Verdict::Acknowledge => {
+    let Some((acker, settlement)) = ended else { return };
+    let kind = match settlement {
+        Settlement::Acknowledge => {
             count(&counters.settled);
             AckKind::Ack
         }
-        Verdict::Terminate => {
+        Settlement::Terminate => {
             count(&counters.dead);
             AckKind::Term
         }
-        Verdict::Refuse(delay) => {
+        Settlement::Refuse(delay) => {
             count(&counters.again);
             AckKind::Nak(Some(delay))
         }

@@ -33,7 +33,7 @@ pub(super) enum Came {
 
 /// What the broker is told of a message that has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
+pub(super) enum Settlement {
     Acknowledge,
     /// It is to come again after so long.
     Refuse(Duration),
@@ -71,17 +71,17 @@ impl<A> Flights<A> {
     }
 
     /// A message in flight has ended. None: it was not in flight.
-    pub(super) fn end(&mut self, number: u64, how: End, now: Instant) -> Option<(A, Verdict)> {
+    pub(super) fn end(&mut self, number: u64, how: End, now: Instant) -> Option<(A, Settlement)> {
         let flight = self.open.remove(&number)?;
-        let verdict = match how {
-            End::Done => Verdict::Acknowledge,
-            End::Never => Verdict::Terminate,
-            End::Again(delay) | End::Away(delay) => Verdict::Refuse(delay),
+        let settlement = match how {
+            End::Done => Settlement::Acknowledge,
+            End::Never => Settlement::Terminate,
+            End::Again(delay) | End::Away(delay) => Settlement::Refuse(delay),
         };
-        if !matches!(verdict, Verdict::Refuse(_)) {
+        if !matches!(settlement, Settlement::Refuse(_)) {
             self.ended.note(&flight.id, now);
         }
-        Some((flight.acker, verdict))
+        Some((flight.acker, settlement))
     }
 
     /// Those of which the broker is to be told that they are at work, for up to `limit`.
@@ -184,27 +184,27 @@ mod tests {
                     }
                     (Came::Ended, Some(acker)) => {
                         assert!(self.dealt_with.contains(&number));
-                        self.answer(acker, Verdict::Acknowledge);
+                        self.answer(acker, Settlement::Acknowledge);
                     }
                     (came, _) => panic!("{came:?}"),
                 }
             }
         }
 
-        fn answer(&mut self, (number, connection): (u64, u32), verdict: Verdict) {
+        fn answer(&mut self, (number, connection): (u64, u32), settlement: Settlement) {
             if self.connection != Some(connection) {
                 return;
             }
             let stored = &mut self.stream[number as usize];
-            match verdict {
-                Verdict::Acknowledge | Verdict::Terminate => {
+            match settlement {
+                Settlement::Acknowledge | Settlement::Terminate => {
                     assert!(
                         self.dealt_with.contains(&number),
                         "{number} is settled before its end"
                     );
                     stored.is_settled = true;
                 }
-                Verdict::Refuse(delay) => stored.due = self.now + delay,
+                Settlement::Refuse(delay) => stored.due = self.now + delay,
             }
         }
 
@@ -217,8 +217,8 @@ mod tests {
                 self.dealt_with.insert(number);
             }
             self.unbroken.remove(&number);
-            let (acker, verdict) = self.flights.end(number, end, self.now).unwrap();
-            self.answer(acker, verdict);
+            let (acker, settlement) = self.flights.end(number, end, self.now).unwrap();
+            self.answer(acker, settlement);
         }
 
         fn tick(&mut self) {
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(flights.at_work(now + LIMIT / 2, LIMIT).count(), 1);
         assert_eq!(flights.at_work(now + LIMIT, LIMIT).count(), 0);
         assert_eq!(flights.come(1, "a".into(), 'y', now), (Came::Again, None));
-        assert_eq!(flights.end(1, End::Done, now), Some(('y', Verdict::Acknowledge)));
+        assert_eq!(flights.end(1, End::Done, now), Some(('y', Settlement::Acknowledge)));
         assert_eq!(flights.come(1, "a".into(), 'z', now), (Came::Ended, Some('z')));
         assert_eq!(flights.end(1, End::Done, now), None);
     }
