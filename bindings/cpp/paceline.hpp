@@ -56,6 +56,7 @@
 #include "paceline/subscription.hpp" // subscriptions of the hub, their supervision, and mailboxes
 #include "paceline/history.hpp"      // the hub's history: queries and replays
 #include "paceline/hub.hpp"          // the event hub: keyed publish/subscribe, requests, dead letters
+#include "paceline/bridge.hpp"       // bridges: keys of a hub, between processes, over a broker
 #include "paceline/cq.hpp"           // completion queues: what happens as data
 #include "paceline/ops.hpp"          // operation: figures, thresholds, webhooks, systemd
 

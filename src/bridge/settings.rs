@@ -180,7 +180,8 @@ impl NatsSettings {
 
     pub(super) fn addresses(&self) -> Result<Vec<async_nats::ServerAddr>> {
         let parse = |address: &str| {
-            address.trim().parse::<async_nats::ServerAddr>().map_err(|_| {
+            let parsed = address.trim().parse::<async_nats::ServerAddr>().ok();
+            parsed.filter(|parsed| !parsed.host().is_empty()).ok_or_else(|| {
                 let allowed = "nats://host:port or tls://host:port";
                 Error::invalid(
                     "the address of a broker",
@@ -314,5 +315,8 @@ mod tests {
         assert_eq!(decoded("a%40b%2Fc%%zz%e2%82%ac%4"), "a@b/c%%zz€%4");
         let error = NatsSettings::new("nats://joe:secret@:x:y").check().unwrap_err().to_string();
         assert!(!error.contains("secret"), "{error}");
+        for address in ["", "nats://", "a,,b", "nats://joe@"] {
+            assert!(NatsSettings::new(address).check().is_err(), "{address:?}");
+        }
     }
 }

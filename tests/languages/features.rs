@@ -5,7 +5,7 @@
 //!
 //! PACELINE_BLESS=1 cargo test --test languages features    writes the page anew.
 
-use super::programs::{built, printed, printed_by_python, scratch};
+use super::programs::{Broker, built, printed_beside, printed_by_python_beside, scratch};
 use super::source;
 use rows::{AREAS, HOLES};
 use std::collections::{BTreeMap, BTreeSet};
@@ -157,9 +157,10 @@ fn the_page_is_what_the_programs_say() {
 
 #[test]
 fn programs_in_c() {
+    let broker = Broker::start();
     for path in programs("c") {
         let Some(program) = built(&path) else { return };
-        printed(&program, &[]);
+        printed_beside(broker.as_ref(), &program, &[]);
     }
 }
 
@@ -167,6 +168,7 @@ fn programs_in_c() {
 /// what all of them include.
 #[test]
 fn programs_in_cpp() {
+    let broker = Broker::start();
     let mut areas: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     for path in programs("cpp") {
         let row = row_of(&path);
@@ -178,7 +180,7 @@ fn programs_in_cpp() {
         fs::write(&unit, one_unit(&paths)).expect("the scratch directory can be written to");
         let Some(program) = built(&unit) else { return };
         for path in paths {
-            printed(&program, &[&row_of(&path)]);
+            printed_beside(broker.as_ref(), &program, &[&row_of(&path)]);
         }
     }
 }
@@ -205,8 +207,10 @@ fn one_unit(paths: &[PathBuf]) -> String {
 
 #[test]
 fn programs_in_python() {
+    let broker = Broker::start();
     for path in programs("py") {
-        if printed_by_python(&source(path.to_str().expect("it is in UTF-8"))).is_none() {
+        let path = source(path.to_str().expect("it is in UTF-8"));
+        if printed_by_python_beside(broker.as_ref(), &path).is_none() {
             return;
         }
     }

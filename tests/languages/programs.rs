@@ -1,9 +1,11 @@
 //! Small programs in C, C++ and Python: how they are built and run.
 
 use super::{skipped, source};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::{env, fs};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use std::{env, fs, thread};
 
 /// After so many seconds a program is ended, and its test fails. No healthy run comes near.
 const PATIENCE: &str = "300";
@@ -59,10 +61,52 @@ pub fn built(unit: &Path) -> Option<PathBuf> {
     Some(program)
 }
 
+/// A NATS server for the programs that look for one, until it is dropped.
+pub struct Broker {
+    process: Child,
+    url: String,
+    folder: PathBuf,
+}
+
+impl Broker {
+    /// On a free port. None: there is none; says so.
+    pub fn start() -> Option<Self> {
+        if is_missing("nats-server") {
+            return None;
+        }
+        // The kernel's choice, which another process could take in between.
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+        let port = port.expect("there is a free port").port();
+        let folder = env::temp_dir().join(format!("paceline-nats-{port}"));
+        let mut command = Command::new("nats-server");
+        command.args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"]).arg(&folder);
+        let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let process = process.expect("it starts");
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            thread::sleep(Duration::from_millis(5));
+        }
+        Some(Self { process, url: format!("nats://127.0.0.1:{port}"), folder })
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ended = self.process.kill();
+        let _reaped = self.process.wait();
+        let _left = fs::remove_dir_all(&self.folder);
+    }
+}
+
 /// What a program prints that ends well and says nothing on its standard error stream.
 pub fn printed(program: &Path, arguments: &[&str]) -> String {
+    printed_beside(None, program, arguments)
+}
+
+/// The same, of a program that finds the broker.
+pub fn printed_beside(broker: Option<&Broker>, program: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new("timeout");
-    command.arg(PATIENCE).arg(program).args(arguments);
+    command.arg(PATIENCE).arg(program).args(arguments).env_remove("NATS_URL");
+    command.envs(broker.map(|broker| ("NATS_URL", &broker.url)));
     command.env("PACELINE_LIBRARY", libraries().join("libpaceline.so"));
     command.env("PYTHONPATH", source("bindings/python/src")).env("PYTHONDONTWRITEBYTECODE", "1");
     let output = command.output().expect("it starts");
@@ -77,6 +121,12 @@ pub fn printed(program: &Path, arguments: &[&str]) -> String {
 
 /// As `printed`, of a file in Python. None: there is no Python.
 pub fn printed_by_python(file: &Path) -> Option<String> {
+    printed_by_python_beside(None, file)
+}
+
+/// The same, of a program that finds the broker.
+pub fn printed_by_python_beside(broker: Option<&Broker>, file: &Path) -> Option<String> {
     let file = file.to_str().expect("it is in UTF-8");
-    (!is_missing("python3")).then(|| printed(Path::new("python3"), &["-W", "error", file]))
+    let arguments = ["-W", "error", file];
+    (!is_missing("python3")).then(|| printed_beside(broker, Path::new("python3"), &arguments))
 }

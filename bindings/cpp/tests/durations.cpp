@@ -224,6 +224,27 @@ TEST_CASE("settings keep durations of any type") {
     SETS(WebhookConfig, set_timeout, timeout);
     KEEPS(OpsConfig, blocked_after);
     SETS(OpsConfig, set_blocked_after, blocked_after);
+    KEEPS(NatsSettings, connect_timeout);
+    KEEPS(NatsSettings, ping_interval);
+    KEEPS(NatsSettings, reconnect_first);
+    KEEPS(NatsSettings, reconnect_cap);
+    SETS(NatsSettings, set_connect_timeout, connect_timeout);
+    SETS(NatsSettings, set_ping_interval, ping_interval);
+    SETS(NatsSettings, set_reconnect_first, reconnect_first);
+    SETS(NatsSettings, set_reconnect_cap, reconnect_cap);
+    KEEPS(Export, block);
+    TAKES("Export::set_overflow", keeps([](auto time) {
+              return paceline::Export().set_overflow(paceline::Overflow::Block, time).block;
+          }));
+    KEEPS(Import, request_timeout);
+    KEEPS(Import, ack_wait);
+    KEEPS(Import, handle_timeout);
+    SETS(Import, set_request_timeout, request_timeout);
+    SETS(Import, set_ack_wait, ack_wait);
+    SETS(Import, set_handle_timeout, handle_timeout);
+    KEEPS(BridgeConfig, window);
+    TAKES("BridgeConfig::set_window",
+          keeps([](auto time) { return paceline::BridgeConfig().set_window(time, 1).window; }));
 
     using paceline::Retry;
     const auto is = [](const Retry &retry, auto field, std::uint64_t nanos) {
@@ -706,6 +727,32 @@ TEST_CASE("a hub waits as long as a duration of any type says") {
     TAKES("Webhook::flush", long_times([&](auto time) {
               return webhook ? webhook->flush(time).has_value() : webhook.error() == Code::Unsupported;
           }));
+}
+
+TEST_CASE("bridges wait as long as a duration of any type says") {
+    const Pool pool = make_pool();
+    const auto hub = paceline::Hub::create(pool).value();
+    const auto config = paceline::BridgeConfig("nats://127.0.0.1:1")
+                            .add_export(paceline::Export("a").set_at_least_once("A"));
+    const auto bridge = paceline::Bridge::open(hub, config);
+    if (!bridge) {
+        CHECK(bridge.error() == Code::Unsupported);
+        return;
+    }
+    const auto pending = bridge->publish("a", "x").value();
+    TAKES("Bridge::wait_connected",
+          no_times([&](auto time) { return bridge->wait_connected(time).error() == Code::TimedOut; }));
+    TAKES("Bridge::flush",
+          no_times([&](auto time) { return bridge->flush(time).error() == Code::TimedOut; }));
+    TAKES("PendingStore::wait",
+          no_times([&](auto time) { return pending.wait(time).error() == Code::TimedOut; }));
+    TAKES("Bridge::close", no_times([&](auto time) { return bridge->close(time).value() == 1; }));
+    TAKES("Bridge::close", long_times([&](auto time) { return bridge->close(time).value() == 1; }));
+    const auto ended = [](const auto &result) { return result.error() == Code::ShutDown; };
+    TAKES("Bridge::wait_connected",
+          long_times([&](auto time) { return ended(bridge->wait_connected(time)); }));
+    TAKES("Bridge::flush", long_times([&](auto time) { return ended(bridge->flush(time)); }));
+    TAKES("PendingStore::wait", long_times([&](auto time) { return ended(pending.wait(time)); }));
 }
 
 TEST_CASE("a message waits for another attempt as long as a duration of any type says") {

@@ -205,6 +205,18 @@ const std::map<std::string, Ends> WAITS{
                                 .value();
          CHECK(busy.entered.wait());
      }},
+    {"Bridge",
+     [](const Pool &pool, Busy &busy) {
+         const auto hub = Hub::create(pool).value();
+         const auto config = paceline::BridgeConfig("nats://127.0.0.1:1")
+                                 .add_export(paceline::Export("a").set_at_least_once("A"));
+         const auto bridge = paceline::Bridge::open(hub, config);
+         if (!bridge) {
+             return busy(); // The library has no bridges.
+         }
+         const auto call = [&busy](const paceline::Result<void> &) { busy(); };
+         bridge->publish("a", "x").value().then(call).value();
+     }},
 };
 
 /// What handlers have, in a pool that only this thread drives.
@@ -330,6 +342,7 @@ const std::map<std::string, const char *> DO_NOT_WAIT{
     {"HandleRef", "names a handle"},
     {"MessageFilter", "lasts as long as a subscription has it; publishers call it"},
     {"Webhook", "posts from a thread of its own, and calls nothing of the user's"},
+    {"PendingStore", "names a message; what it calls is called by the Bridge at the latest"},
     {"Ops", "answers from a thread of its own, and calls nothing of the user's"},
     {"Service", "asks by a Handle, which waits; in hub.cpp, where the library has services"},
     {"Supervisor", "calls nothing: its subscriptions do"},

@@ -129,6 +129,11 @@ struct Codec {
     PLACE("Key::request_async",
           hub.key("a").value().request_async("", 1ms, movable_of<paceline::Result<Message>>()));
     PLACE("Service::start", paceline::Service::start(pool, movable(true)));
+    PLACE("PendingStore::then", paceline::Bridge::open(hub, paceline::BridgeConfig())
+                                    .value()
+                                    .publish("a", "")
+                                    .value()
+                                    .then(movable_of<paceline::Result<void>>()));
 }
 
 } // namespace

@@ -869,6 +869,23 @@ const std::map<std::string, Place> &places() {
                  return serves(t, [&] { key.request_async("", 1h, [&t](Result<Message>) { t(); }).value(); });
              });
          }},
+        {"PendingStore::then", [](Trouble &t) {
+             return of_a_hub([&](const Hub &hub) {
+                 const auto config = paceline::BridgeConfig("nats://127.0.0.1:1")
+                                         .add_export(paceline::Export("a").set_at_least_once("A"));
+                 const auto bridge = paceline::Bridge::open(hub, config);
+                 if (!bridge) {
+                     return bridge.error() == Code::Unsupported;
+                 }
+                 // It is told at once when the bridge has ended.
+                 const auto call = [&t](const Result<void> &) { t(); };
+                 const auto publish = [&] { return bridge->publish("a", "x").value(); };
+                 const std::array<paceline::PendingStore, 2> pending{publish(), publish()};
+                 bridge->close(0s).value();
+                 std::size_t next = 0;
+                 return serves(t, [&] { pending[next++].then(call).value(); });
+             });
+         }},
         {"Topic::subscribe", [](Trouble &t) {
              return of_a_hub([&](const Hub &hub) {
                  const auto topic = hub.topic<int>("a", Codec{&t, false});

@@ -1,0 +1,216 @@
+// Bridges: two hubs of one process, over a broker.
+
+#include "common.hpp"
+
+// It is C.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast"
+#include "../../../tests/c/broker.h"
+#pragma GCC diagnostic pop
+
+#include <stdexcept>
+
+// Its names are its own: all tests are one translation unit.
+namespace of_bridges {
+
+using paceline::Bridge;
+using paceline::BridgeConfig;
+using paceline::Export;
+using paceline::Hub;
+using paceline::Import;
+using paceline::Message;
+using paceline::NatsSettings;
+using paceline::PendingStore;
+using paceline::Result;
+
+namespace {
+
+class Broker {
+public:
+    Broker() : runs_(broker_start(&broker_)) {}
+    Broker(const Broker &) = delete;
+    Broker &operator=(const Broker &) = delete;
+    ~Broker() {
+        if (runs_) {
+            broker_stop(&broker_);
+        }
+    }
+
+    bool runs() const { return runs_; }
+    void kill() { broker_kill(&broker_); }
+    BridgeConfig config() const {
+        return BridgeConfig(NatsSettings(broker_.url).set_reconnect_first(1ms).set_reconnect_cap(10ms));
+    }
+
+private:
+    broker_t broker_{};
+    bool runs_;
+};
+
+Bridge connected(const Hub &hub, const BridgeConfig &config) {
+    auto bridge = Bridge::open(hub, config).value();
+    bridge.wait_connected(PATIENCE).value();
+    return bridge;
+}
+
+bool has_bridges(const Hub &hub) {
+    const auto made = Bridge::open(hub, BridgeConfig("nats://127.0.0.1:1").add_export("a"));
+    return made || made.error() != Code::Unsupported;
+}
+
+template <class F>
+void until(F &&holds) {
+    while (!holds()) {
+        std::this_thread::sleep_for(200us);
+    }
+}
+
+} // namespace
+
+TEST_CASE("settings of a bridge that are wrong are told, without secrets") {
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    if (!has_bridges(hub)) {
+        return;
+    }
+    const auto refused = [&](const BridgeConfig &config) {
+        const auto made = Bridge::open(hub, config);
+        REQUIRE_FALSE(made.has_value());
+        REQUIRE(made.error() == Code::Invalid);
+        return std::string(made.error().message());
+    };
+    const auto says = [](const std::string &text, const char *part) {
+        return text.find(part) != std::string::npos;
+    };
+    const BridgeConfig good("nats://127.0.0.1:1");
+    CHECK(says(refused(good), "an export or an import"));
+    CHECK(says(refused(BridgeConfig(NatsSettings()).add_export("a")), "address"));
+    const auto secret = refused(BridgeConfig("nats://joe:secret@:x:y").add_export("a"));
+    CHECK(says(secret, "nats://host:port"));
+    CHECK_FALSE(says(secret, "secret"));
+    auto login = NatsSettings("nats://a").set_token("t").set_user("u", "p");
+    CHECK(says(refused(BridgeConfig(login).add_export("a")), "one of user, token"));
+    CHECK(says(refused(BridgeConfig(good).add_export("a..b")), "a..b"));
+    CHECK(says(refused(BridgeConfig(good).add_export(Export("a").set_prefix("x"))), "prefix"));
+    CHECK(says(refused(BridgeConfig(good).add_import(Import("a").set_buffer(0))), "buffer"));
+    CHECK(
+        says(refused(BridgeConfig(good).add_import(Import("a").set_at_least_once("S", ""))), "durable"));
+    CHECK(says(refused(BridgeConfig(good).add_import("a.>").add_permitted("b.>")), "a.>"));
+    CHECK(says(refused(BridgeConfig(NatsSettings("nats://a").set_ping_interval(1ms)).add_export("a")),
+               "ping_interval"));
+    const auto bridge = Bridge::open(hub, BridgeConfig(good).add_export("a")).value();
+    CHECK(bridge.wait_connected(1ms).error() == Code::TimedOut);
+    CHECK(bridge.publish("a", "x").error() == Code::Invalid);
+    const auto stats = bridge.stats().value();
+    CHECK_FALSE(stats.connected);
+    CHECK(stats.exports[0].pattern == "a");
+    CHECK(stats.exports[0].stream.empty());
+    CHECK(stats.imports.empty());
+}
+
+TEST_CASE("a bridge carries messages, requests and what is stored") {
+    const Broker broker;
+    const Pool pool = make_pool();
+    const Hub here = Hub::create(pool).value(), there = Hub::create(pool).value();
+    if (!broker.runs() || !has_bridges(here)) {
+        return;
+    }
+    const auto out = connected(here, broker.config().add_export("ask.>").add_export(
+                                         Export("audit.>").set_at_least_once("AUDIT")));
+
+    // At most once, and a request.
+    std::atomic<int> heard{0};
+    const auto replies = there
+                             .subscribe("ask.*",
+                                        [&](const Message &message) {
+                                            ++heard;
+                                            (void)there.reply(message, message.text());
+                                        })
+                             .value();
+    const auto in = connected(there, broker.config().add_import("ask.>"));
+    until([&] { return here.publish("ask.none", "x").has_value() && heard > 0; });
+    const auto reply = here.key("ask.echo").value().request("42", PATIENCE).value();
+    CHECK(reply.text() == "42");
+
+    // Who publishes learns that it is stored, and what was thrown by its function goes to the hook.
+    out.publish("audit.a", "first", paceline::Publication().add_header("trace", "7"))
+        .value()
+        .wait(PATIENCE)
+        .value();
+    Signal told;
+    auto pending = out.publish("audit.a", "second").value();
+    pending
+        .then([&, only = std::make_unique<int>(1)](const Result<void> &end) {
+            CHECK(end.has_value());
+            told.set();
+            throw std::runtime_error("on purpose");
+        })
+        .value();
+    CHECK(told.wait());
+    CHECK(pending.then([](const Result<void> &) {}).error() == Code::Busy);
+    CHECK(pending.wait(0s).error() == Code::Busy);
+    std::string why;
+    const auto large = out.publish("audit.a", std::string(2 << 20, 'x')).value();
+    CHECK(large.wait(PATIENCE).error() == Code::Invalid);
+    large.then([&](const Result<void> &end) { why = end.error().message(); }).value();
+    CHECK(why.find("the message is") != std::string::npos);
+    const auto sent = out.stats().value();
+    CHECK(sent.exports[1].stored == 2);
+    CHECK(sent.exports[1].refused == 1);
+    CHECK(sent.exports[1].stream == "AUDIT");
+    CHECK_FALSE(sent.server.empty());
+
+    // A handler that fails gets it again; another durable name begins where it likes.
+    std::vector<std::string> got;
+    const auto handler = there
+                             .subscribe("audit.>",
+                                        [&](const Message &message) -> Result<void> {
+                                            got.emplace_back(message.text());
+                                            return got.size() == 1
+                                                       ? Result<void>(paceline::Error(Code::Failed))
+                                                       : Result<void>();
+                                        })
+                             .value();
+    const auto reader =
+        connected(there, broker.config().add_import(Import("audit.>")
+                                                        .set_at_least_once("AUDIT", "reader")
+                                                        .set_start_sequence(2)
+                                                        .set_retry(paceline::Retry::fixed(3, 10ms))));
+    until([&] { return reader.stats().value().imports[0].acknowledged == 1; });
+    CHECK(got == std::vector<std::string>{"second", "second"});
+    CHECK(reader.stats().value().imports[0].again == 1);
+    out.flush(PATIENCE).value();
+    CHECK(out.close(PATIENCE).value() == 0);
+    CHECK(out.publish("audit.a", "late").error() == Code::ShutDown);
+}
+
+TEST_CASE("what waits for a broker that is gone is told of when the bridge goes") {
+    Broker broker;
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    if (!broker.runs() || !has_bridges(hub)) {
+        return;
+    }
+    std::atomic<int> alive{0};
+    Code code{};
+    std::optional<PendingStore> pending;
+    {
+        const auto bridge =
+            connected(hub, broker.config().add_export(Export("a").set_at_least_once("A")));
+        broker.kill();
+        until([&] { return !bridge.stats().value().connected; });
+        CHECK_FALSE(bridge.stats().value().reason.empty());
+        pending = bridge.publish("a", "x").value();
+        CHECK(pending->wait(1ms).error() == Code::TimedOut);
+        bridge.publish("a", "y")
+            .value()
+            .then([&, counted = Counted(alive)](const Result<void> &end) { code = end.error().code(); })
+            .value();
+        CHECK(bridge.close(10ms).value() == 2);
+    }
+    CHECK(code == Code::ShutDown);
+    CHECK(alive == 0);
+    CHECK(pending->wait(0s).error() == Code::ShutDown);
+}
+
+} // namespace of_bridges
