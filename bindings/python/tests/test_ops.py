@@ -134,6 +134,38 @@ class Endpoint(Case):
                 ops.__reduce__()
 
 
+#: A bridge of an event, without what two of them differ by.
+BRIDGE: dict[str, Any] = {
+    "connected": False,
+    "reason": None,
+    "server": "",
+    "connects": 0,
+    "lost": 0,
+    "exports": [
+        {
+            "pattern": "orders.>",
+            "waiting": 7,
+            "in_flight": 1,
+            "sent": 9,
+            "stored": 8,
+            "dropped": 2,
+            "refused": 0,
+        }
+    ],
+    "imports": [
+        {
+            "pattern": "jobs",
+            "lag": 6,
+            "in_flight": 4,
+            "published": 3,
+            "acknowledged": 2,
+            "dead": 1,
+            "refused": 0,
+        }
+    ],
+}
+
+
 class Top(Case):
     def test_one_report_is_printed(self) -> None:
         with watched() as (_, url):
@@ -230,6 +262,10 @@ class Top(Case):
                 "waiting": [{"kind": "pattern", "name": "orders.>", "count": 7}],
                 "process": {"cpu": 0.5, "memory": 1 << 21, "descriptors": 9},
             },
+            "bridges": [
+                {**BRIDGE, "name": "shop", "connected": True, "server": "b1", "connects": 3},
+                {**BRIDGE, "name": "away", "reason": "refused", "lost": 5},
+            ],
             "errors": {
                 "errors": [
                     {"time": "2026-01-01T10:11:12Z", "level": "warn", "event": "e", "message": "m"}
@@ -240,6 +276,13 @@ class Top(Case):
         lines = ["".join(text for text, _ in line) for line in screen.lines()]
         for part in ("NOT READY", "▓ blocked for 2.5 s: GET /slow", "! blocked", "12.3 k/s requests"):
             self.assertTrue(any(part in line for line in lines), (part, lines))
+        for part in (
+            "bridge shop connected to b1  2 reconnects, 0 lost",
+            "bridge away NOT CONNECTED: refused  0 reconnects, 5 lost",
+            "  export orders.>: 7 waiting, 1 in flight, 9 sent, 8 stored, 2 dropped, 0 refused",
+            "  import jobs: 6 lag, 4 in flight, 3 published, 2 acknowledged, 1 dead, 0 refused",
+        ):
+            self.assertIn(part, lines)
         for part in ("p50 120 µs  p99 250 ms", "7 wait: pattern orders.>", "10:11:12 warn e: m", "why"):
             self.assertTrue(any(part in line for line in lines), (part, lines))
 

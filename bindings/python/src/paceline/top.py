@@ -39,6 +39,12 @@ _LEGEND = "█ leading  ▅ handling  ▂ watching  ▁ following  ▓ blocked  
 _STRIP = 30
 _CARDS = {"requests": "requests", "tasks": "tasks", "messages": "messages", "runs": "handlers and tasks"}
 
+#: What is shown of the rules of bridges.
+_OF_RULES = {
+    "export": ("waiting", "in_flight", "sent", "stored", "dropped", "refused"),
+    "import": ("lag", "in_flight", "published", "acknowledged", "dead", "refused"),
+}
+
 #: Parts of a line: a text, and the number of its colour.
 Line = list[tuple[str, int]]
 
@@ -76,6 +82,8 @@ class Screen:
             yield self._thread(thread)
         yield []
         yield from _figures(event["figures"])
+        for bridge in event.get("bridges") or ():
+            yield from _bridge(bridge)
         for error in event["errors"]["errors"]:
             when = str(error.get("time"))[11:19]
             yield [(f"{when} {error.get('level')} {error.get('event')}: {error.get('message')}", 4)]
@@ -109,6 +117,22 @@ def _figures(figures: dict[str, Any]) -> Iterator[Line]:
     ]
     for waiting in figures["waiting"]:
         yield [(f"{count(waiting['count']):>8} wait: {waiting['kind']} {waiting['name']}", 3)]
+
+
+def _bridge(bridge: dict[str, Any]) -> Iterator[Line]:
+    connected = bridge["connected"]
+    state = f"connected to {bridge['server']}" if connected else "NOT CONNECTED"
+    reason = f": {bridge['reason']}" if bridge["reason"] else ""
+    again = max(0, bridge["connects"] - 1)
+    yield [
+        (f"bridge {bridge['name']} ", 0),
+        (f"{state}{reason}", 2 if connected and not reason else 4),
+        (f"  {count(again)} reconnects, {count(bridge['lost'])} lost", 0),
+    ]
+    for kind, names in _OF_RULES.items():
+        for rule in bridge[f"{kind}s"]:
+            told = ", ".join(f"{count(rule[name])} {name.replace('_', ' ')}" for name in names)
+            yield [(f"  {kind} {rule['pattern']}: {told}", 0)]
 
 
 def plain(text: str) -> str:
