@@ -31,7 +31,7 @@
 //!    word is LOUD (or OFF).
 //! 3. A pop that finds nothing in LOUD, with the queue open, makes it unreadable. In RINGING it leaves
 //!    that to the next: a host comes once for nothing. A *listener*, which is told instead of being made readable,
-//!    is told after LOUD, so that the look which this causes finds LOUD and clears it.
+//!    is told after LOUD, so that the look which this causes finds LOUD and clears it, or is told again.
 //!
 //! Invariant 2 rests on *push, then look at the word* against *set QUIET, then look at the queue*,
 //! with a barrier in both places: at least one of the two sees the other. A pusher that sees RINGING,
@@ -208,9 +208,16 @@ impl<L: Line> Pollable<L> {
 
     #[cold]
     fn clear(&self, worth_a_look: impl Fn() -> bool) {
+        if worth_a_look() {
+            // It came after the pop. What is readable stays so; who is told is told again, as no pusher does it while
+            // the word is LOUD.
+            if self.line.get().is_some_and(L::is_told) {
+                self.with_line(L::raise);
+            }
+            return;
+        }
         // Acquire: pairs with the Release in `ring`; the raise is over (invariant 1).
-        if worth_a_look() || self.state.compare_exchange(LOUD, CLEARING, Acquire, Relaxed).is_err()
-        {
+        if self.state.compare_exchange(LOUD, CLEARING, Acquire, Relaxed).is_err() {
             return;
         }
         self.with_line(L::lower);
@@ -371,5 +378,42 @@ mod models {
             closer.join().unwrap();
             assert!(polled.is_readable());
         });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use core::sync::atomic::AtomicU32 as Count;
+
+    /// Told, and counts how often.
+    struct Told(Count);
+
+    impl Line for Told {
+        fn raise(&self) {
+            self.0.fetch_add(1, Relaxed);
+        }
+
+        fn lower(&self) {}
+
+        fn is_told(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn who_is_told_is_told_again_of_what_came_after_its_look() {
+        let pollable = Pollable::new();
+        let make = || Ok::<_, ()>(Told(Count::new(0)));
+        let told = pollable.demand(make, || false).unwrap();
+        pollable.pushed();
+        assert_eq!(told.0.load(Relaxed), 1);
+        // It has found nothing, and then something came, whose pusher found the word LOUD.
+        pollable.pushed();
+        pollable.found_nothing(|| true);
+        assert_eq!(told.0.load(Relaxed), 2);
+        pollable.found_nothing(|| false);
+        pollable.pushed();
+        assert_eq!(told.0.load(Relaxed), 3);
     }
 }
