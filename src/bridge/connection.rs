@@ -22,16 +22,17 @@
 
 use super::asks;
 use super::consume::{Consuming, consume};
-use super::export::export;
+use super::export::{Taken, export};
 use super::import::import;
 use super::question::Ask;
 use super::requests::Requests;
 use super::session::{Lost, Session, closing};
-use super::shared::{Exporting, Shared};
+use super::shared::{Exporting, Shared, Trouble};
 use super::stats::count;
 use super::store::{Storing, store};
 use super::window::Window;
-use crate::hub::Severity;
+use crate::contain::contain;
+use crate::hub::{Acknowledged, Severity, Unsubscribe};
 use async_nats::{Client, ConnectOptions, Event};
 use core::cell::RefCell;
 use core::future::Future;
@@ -45,6 +46,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 
+/// After so long a connection, or a stream, was of use: what fails next is tried again soon.
+const STEADY: Duration = Duration::from_secs(10);
 /// How many commands wait for the connection: beyond that an export waits, and its mailbox holds what comes.
 const CLIENT_CAPACITY: usize = 4096;
 
@@ -56,6 +59,7 @@ type Part<'a> = Pin<Box<dyn Future<Output = Result<(), Lost>> + 'a>>;
 
 /// What survives a connection.
 struct Kept {
+    taken: Vec<RefCell<Taken>>,
     storing: Vec<RefCell<Storing>>,
     consuming: Vec<RefCell<Consuming>>,
     window: RefCell<Window>,
@@ -64,8 +68,34 @@ struct Kept {
 
 /// The bridge's thread.
 pub(super) fn run(shared: &Shared, asks: UnboundedReceiver<Ask>) {
+    if contain(|| serve(shared, asks)).is_none() {
+        shared.status().reason = Some("its thread has panicked".into());
+    }
+    // Nobody takes what waits, or comes, any more: publishers do not wait for that.
+    let mut left = 0;
+    for exporting in &shared.exports {
+        let stats = exporting.stats();
+        left += stats.waiting + stats.in_flight;
+        let taken = exporting.mailbox.stats().running;
+        // It may have ended.
+        let _ended = exporting.mailbox.unsubscribe(Unsubscribe::Async);
+        let discarded = Acknowledged { discarded: taken, ..Acknowledged::default() };
+        let _forked = exporting.mailbox.acknowledge(discarded);
+    }
+    let mut status = shared.status();
+    status.is_connected = false;
+    status.has_ended = true;
+    status.left = left;
+    drop(status);
+    shared.waiters.end_all();
+    shared.tell("bridge.closed", Severity::Info, "it has ended".into(), json!({ "left": left }));
+}
+
+/// Connects, again and again, until the bridge or the hub is to end.
+fn serve(shared: &Shared, asks: UnboundedReceiver<Ask>) {
     let (lasts, most) = shared.window;
     let kept = Kept {
+        taken: shared.exports.iter().map(|_| RefCell::default()).collect(),
         storing: shared.exports.iter().map(|_| RefCell::default()).collect(),
         consuming: shared
             .imports
@@ -76,12 +106,12 @@ pub(super) fn run(shared: &Shared, asks: UnboundedReceiver<Ask>) {
         asks: RefCell::new(asks),
     };
     let mut failed = 0;
-    let seed = u64::from(shared.hub.number());
     while !is_over(shared, &kept) {
+        let begun = Instant::now();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let ended = match runtime {
             Ok(runtime) => {
-                let ended = runtime.block_on(connect_and_serve(shared, &kept, &mut failed));
+                let ended = runtime.block_on(connect_and_serve(shared, &kept));
                 // Not waiting for a name that is being looked up on a thread of its own.
                 runtime.shutdown_background();
                 ended
@@ -90,18 +120,37 @@ pub(super) fn run(shared: &Shared, asks: UnboundedReceiver<Ask>) {
         };
         match ended {
             Ok(()) => break,
+            Err(_) if shared.hub.check_open().is_err() => break,
             Err(Lost(reason)) => shared.disconnected(reason),
         }
-        failed += 1;
-        let delay = shared.settings.reconnect.delay(failed, seed ^ u64::from(failed));
-        nap(shared, &kept, delay);
+        nap(shared, &kept, next_delay(shared, &mut failed, begun));
     }
-    let mut status = shared.status();
-    status.is_connected = false;
-    status.has_ended = true;
-    drop(status);
-    shared.waiters.end_all();
-    shared.tell("bridge.closed", Severity::Info, "it has ended".into(), json!({}));
+}
+
+/// After how long to try again what has failed, and was begun then.
+fn next_delay(shared: &Shared, failed: &mut u32, begun: Instant) -> Duration {
+    if begun.elapsed() > STEADY {
+        *failed = 0;
+    }
+    *failed += 1;
+    let seed = u64::from(shared.hub.number()) ^ u64::from(*failed);
+    shared.settings.reconnect.delay(*failed, seed)
+}
+
+/// What concerns one stream: if the broker refuses that it is tried again, and the rest of the bridge goes on.
+async fn persist<F: Future<Output = Result<(), Lost>>>(
+    shared: &Shared,
+    trouble: &Trouble,
+    part: impl Fn() -> F,
+) -> Result<(), Lost> {
+    let mut failed = 0;
+    loop {
+        let begun = Instant::now();
+        let Err(Lost(reason)) = part().await else { return Ok(()) };
+        shared.hub.check_open()?;
+        shared.troubled(trouble, reason);
+        tokio::time::sleep(next_delay(shared, &mut failed, begun)).await;
+    }
 }
 
 /// Whether it is to end, and another connection is of no use, or its time is over.
@@ -125,14 +174,20 @@ fn nap(shared: &Shared, kept: &Kept, delay: Duration) {
 
 /// Resolves when the time to end is over.
 async fn deadline_over(shared: &Shared) {
-    closing(shared).await;
-    if let Some(deadline) = shared.deadline() {
-        tokio::time::sleep_until(deadline.into()).await;
+    let mut closing = shared.closing.subscribe();
+    loop {
+        let deadline = *closing.borrow_and_update();
+        tokio::select! {
+            () = tokio::time::sleep_until(deadline.unwrap_or_else(Instant::now).into()),
+                if deadline.is_some() => return,
+            // Earlier than it was, maybe.
+            _ = closing.changed() => {}
+        }
     }
 }
 
 /// Ok: it has ended as it was told to.
-async fn connect_and_serve(shared: &Shared, kept: &Kept, failed: &mut u32) -> Result<(), Lost> {
+async fn connect_and_serve(shared: &Shared, kept: &Kept) -> Result<(), Lost> {
     let (tell, mut told) = mpsc::unbounded_channel();
     let connect = connect(shared, tell);
     let needless = async {
@@ -148,12 +203,14 @@ async fn connect_and_serve(shared: &Shared, kept: &Kept, failed: &mut u32) -> Re
     let session =
         Session { shared, requests: Requests::new(&client).await?, client, window: &kept.window };
     shared.connected(&session.client.server_info().server_name);
-    *failed = 0;
     let mut sending: FuturesUnordered<Part<'_>> = FuturesUnordered::new();
-    for (exporting, storing) in shared.exports.iter().zip(&kept.storing) {
+    for ((exporting, storing), taken) in shared.exports.iter().zip(&kept.storing).zip(&kept.taken) {
+        let session = &session;
         sending.push(match exporting.rule.stream {
-            None => Box::pin(export(&session, exporting)),
-            Some(_) => Box::pin(store(&session, exporting, storing)),
+            None => Box::pin(export(session, exporting, taken)),
+            Some(_) => Box::pin(persist(shared, &exporting.trouble, move || {
+                store(session, exporting, storing, taken)
+            })),
         });
     }
     let mut others: FuturesUnordered<Part<'_>> = FuturesUnordered::new();
@@ -164,7 +221,10 @@ async fn connect_and_serve(shared: &Shared, kept: &Kept, failed: &mut u32) -> Re
         match &importing.rule.stream {
             None => others.push(Box::pin(import(&session, importing))),
             Some(source) => {
-                others.push(Box::pin(consume(&session, importing, source, consuming)));
+                let session = &session;
+                others.push(Box::pin(persist(shared, &importing.trouble, move || {
+                    consume(session, importing, source, consuming)
+                })));
             }
         }
     }
@@ -179,12 +239,17 @@ async fn connect_and_serve(shared: &Shared, kept: &Kept, failed: &mut u32) -> Re
                 Some(Event::LameDuckMode) => return Err(Lost("the server is about to stop".into())),
                 // The client has dropped a message, as an import has not taken those before; it does not say which.
                 Some(Event::SlowConsumer(_)) => count(&shared.lost),
-                Some(Event::ServerError(error)) => shared.refused(format!("refused: {error}")),
+                Some(Event::ServerError(error)) => {
+                    let reason = format!("refused: {error}");
+                    shared.status().reason = Some(reason.clone());
+                    shared.refused(reason);
+                }
                 Some(_) => {}
             },
             Some(ended) = sending.next(), if !sending.is_empty() => {
                 ended?;
-                if sending.is_empty() && shared.deadline().is_some() {
+                let is_to_end = shared.deadline().is_some() || shared.hub.check_open().is_err();
+                if sending.is_empty() && is_to_end {
                     break;
                 }
             }
@@ -215,7 +280,7 @@ async fn connect_and_serve(shared: &Shared, kept: &Kept, failed: &mut u32) -> Re
 async fn connect(shared: &Shared, tell: mpsc::UnboundedSender<Event>) -> Result<Client, Lost> {
     let buffer = shared.imports.iter().map(|import| import.rule.buffer).max().unwrap_or(1);
     let was_connected = Arc::new(AtomicBool::new(false));
-    let seen = Arc::clone(&was_connected);
+    let (seen, lost) = (Arc::clone(&was_connected), tell.clone());
     let options: ConnectOptions = shared
         .settings
         .options()?
@@ -231,7 +296,11 @@ async fn connect(shared: &Shared, tell: mpsc::UnboundedSender<Event>) -> Result<
         })
         // It connects once: see the first invariant.
         .reconnect_delay_callback(move |_| match was_connected.load(Relaxed) {
-            true => Duration::from_secs(86_400),
+            true => {
+                // Its own event is not sure to come while others flood.
+                let _gone = lost.send(Event::Disconnected);
+                Duration::from_secs(86_400)
+            }
             false => Duration::ZERO,
         });
     let servers = shared.settings.addresses()?;

@@ -35,7 +35,7 @@ use core::cell::RefCell;
 use core::future::poll_fn;
 use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use std::rc::Rc;
 use std::time::Instant;
 use tokio::sync::mpsc;
@@ -72,6 +72,7 @@ pub(super) async fn consume(
     consuming: &RefCell<Consuming>,
 ) -> Result<(), Lost> {
     let mut messages = messages(session, importing, source).await?;
+    importing.trouble.end();
     let mut tick = tokio::time::interval(source.ack_wait / 3);
     let closing = super::session::closing(session.shared);
     tokio::pin!(closing);
@@ -88,7 +89,13 @@ pub(super) async fn consume(
                 }
             }
             _ = tick.tick() => extend(source, consuming).await,
-            () = &mut closing, if !is_closing => is_closing = true,
+            () = &mut closing, if !is_closing => {
+                is_closing = true;
+                // Another process need not wait until their time is over.
+                while let Some(Some(Ok(message))) = messages.next().now_or_never() {
+                    let _gone = message.ack_with(AckKind::Nak(None)).await;
+                }
+            }
             () = tokio::time::sleep(room_nap(tries.unwrap_or(0))), if tries.is_some() => {
                 offer(importing, consuming)?;
             }
@@ -132,7 +139,7 @@ async fn messages(
         ack_policy: AckPolicy::Explicit,
         ack_wait: source.ack_wait,
         max_deliver: -1,
-        max_ack_pending: MOST_PENDING,
+        max_ack_pending: if source.in_flight == 1 { 1 } else { MOST_PENDING },
         filter_subject: subject.clone(),
         ..pull::Config::default()
     };
@@ -166,7 +173,11 @@ async fn take(
     counters.lag.store(info.pending, Relaxed);
     let (message, acker) = message.split();
     let payload = message.payload;
-    let accepted = key_of(&message.subject, importing).and_then(|key| {
+    let key = key_of(&message.subject, importing);
+    if key.is_none() {
+        count(&counters.refused);
+    }
+    let accepted = key.and_then(|key| {
         let incoming = accept(session, importing, message.headers.as_ref(), payload.len())?;
         Some((key.to_owned(), incoming))
     });
@@ -215,6 +226,10 @@ fn offer(importing: &Importing, consuming: &RefCell<Consuming>) -> Result<(), Lo
         Err(Error::ShutDown) => {
             let _gone = at_once.send((number, End::Away(ABSENT)));
             return Err(Lost("the hub has ended".into()));
+        }
+        // Of a mailbox that refuses what it has no room for.
+        Err(Error::MailboxFull { .. }) => {
+            let _gone = at_once.send((number, End::Away(ABSENT)));
         }
         Err(_) => {
             count(&importing.counters.refused);

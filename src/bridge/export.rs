@@ -5,21 +5,60 @@ use super::shared::Exporting;
 use super::stats::count;
 use super::wire::{bytes_of, headers_of, is_imported, subject_of};
 use crate::hub::{Received, Stored, Unsubscribe};
+use core::cell::RefCell;
+use core::sync::atomic::Ordering::Relaxed;
+use std::collections::VecDeque;
 
 /// How many messages are taken of the mailbox at once.
 const BATCH: usize = 256;
 
 /// Works off the mailbox, at most once, until the bridge is to end and it is empty.
-pub(super) async fn export(session: &Session<'_>, exporting: &Exporting) -> Result<(), Lost> {
+pub(super) async fn export(
+    session: &Session<'_>,
+    exporting: &Exporting,
+    kept: &RefCell<Taken>,
+) -> Result<(), Lost> {
     let mut inbox = Inbox::new(session, exporting);
-    let mut batch = Vec::with_capacity(BATCH);
-    while inbox.take(&mut batch).await? {
-        for message in batch.drain(..) {
-            send(session, exporting, &message).await?;
+    let mut batch = Batch::of(kept);
+    let in_hand = &exporting.counters.in_flight;
+    loop {
+        while let Some(message) = batch.taken.front() {
+            send(session, exporting, message).await?;
+            batch.taken.pop_front();
+        }
+        // What is taken does not wait in the mailbox, and is not sent: no one who looks is to miss it.
+        in_hand.store(BATCH as u64, Relaxed);
+        let taken = inbox.try_take(&mut batch.taken, BATCH);
+        in_hand.store(batch.taken.len() as u64, Relaxed);
+        match taken {
+            None => break,
+            Some(0) => inbox.ready().await?,
+            Some(_) => {}
         }
     }
     session.client.flush().await?;
     Ok(())
+}
+
+/// Messages that were taken of the mailbox and are not sent.
+pub(super) type Taken = VecDeque<Received>;
+
+/// Those of one connection: what is left when it is lost is kept for the next.
+pub(super) struct Batch<'a> {
+    pub(super) taken: Taken,
+    kept: &'a RefCell<Taken>,
+}
+
+impl<'a> Batch<'a> {
+    pub(super) fn of(kept: &'a RefCell<Taken>) -> Self {
+        Self { taken: kept.take(), kept }
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        self.kept.replace(core::mem::take(&mut self.taken));
+    }
 }
 
 /// The mailbox, as something that can be awaited.
@@ -35,8 +74,11 @@ impl<'a> Inbox<'a> {
     }
 
     /// Takes what waits, up to a batch, without waiting. None: nothing more comes.
-    pub(super) fn try_take(&self, batch: &mut Vec<Received>, most: usize) -> Option<usize> {
-        self.exporting.mailbox.recv_batch(batch, most.min(BATCH)).ok()
+    pub(super) fn try_take(&self, into: &mut Taken, most: usize) -> Option<usize> {
+        let mut batch = Vec::new();
+        let taken = self.exporting.mailbox.recv_batch(&mut batch, most.min(BATCH)).ok();
+        into.extend(batch);
+        taken
     }
 
     /// Waits until something may wait.
@@ -52,17 +94,6 @@ impl<'a> Inbox<'a> {
             () = closing(self.session.shared), if !self.is_closing => {}
         }
         Ok(())
-    }
-
-    /// Waits for messages and takes them. False: nothing more comes.
-    async fn take(&mut self, batch: &mut Vec<Received>) -> Result<bool, Lost> {
-        loop {
-            match self.try_take(batch, BATCH) {
-                None => return Ok(false),
-                Some(0) => self.ready().await?,
-                Some(_) => return Ok(true),
-            }
-        }
     }
 }
 

@@ -13,10 +13,11 @@ use crate::error::{Error, Result};
 use crate::hub::{HostMailbox, Hub, Pattern, Publication, ToKey, covers, overlap};
 use crate::sys::thread::without_signals;
 use core::fmt;
+use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::thread::{self, JoinHandle};
+use std::thread::{self, JoinHandle, ThreadId};
 use std::time::Instant;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::watch;
@@ -56,6 +57,7 @@ pub(super) const WINDOW: usize = 100_000;
 pub struct Bridge {
     shared: Arc<Shared>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    id: ThreadId,
 }
 
 impl Bridge {
@@ -134,7 +136,11 @@ impl Bridge {
         self.poll(timeout, |shared| {
             shared.exports.iter().zip(&before).all(|(one, &before)| {
                 let now = one.mailbox.stats();
-                now.matched - now.waiting - now.running >= before
+                let in_hand = match one.rule.stream {
+                    Some(_) => now.running,
+                    None => one.counters.in_flight.load(Relaxed),
+                };
+                now.matched - now.waiting >= before + in_hand
             })
         })
     }
@@ -159,21 +165,24 @@ impl Bridge {
 
     /// Ends it: it takes nothing more from the broker, sends what waits, waits until the hub has dealt with what it has
     /// taken, and acknowledges that; for up to `timeout`. What is not acknowledged then comes again, to any process of the
-    /// same durable name; what waits to be sent is lost, and the answer says how many that are: 0 as a rule.
+    /// same durable name; what waits to be sent is lost, and the answer says how many that are: 0 as a rule. It may be
+    /// called more than once, and anywhere: in a handler that a message of the bridge has come to it waits in vain for
+    /// that one, and on the bridge's own thread, where [`PendingStore::then`] calls, it does not wait.
     pub fn close(&self, timeout: Duration) -> u64 {
+        if self.shared.hub.shared().is_forked() {
+            // Its thread is the parent's, and so may be its locks.
+            return 0;
+        }
         let now = Instant::now();
         self.shared
             .close(now.checked_add(timeout).unwrap_or(now + Duration::from_secs(86_400 * 365)));
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(thread) = thread
-            && thread.thread().id() != thread::current().id()
-            && !self.shared.hub.shared().is_forked()
-        {
+        if thread::current().id() != self.id {
+            // Others who close it wait here, too.
+            let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
             // It contains its panics.
-            let _panicked = thread.join();
+            let _panicked = thread.take().map(JoinHandle::join);
         }
-        let stats = self.shared.stats();
-        stats.exports.iter().map(|export| export.waiting + export.in_flight).sum()
+        self.shared.status().left
     }
 }
 
@@ -279,7 +288,8 @@ impl BridgeBuilder {
             let pattern = Pattern::new(&rule.pattern)?;
             let (mailbox, bell) = (mailbox.pull()?, Arc::<Bell>::default());
             mailbox.listen(bell.clone());
-            Ok(Exporting { mailbox, bell, pattern, rule, counters: Arc::default() })
+            let (counters, trouble) = Default::default();
+            Ok(Exporting { mailbox, bell, pattern, rule, counters, trouble })
         };
         let (asks, asked) = unbounded_channel();
         let shared = Arc::new(Shared {
@@ -290,7 +300,8 @@ impl BridgeBuilder {
                 .into_iter()
                 .map(|(rule, sink)| {
                     let sink = sink.unwrap_or_else(|| Arc::new(self.hub.clone()));
-                    Importing { rule, sink, counters: Arc::default() }
+                    let (counters, trouble) = Default::default();
+                    Importing { rule, sink, counters, trouble }
                 })
                 .collect(),
             name: name.clone(),
@@ -312,7 +323,8 @@ impl BridgeBuilder {
         let spawned = without_signals(|| thread.spawn(move || connection::run(&its, asked)));
         let thread = spawned
             .map_err(|error| Error::os(format!("start the thread of bridge {name:?}"), error))?;
-        Ok(Bridge { shared, thread: Mutex::new(Some(thread)) })
+        let id = thread.thread().id();
+        Ok(Bridge { shared, thread: Mutex::new(Some(thread)), id })
     }
 
     fn check_rules(&self) -> Result<()> {

@@ -74,7 +74,10 @@ async fn publish(
     message: Message,
 ) -> Result<(), Lost> {
     let counters = &importing.counters;
-    let Some(key) = key_of(&message.subject, importing) else { return Ok(()) };
+    let Some(key) = key_of(&message.subject, importing) else {
+        count(&counters.refused);
+        return Ok(());
+    };
     let payload = &message.payload[..];
     let incoming = accept(session, importing, message.headers.as_ref(), payload.len());
     let Some(incoming) = incoming else { return Ok(()) };

@@ -135,7 +135,8 @@ impl Requests {
         (timeout, is_in_group): (Duration, bool),
     ) -> bool {
         let shared = session.shared;
-        if shared.requests_in.load(Relaxed) >= MOST as u64 {
+        // A reply goes with this bridge's rights: not to what the broker itself listens to.
+        if reply.starts_with('$') || shared.requests_in.load(Relaxed) >= MOST as u64 {
             return false;
         }
         shared.requests_in.fetch_add(1, Relaxed);

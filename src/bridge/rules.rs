@@ -295,7 +295,9 @@ impl Import {
         self.source(|source| source.retry = retry)
     }
 
-    /// At least once: how many messages may be in the hub and not acknowledged, 1 to 65536. Default: 256.
+    /// At least once: how many messages may be in the hub and not acknowledged, 1 to 65536. Default: 256. With 1, where the
+    /// consumer is made, the broker gives out one message at a time to all processes of the durable name together: so the
+    /// order holds whatever fails or dies.
     #[must_use]
     pub fn in_flight(self, messages: usize) -> Self {
         self.source(|source| source.in_flight = messages)

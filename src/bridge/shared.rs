@@ -48,6 +48,21 @@ pub(super) struct Exporting {
     pub(super) mailbox: Mailbox,
     pub(super) bell: Arc<Bell>,
     pub(super) counters: Arc<Counters>,
+    pub(super) trouble: Trouble,
+}
+
+/// What the broker refuses to one rule, for as long as it does.
+#[derive(Default)]
+pub(super) struct Trouble(Mutex<Option<String>>);
+
+impl Trouble {
+    fn lock(&self) -> MutexGuard<'_, Option<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn end(&self) {
+        *self.lock() = None;
+    }
 }
 
 /// Rung by the mailbox when a message may wait, or it has ended.
@@ -67,6 +82,7 @@ pub(super) struct Importing {
     /// Where messages of a stream go.
     pub(super) sink: Arc<dyn Sink>,
     pub(super) counters: Arc<Counters>,
+    pub(super) trouble: Trouble,
 }
 
 #[derive(Default)]
@@ -76,6 +92,8 @@ pub(super) struct Status {
     pub(super) connects: u64,
     pub(super) reason: Option<String>,
     pub(super) has_ended: bool,
+    /// How many messages waited at its end.
+    pub(super) left: u64,
 }
 
 impl Shared {
@@ -127,18 +145,34 @@ impl Shared {
         }
     }
 
+    /// The broker has something against one rule, until that ends.
+    pub(super) fn troubled(&self, trouble: &Trouble, reason: String) {
+        let is_news = trouble.lock().replace(reason.clone()).as_ref() != Some(&reason);
+        if is_news {
+            self.refused(reason);
+        }
+    }
+
     /// The broker has refused something, and the connection is there still.
     pub(super) fn refused(&self, reason: String) {
-        self.status().reason = Some(reason.clone());
         let fields = json!({ "reason": reason });
         self.tell("bridge.refused", Severity::Error, reason, fields);
     }
 
+    /// Why it is not connected, or what the broker has against one of its rules.
+    fn reason(&self) -> Option<String> {
+        let troubles = self.exports.iter().map(|one| &one.trouble);
+        let mut troubles = troubles.chain(self.imports.iter().map(|one| &one.trouble));
+        let reason = self.status().reason.clone();
+        reason.or_else(|| troubles.find_map(|trouble| trouble.lock().clone()))
+    }
+
     pub(super) fn stats(&self) -> BridgeStats {
+        let reason = self.reason();
         let status = self.status();
         let mut stats = BridgeStats {
             connected: status.is_connected,
-            reason: status.reason.clone(),
+            reason,
             server: status.server.clone(),
             connects: status.connects,
             ..BridgeStats::default()
@@ -168,13 +202,16 @@ impl Shared {
 impl Exporting {
     /// Whether nothing waits for the broker, and nothing that was sent is still to be stored.
     pub(super) fn is_empty(&self) -> bool {
-        let stats = self.mailbox.stats();
-        stats.waiting + stats.running == 0
+        let stats = self.stats();
+        stats.waiting + stats.in_flight == 0
     }
 
-    fn stats(&self) -> ExportStats {
+    pub(super) fn stats(&self) -> ExportStats {
         let (mailbox, counters) = (self.mailbox.stats(), &self.counters);
-        let in_flight = counters.in_flight.load(Relaxed);
+        let in_flight = match self.rule.stream {
+            Some(_) => mailbox.running,
+            None => counters.in_flight.load(Relaxed),
+        };
         ExportStats {
             pattern: self.rule.pattern.clone(),
             stream: self.rule.stream.clone(),
@@ -217,11 +254,12 @@ impl Served for Shared {
     }
 
     fn health(&self, say: &mut dyn FnMut(bool, String)) {
+        let reason = self.reason();
         let status = self.status();
         if !status.has_ended && !status.is_connected {
-            let reason = status.reason.as_deref().unwrap_or("it has not connected yet");
+            let reason = reason.as_deref().unwrap_or("it has not connected yet");
             say(true, format!("bridge {:?} has no broker: {reason}", self.name));
-        } else if let Some(reason) = &status.reason {
+        } else if let Some(reason) = &reason {
             say(true, format!("bridge {:?}: {reason}", self.name));
         }
     }

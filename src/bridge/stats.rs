@@ -47,7 +47,8 @@ pub struct ExportStats {
     pub sent: u64,
     /// At least once: those that the broker has stored.
     pub stored: u64,
-    /// At least once: those that were sent and of which the broker has not said that they are stored.
+    /// Messages that were taken on and not handed to the connection, or, at least once, of which the broker has not said
+    /// that they are stored.
     pub in_flight: u64,
     /// At least once: how often one was sent again.
     pub sent_again: u64,
@@ -105,7 +106,8 @@ pub struct BridgeStats {
     pub requests_out: u64,
     /// Requests from elsewhere that wait for a reply of this hub.
     pub requests_in: u64,
-    /// Messages from the broker that came while the buffer of their import was full.
+    /// Messages from the broker that came while the buffer of their import was full, at the least: in a flood the client
+    /// does not tell of each.
     pub lost: u64,
     /// In the order in which they were given.
     pub exports: Vec<ExportStats>,

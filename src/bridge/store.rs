@@ -16,7 +16,7 @@
 //!    most, which it drops by their ids within its window.
 //! 3. In the mailbox they count as running until then.
 
-use super::export::{Inbox, send};
+use super::export::{Batch, Inbox, Taken, send};
 use super::rules::Keeps;
 use super::session::{Lost, Session};
 use super::shared::Exporting;
@@ -28,7 +28,7 @@ use async_nats::jetstream::context::{
     ContextBuilder, PublishAckFuture, PublishError, PublishErrorKind,
 };
 use async_nats::jetstream::stream::{Config, RetentionPolicy};
-use async_nats::jetstream::{Context, ErrorCode};
+use async_nats::jetstream::{self, Context};
 use core::cell::RefCell;
 use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
@@ -89,6 +89,7 @@ pub(super) async fn store(
     session: &Session<'_>,
     exporting: &Exporting,
     storing: &RefCell<Storing>,
+    kept: &RefCell<Taken>,
 ) -> Result<(), Lost> {
     let rule = &exporting.rule;
     let Some(name) = &rule.stream else { return Ok(()) };
@@ -99,8 +100,10 @@ pub(super) async fn store(
         .build(session.client.clone());
     let subject = format!("{}{}", rule.prefix, rule.pattern);
     stream(&context, name, &subject, rule.keeps, session.shared.window.0).await?;
+    exporting.trouble.end();
     let again = storing.borrow().unstored.len();
     exporting.counters.again.fetch_add(again as u64, Relaxed);
+    let mut batch = Batch::of(kept);
     let mut inbox = Inbox::new(session, exporting);
     let mut acks = FuturesOrdered::new();
     let mut has_more = true;
@@ -108,7 +111,7 @@ pub(super) async fn store(
         while acks.len() < rule.in_flight {
             if storing.borrow().unstored.len() == acks.len() {
                 let room = rule.in_flight - acks.len();
-                match take(session, exporting, &inbox, storing, room).await? {
+                match take(session, exporting, &inbox, storing, &mut batch, room).await? {
                     None => has_more = false,
                     Some(0) => {}
                     Some(_) => continue,
@@ -123,7 +126,6 @@ pub(super) async fn store(
                     Err(refused) => Err(refused),
                 })
             });
-            exporting.counters.in_flight.store(acks.len() as u64, Relaxed);
         }
         if acks.is_empty() && !has_more {
             return Ok(());
@@ -131,7 +133,7 @@ pub(super) async fn store(
         tokio::select! {
             Some(end) = acks.next() => match end {
                 Sent::Stored(place) => {
-                    exporting.counters.in_flight.store(acks.len() as u64, Relaxed);
+                    exporting.trouble.end();
                     exporting.counters.settled.fetch_add(1, Relaxed);
                     leave(session, exporting, storing, Ok(place));
                 }
@@ -141,7 +143,8 @@ pub(super) async fn store(
                     leave(session, exporting, storing, Err(reason));
                 }
                 Sent::NoRoom(reason) => {
-                    session.shared.refused(format!("stream {name:?} has no room: {reason}"));
+                    let reason = format!("stream {name:?} has no room: {reason}");
+                    session.shared.troubled(&exporting.trouble, reason);
                     // Those behind it are sent again as well, so that they stay behind it.
                     while acks.next().await.is_some() {}
                     exporting.counters.again.fetch_add(storing.borrow().unstored.len() as u64, Relaxed);
@@ -153,7 +156,6 @@ pub(super) async fn store(
             },
             ready = inbox.ready(), if has_more && acks.len() < rule.in_flight => ready?,
         }
-        exporting.counters.in_flight.store(acks.len() as u64, Relaxed);
     }
 }
 
@@ -163,26 +165,25 @@ async fn take(
     exporting: &Exporting,
     inbox: &Inbox<'_>,
     storing: &RefCell<Storing>,
+    batch: &mut Batch<'_>,
     room: usize,
 ) -> Result<Option<usize>, Lost> {
-    let mut batch = Vec::new();
-    let Some(taken) = inbox.try_take(&mut batch, room) else { return Ok(None) };
-    let mut messages = batch.into_iter();
-    while let Some(message) = messages.next() {
-        if message.reply_to().is_none() && !is_imported(&message) {
-            storing.borrow_mut().unstored.push_back(message);
-            continue;
+    let left = batch.taken.len();
+    let taken = match left {
+        0 => inbox.try_take(&mut batch.taken, room),
+        // Of a connection that was lost.
+        _ => Some(left),
+    };
+    while let Some(message) = batch.taken.front() {
+        let is_stored = message.reply_to().is_none() && !is_imported(message);
+        if !is_stored {
+            send(session, exporting, message).await?;
+            acknowledge(exporting, 1);
         }
-        let sent = send(session, exporting, &message).await;
-        acknowledge(exporting, 1);
-        if sent.is_err() {
-            // Before those that are taken next.
-            storing.borrow_mut().unstored.extend(messages);
-            sent?;
-            break;
-        }
+        let message = batch.taken.pop_front();
+        storing.borrow_mut().unstored.extend(message.filter(|_| is_stored));
     }
-    Ok(Some(taken))
+    Ok(taken)
 }
 
 async fn send_next(
@@ -203,7 +204,7 @@ async fn send_next(
     Ok(ack)
 }
 
-fn sent(ack: Result<async_nats::jetstream::publish::PublishAck, PublishError>) -> Sent {
+fn sent(ack: Result<jetstream::publish::PublishAck, PublishError>) -> Sent {
     let error = match ack {
         Ok(ack) => {
             return Sent::Stored(Place { sequence: ack.sequence, is_duplicate: ack.duplicate });
@@ -212,9 +213,12 @@ fn sent(ack: Result<async_nats::jetstream::publish::PublishAck, PublishError>) -
     };
     let reason = error.to_string();
     match error.kind() {
-        PublishErrorKind::MaxPayloadExceeded => Sent::Never(reason),
+        PublishErrorKind::MaxPayloadExceeded
+        | PublishErrorKind::WrongLastMessageId
+        | PublishErrorKind::WrongLastSequence => Sent::Never(reason),
         PublishErrorKind::Other => match code_of(&error) {
-            Some(ErrorCode::STREAM_MESSAGE_EXCEEDS_MAXIMUM) => Sent::Never(reason),
+            // As with HTTP: the message is at fault, a header of its publisher's for the broker, say.
+            Some(400..500) => Sent::Never(reason),
             Some(_) => Sent::NoRoom(reason),
             None => Sent::Unknown(reason),
         },
@@ -222,9 +226,9 @@ fn sent(ack: Result<async_nats::jetstream::publish::PublishAck, PublishError>) -
     }
 }
 
-fn code_of(error: &PublishError) -> Option<ErrorCode> {
+fn code_of(error: &PublishError) -> Option<usize> {
     let source = std::error::Error::source(error)?;
-    source.downcast_ref::<async_nats::jetstream::Error>().map(|error| error.error_code())
+    source.downcast_ref::<jetstream::Error>().map(jetstream::Error::code)
 }
 
 /// The first has come to its end.

@@ -49,8 +49,9 @@ pub(super) struct Origin {
 
 impl Origin {
     pub(super) fn of(hub: u32) -> Self {
-        static PROCESS: OnceLock<u64> = OnceLock::new();
-        let process = *PROCESS.get_or_init(|| RandomState::new().hash_one(std::process::id()));
+        static SECRET: OnceLock<RandomState> = OnceLock::new();
+        // A fork is another process.
+        let process = SECRET.get_or_init(RandomState::new).hash_one(std::process::id());
         Self { text: format!("{process:016x}{hub:08x}"), secret: RandomState::new() }
     }
 

@@ -13,6 +13,7 @@ pub struct Broker {
     port: u16,
     directory: PathBuf,
     more: String,
+    is_plain: bool,
 }
 
 /// None, and a word, where there is no broker.
@@ -21,6 +22,16 @@ pub fn broker() -> Option<Broker> {
 }
 
 impl Broker {
+    /// Without streams.
+    pub fn start_plain() -> Option<Self> {
+        Self::start("").map(|mut broker| {
+            broker.kill();
+            broker.is_plain = true;
+            broker.start_again();
+            broker
+        })
+    }
+
     /// With these lines more in its settings.
     pub fn start(more: &str) -> Option<Self> {
         if Command::new("nats-server").arg("--version").output().is_err() {
@@ -31,8 +42,8 @@ impl Broker {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let directory = std::env::temp_dir().join(format!("paceline-nats-{port}"));
         fs::create_dir_all(&directory).unwrap();
-        let process = spawn(port, &directory, more);
-        Some(Self { process, port, directory, more: more.into() })
+        let process = spawn(port, &directory, more, false);
+        Some(Self { process, port, directory, more: more.into(), is_plain: false })
     }
 
     pub fn url(&self) -> String {
@@ -47,15 +58,16 @@ impl Broker {
 
     /// Starts it again, with what it has stored.
     pub fn start_again(&mut self) {
-        self.process = spawn(self.port, &self.directory, &self.more);
+        self.process = spawn(self.port, &self.directory, &self.more, self.is_plain);
     }
 }
 
-fn spawn(port: u16, directory: &Path, more: &str) -> Child {
+fn spawn(port: u16, directory: &Path, more: &str, is_plain: bool) -> Child {
     let settings = directory.join("settings");
     let store = directory.join("store");
-    let text =
-        format!("host: 127.0.0.1\nport: {port}\njetstream {{ store_dir: {store:?} }}\n{more}\n");
+    let streams =
+        if is_plain { String::new() } else { format!("jetstream {{ store_dir: {store:?} }}") };
+    let text = format!("host: 127.0.0.1\nport: {port}\n{streams}\n{more}\n");
     fs::write(&settings, text).unwrap();
     let log = fs::File::create(directory.join("log")).unwrap();
     let process = Command::new("nats-server")

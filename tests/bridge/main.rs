@@ -7,10 +7,12 @@ mod broker;
 mod client;
 #[path = "../common/mod.rs"]
 mod common;
+mod faults;
 #[cfg(feature = "config")]
 mod from_settings;
 #[cfg(all(feature = "config", feature = "http", feature = "metrics"))]
 mod login;
+mod raw;
 mod requests;
 mod stored;
 mod tasks;

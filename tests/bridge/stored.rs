@@ -193,9 +193,17 @@ fn what_nobody_handles_waits() {
     until("it is acknowledged", || back.stats().imports[0].acknowledged == 1);
 }
 
-/// Goal: nothing that was published is lost when the broker is killed, again and again, and each key's order holds.
+/// Goal: nothing that was published is lost when the broker is killed, again and again. With one message under way, of an
+/// import, each key's order holds, too: with more the broker may give out what is new before it gives out again what was
+/// on its way.
 #[test]
 fn a_broker_that_dies_loses_nothing() {
+    for in_flight in [1, 256] {
+        a_broker_dies(in_flight);
+    }
+}
+
+fn a_broker_dies(in_flight: usize) {
     let _guard = hang_guard();
     let Some(mut broker) = broker() else { return };
     let (here, there) = (hub(), hub());
@@ -211,8 +219,9 @@ fn a_broker_that_dies_loses_nothing() {
         .export(Export::new("k.*").at_least_once("K"))
         .open()
         .unwrap();
+    let import = Import::new("k.*").at_least_once("K", "b").in_flight(in_flight);
     let back = Bridge::nats(&there, broker.url())
-        .import(Import::new("k.*").at_least_once("K", "b").ack_wait(Duration::from_secs(2)))
+        .import(import.ack_wait(Duration::from_secs(2)))
         .open()
         .unwrap();
     const EACH: u32 = 3000;
@@ -240,17 +249,18 @@ fn a_broker_that_dies_loses_nothing() {
         distinct.len() == 2 * EACH as usize
     });
     for key in ["k.a", "k.b"] {
-        let numbers: Vec<u32> =
-            seen.lock().unwrap().iter().filter(|(k, _)| k == key).map(|(_, n)| *n).collect();
-        let mut last = None;
-        let mut firsts = Vec::new();
-        for number in &numbers {
-            if last.is_none_or(|last| *number > last) {
-                last = Some(*number);
-                firsts.push(*number);
-            }
-        }
-        assert_eq!(firsts, (0..EACH).collect::<Vec<_>>(), "{key}: first deliveries are in order");
+        let seen = seen.lock().unwrap();
+        let numbers = seen.iter().filter(|(k, _)| k == key).map(|(_, n)| *n);
+        let firsts = firsts(numbers);
+        let early = firsts.windows(2).find(|pair| in_flight == 1 && pair[0] > pair[1]);
+        assert_eq!(early, None, "{key}: first deliveries are in order");
+        assert_eq!(firsts.len(), EACH as usize, "{key}");
     }
     drop((here, out, back));
+}
+
+/// Each number where it comes first.
+fn firsts(numbers: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut known = std::collections::HashSet::new();
+    numbers.filter(|number| known.insert(*number)).collect()
 }
