@@ -1,6 +1,7 @@
 //! Measures paceline beside its rivals: one interleaved run, one table of medians, and the bars
 //! that paceline must reach. README.md beside this crate says how to run it and how it measures.
 
+mod bridge;
 mod cq;
 mod echo;
 mod http;
@@ -84,6 +85,7 @@ fn run() -> Result<(), Failure> {
         "serve-delayed" => serve_delayed(parser),
         name @ "tasks" => compare(name, parser, Duration::from_millis(250), tasks::run),
         name @ "hub" => compare(name, parser, Duration::from_millis(500), hub::run),
+        name @ "bridge" => compare(name, parser, Duration::from_millis(500), bridge::run),
         name @ "cq" => compare(name, parser, Duration::from_millis(250), cq::run),
         name @ "queue" => compare(name, parser, Duration::from_millis(250), queue::run),
         "render" => render(parser),

@@ -6,10 +6,10 @@ use std::time::Duration;
 use lexopt::prelude::*;
 
 pub const USAGE: &str = "\
-usage: comparison echo|http|resp|submit|tasks|hub|queue|cq [options]
+usage: comparison echo|http|resp|submit|tasks|hub|queue|cq|bridge [options]
        comparison render FILE...   docs/BENCHMARKS.md and its pictures from such JSON files in docs/benchmarks
   --rounds N        rounds of the interleaved run (default 9; 1 with --quick)
-  --seconds S       length of one measured window (default 1 for echo and resp, 2 for http, 0.5 for hub, else 0.25)
+  --seconds S       length of one measured window (default 1 for echo and resp, 2 for http, 0.5 for hub and bridge, else 0.25)
   --scenario NAME   only this scenario; may be given several times
   --only A,B        only these peers
   --quick           a smoke run of a few seconds; its figures mean nothing
