@@ -7,9 +7,11 @@ mod broker;
 mod client;
 #[path = "../common/mod.rs"]
 mod common;
+mod crash;
 mod faults;
 #[cfg(feature = "config")]
 mod from_settings;
+mod hostile;
 #[cfg(all(feature = "config", feature = "http", feature = "metrics"))]
 mod login;
 mod raw;
