@@ -175,14 +175,11 @@ impl PendingStore {
         let contained = move |end| {
             let _panicked = crate::pool::contain(move || function(end));
         };
-        // Not dropped before it is told: who drops it is not told.
         let slot = Arc::clone(&self.slot);
-        let number = self.number;
-        let waiters = Arc::clone(&self.waiters);
-        core::mem::forget(self);
         slot.change(move |state| {
             state.then = Some(Box::new(move |end| {
-                drop(waiters.lock().remove(&number));
+                // Not before it is told: whoever drops it is not told.
+                drop(self);
                 contained(end);
             }));
         });
