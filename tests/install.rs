@@ -43,16 +43,17 @@ fn what_is_installed_is_complete() {
     assert!(size_of(&library) < 7_800_000, "{} bytes", size_of(&library));
 }
 
-/// What `complete.c` and `complete.py` print where all is there, and where archives, webhooks and systemd were left out.
+/// What `complete.c` and `complete.py` print where all is there, and where archives, bridges, webhooks and systemd were
+/// left out.
 const FULL: &str = "archive: 1 message, on disk\nwebhook: POST\nsystemd: READY=1\n\
                     metrics: Prometheus\nconfig: 3 threads\n";
 const CORE: &str = "archive: PACE_EUNSUPPORTED\nwebhook: PACE_EUNSUPPORTED\nsystemd: PACE_EUNSUPPORTED\n\
-                    metrics: Prometheus\nconfig: 3 threads\n";
+                    metrics: Prometheus\nconfig: 3 threads\nbridge: PACE_EUNSUPPORTED\n";
 
 #[test]
 fn nothing_that_is_installed_is_unsupported() {
     let Some(prefix) = installed_and("pkg-config") else { return };
-    assert_eq!(said_by_complete(prefix, "full"), FULL);
+    assert_eq!(said_by_complete(prefix, "full"), format!("{FULL}bridge: waits for a broker\n"));
 }
 
 #[test]

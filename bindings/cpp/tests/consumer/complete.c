@@ -1,7 +1,8 @@
 /* Uses what an installation has beyond the engine, each once: an archive, a webhook, systemd, metrics, settings from a
- * file. Each line is the name of a part, and what came of it. The argument is an empty directory. */
+ * file, a bridge. Each line is the name of a part, and what came of it. The argument is an empty directory. */
 
 #include <arpa/inet.h>
+#include <paceline/bridge.h>
 #include <paceline/history.h>
 #include <paceline/ops.h>
 #include <paceline/pool.h>
@@ -119,6 +120,23 @@ static void config(const char *path) {
     }
 }
 
+static void bridge(pace_pool_t *pool) {
+    pace_bridge_options_t options;
+    pace_bridge_t *bridge;
+    pace_hub_t *hub;
+    must(pace_hub_new(pool, NULL, &hub) == PACE_OK, "hub");
+    must(pace_bridge_options_init(&options, sizeof options) == PACE_OK, "bridge settings");
+    options.servers = "nats://127.0.0.1:1";
+    if (begins("bridge", pace_bridge_new(hub, &options, &bridge))) {
+        must(pace_bridge_export(bridge, "orders.>", NULL) == PACE_OK, "export");
+        must(pace_bridge_open(bridge) == PACE_OK, "open");
+        pace_status_t status = pace_bridge_wait_connected(bridge, 0);
+        printf("bridge: %s\n", status == PACE_ETIMEDOUT ? "waits for a broker" : pace_last_error());
+        pace_bridge_free(bridge);
+    }
+    pace_hub_free(hub);
+}
+
 int main(int argc, char **argv) {
     pace_pool_t *pool;
     must(argc == 2 && chdir(argv[1]) == 0, "an empty directory is needed");
@@ -128,6 +146,7 @@ int main(int argc, char **argv) {
     systemd(pool, "notify");
     metrics(pool);
     config("settings.yaml");
+    bridge(pool);
     pace_pool_free(pool);
     return 0;
 }
