@@ -39,8 +39,9 @@ fn what_is_installed_is_complete() {
             assert!(prefix.join("include/paceline").join(&name).is_file(), "{name:?}");
         }
     }
-    // docs/BENCHMARKS.md says what takes the room, and what was done about it.
-    assert!(size_of(&library) < 7_800_000, "{} bytes", size_of(&library));
+    // docs/BENCHMARKS.md says what takes the room, and what was done about it. The client of NATS, and what is built on it,
+    // takes 3.0 MB, which libraries built as `core` do without.
+    assert!(size_of(&library) < 10_860_000, "{} bytes", size_of(&library));
 }
 
 /// What `complete.c` and `complete.py` print where all is there, and where archives, bridges, webhooks and systemd were
