@@ -17,6 +17,7 @@
 //! | the exporting process dies | what waits, and what the connection has not sent | what waits and is not stored: who awaits [`Bridge::publish`] knows which |
 //! | the broker dies, or the network | what is under way; what waits is sent later | nothing; what is under way is sent again, and its repetition dropped by the stream's window |
 //! | the importing process dies | what its hub has not handled | nothing; what its hub has not finished comes again, to it or to another |
+//! | the broker and the importing process die | both of these | nothing; what was acknowledged just before may come again, too |
 //! | a handler fails | as the hub's failure policy says | comes again after the retry's delay, then it is a dead letter |
 //!
 //! # Invariants
