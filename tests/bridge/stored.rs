@@ -5,7 +5,7 @@ use crate::common::{hang_guard, until};
 use crate::topics::{hub, next};
 use paceline::Retry;
 use paceline::bridge::{Bridge, Export, Import, StartAt};
-use paceline::hub::{Execution, Failure, Message, OnFailure};
+use paceline::hub::{Acknowledged, Execution, Failure, Message, OnFailure};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -172,6 +172,41 @@ fn while_a_handler_works_the_broker_waits() {
     until("it is done", || back.stats().imports[0].acknowledged == 1);
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(calls.load(Relaxed), 1);
+}
+
+/// Goal: of a mailbox whose host says what became of each message, one that it buries comes again and is one dead letter in
+/// the end, as one that it throws away is another's.
+#[test]
+fn what_a_host_fails_at_comes_again() {
+    let _guard = hang_guard();
+    let Some(broker) = broker() else { return };
+    let (here, there) = (hub(), hub());
+    let out =
+        connected(Bridge::nats(&here, broker.url()).export(Export::new("a").at_least_once("A")));
+    let retry = Retry::fixed(2, Duration::from_millis(10));
+    let back = connected(
+        Bridge::nats(&there, broker.url())
+            .import(Import::new("a").at_least_once("A", "b").retry(retry)),
+    );
+    let mailbox = there.subscription("a").acknowledged().pull().unwrap();
+    out.publish(here.message("a").payload("bad")).unwrap().wait(LIMIT).unwrap();
+    for attempt in 1..=3 {
+        let message = mailbox.recv_timeout(LIMIT).unwrap();
+        assert_eq!((back.stats().imports[0].acknowledged, attempt), (0, attempt));
+        mailbox.bury(&message, Some("no"), 1).unwrap();
+    }
+    until("it is given up", || back.stats().imports[0].dead == 1);
+    assert_eq!(there.dead_letters(&paceline::hub::DeadFilter::all()).len(), 1);
+    assert_eq!(back.stats().imports[0].again, 2);
+    out.publish(here.message("a").payload("thrown away")).unwrap().wait(LIMIT).unwrap();
+    assert!(mailbox.recv_timeout(LIMIT).is_ok());
+    let thrown = Acknowledged { discarded: 1, ..Acknowledged::default() };
+    mailbox.acknowledge(thrown).unwrap();
+    let message = mailbox.recv_timeout(LIMIT).unwrap();
+    assert_eq!((message.payload().len(), back.stats().imports[0].acknowledged), (11, 0));
+    mailbox.acknowledge(Acknowledged { delivered: 1, ..Acknowledged::default() }).unwrap();
+    until("it is acknowledged", || back.stats().imports[0].acknowledged == 1);
+    assert!(there.audit().is_balanced());
 }
 
 /// Goal: what nobody subscribes to waits at the broker for who does.

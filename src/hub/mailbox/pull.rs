@@ -24,6 +24,7 @@ use crate::hub::mailbox::subscriber::Subscriber;
 use crate::hub::mailbox::subscription::{Subscription, Unsubscribe, Unsubscribed};
 use crate::hub::message::{Received, Stored};
 use crate::hub::naps::NAP;
+use crate::hub::outcome::Handled;
 use crate::hub::supervise::burial::{bury_of, who};
 use crate::hub::supervise::dead::DeadReason;
 use crate::hub::supervise::failure_policy::FailurePolicy;
@@ -273,6 +274,9 @@ impl Mailbox {
             return Err(done.too_many(self.puller().in_hand()));
         };
         if done.count() > 0 {
+            // Who throws messages away does so when it has ended: the newest ones.
+            let kept = messages.len().saturating_sub(done.discarded as usize);
+            messages[kept..].iter().for_each(|message| message.spoil(Handled::Lost));
             let settled = Settled { delivered: done.delivered, failed: done.failed, dead: 0 };
             self.settle(&settled, done.discarded, &messages);
         }
@@ -335,7 +339,8 @@ impl Mailbox {
 
     /// Makes a message that was taken a dead letter of this subscription, after so many attempts of whoever
     /// took it: it counts as dead-lettered then, and no longer as delivered or running. With no attempts at all the
-    /// reason is [`DeadReason::Suspended`], and else [`DeadReason::Failed`]. Any thread; it never waits.
+    /// reason is [`DeadReason::Suspended`], and else [`DeadReason::Failed`]. If a broker sends the message again, which a
+    /// bridge has brought at least once, it is no dead letter yet, and counts as failed. Any thread; it never waits.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a message of another key, and if no message that was taken is left;
@@ -347,25 +352,27 @@ impl Mailbox {
         }
         self.check_key(message.key.as_str())?;
         let subscriber = self.subscriber();
-        let acknowledges = subscriber.rules.acknowledged;
-        let is_taken = match acknowledges {
-            true => self.puller().let_one_go(message.sequence),
-            false => subscriber.mail().bury_pulled(),
-        };
-        if !is_taken {
+        let not_taken = || {
             let allowed = "one that was taken from this mailbox and not buried before";
-            return Err(Error::invalid("the message", format!("{message:?}"), allowed));
-        }
+            Error::invalid("the message", format!("{message:?}"), allowed)
+        };
         let reason = if attempts == 0 { DeadReason::Suspended } else { DeadReason::Failed };
-        bury_of(subscriber, core, message, reason, failure, attempts);
-        if acknowledges {
-            self.settle(
-                &Settled { dead: 1, ..Settled::default() },
-                0,
-                core::slice::from_ref(message),
-            );
+        if subscriber.rules.acknowledged {
+            let taken = self.puller().let_one_go(message).ok_or_else(not_taken)?;
+            let settled = if taken.comes_again() {
+                taken.spoil(Handled::Failed);
+                Settled { failed: 1, ..Settled::default() }
+            } else {
+                bury_of(subscriber, core, &taken, reason, failure, attempts);
+                Settled { dead: 1, ..Settled::default() }
+            };
+            self.settle(&settled, 0, core::slice::from_ref(&taken));
             return Ok(());
         }
+        if !subscriber.mail().bury_pulled() {
+            return Err(not_taken());
+        }
+        bury_of(subscriber, core, message, reason, failure, attempts);
         // Under one lock with the end, at which the counters move.
         let mut ended = core.lock_ended();
         let mut mail = subscriber.mail();

@@ -70,17 +70,19 @@ impl Puller {
         Some(hand.messages.drain(..listed).collect())
     }
 
-    /// One of these is acknowledged: the one of this sequence, if it is listed. False: there is none.
-    pub(in crate::hub) fn let_one_go(&self, sequence: u64) -> bool {
+    /// One of these is acknowledged: this one, which may be a copy of what was taken. Answers what was taken, if it is
+    /// listed. None: there is none.
+    pub(in crate::hub) fn let_one_go(&self, message: &Stored) -> Option<Stored> {
         let mut hand = self.hand();
-        let Some(left) = hand.count.checked_sub(1) else { return false };
-        hand.count = left;
-        let place = hand.messages.iter().position(|message| message.sequence == sequence);
-        match place {
-            Some(place) => drop(hand.messages.remove(place)),
-            None => hand.unlisted = hand.unlisted.saturating_sub(1),
+        hand.count = hand.count.checked_sub(1)?;
+        let place = hand.messages.iter().position(|taken| taken.sequence == message.sequence);
+        match place.and_then(|place| hand.messages.remove(place)) {
+            Some(taken) => Some(taken),
+            None => {
+                hand.unlisted = hand.unlisted.saturating_sub(1);
+                Some(message.clone())
+            }
         }
-        true
     }
 
     /// How many there are.
