@@ -157,6 +157,11 @@ fn hubs() {
 }
 
 #[test]
+fn what_goes_over_a_broker() {
+    unittest("test_bridge.py");
+}
+
+#[test]
 fn servers() {
     unittest("test_server.py");
     unittest("test_framing.py");

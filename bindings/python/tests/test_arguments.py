@@ -24,13 +24,17 @@ from typing import Any
 import paceline
 from paceline import (
     Archive,
+    Bridge,
     Executor,
+    Export,
     History,
     Http,
     Hub,
+    Import,
     Listen,
     Log,
     MessageFilter,
+    NatsSettings,
     Ops,
     Peer,
     Pool,
@@ -45,6 +49,7 @@ from paceline import (
     Service,
     Settings,
     Signals,
+    StartAt,
     Supervisor,
     Udp,
     Webhook,
@@ -77,13 +82,14 @@ HOOKS = ("Codec", "ConnHandler", "Middleware", "RequestBody")
 MADE = (
     "Admission Attempt Audit Calls CompletionEntry CompletionStats Conn ConnDetail Counter Datagram DeadLetter DeadLetterStats DrainReport Frame Future Gauge Handle Headers"
     " Histogram HistoryStats HttpStats HubAudit HubError Inherited Key LinesRead TaskTypeStats LaneRef Latency LogRecord LogStats Mailbox Message MessageFilter"
-    " Periodic RequestEnd Publisher PublisherStats Receipt Redelivered Replay ReplayMailbox ReplayStats Report Request Retry"
-    " ServerStats SetStats ShutdownReport SlowReport Stats Strand Subscription SubscriptionStats Task TaskFunction TaskReport ThreadStats"
+    " BridgeStats ExportStats ImportStats PendingStore Periodic RequestEnd Publisher PublisherStats Receipt Redelivered Replay ReplayMailbox ReplayStats Report Request Retry"
+    " ServerStats SetStats StartAt ShutdownReport SlowReport Stats Strand Subscription SubscriptionStats Task TaskFunction TaskReport ThreadStats"
     " Timer Topic UdpRef UdpStats Watch WebhookStats WorkerStats WorkersAudit WorkersHealth WriteStatus Rate"
 ).split()
 #: What paceline's own files, and the standard executors, call.
 INSIDE = (
     "Future.fail Future.set_exception Future.set_result Future.succeed_attached History.fill"
+    " NatsSettings.fill"
     " Periodic.start Retry.fill Scaling.check Threshold.fill Task.end_as Task.fail_as Task.look Task.succeed"
 ).split()
 #: Anything goes: it is handed on, it is the standard library's to look at, or the documentation says so.
@@ -106,7 +112,7 @@ ANYTHING = {
 #: What may wait for as long as it is told to.
 WAITS = (
     "adrain close delay drain exception flush join map pop pop_batch publish pull pull_batch push request request_async result"
-    " shutdown wait"
+    " shutdown wait wait_connected"
 ).split()
 #: Times that are unusual, in seconds: without an end, beyond what 64 bits of nanoseconds or epoll take, and less than one.
 TIMES: list[float] = [
@@ -295,6 +301,53 @@ class Table(Case):
         yield row("Ops.mount", mounted.mount, {"http": http}, http="", prefix="text")
         yield row("Service", Service, {"pool": self.pool}, pool="", is_well="none function")
         yield row("Service.status", service.status, {}, text="text")
+
+    def bridges(self) -> Iterator[Row]:
+        hub, broker = self.hub, "nats://127.0.0.1:9"
+
+        def opened(hub: Any = hub, nats: Any = broker, **given: Any) -> None:
+            Bridge(hub, nats, **{"exports": ["a"], **given}).close(0)
+
+        numbers = {"window": TIME, "window_count": "number"}
+        rules = dict.fromkeys(("exports", "imports"), "")
+        yield row("Bridge", opened, {}, hub="", nats="text", name="text", **numbers, **rules)
+        yield row("Bridge", opened, {}, permitted="none")
+        settings = lambda **given: opened(nats=NatsSettings(**{"servers": broker, **given}))
+        texts = (
+            *("name", "user", "password", "token", "nkey_file", "credentials_file"),
+            *("root_certificates", "client_certificate", "client_key"),
+        )
+        times = ("connect_timeout", "ping_interval", "reconnect_first", "reconnect_cap")
+        told = {**dict.fromkeys(texts, "none text"), **dict.fromkeys(times, TIME)}
+        yield row("NatsSettings", settings, {}, servers="text", **told)
+        export = lambda **given: opened(exports=[Export(**{"pattern": "a", **given})])
+        texts = ("prefix", "stream", "overflow")
+        told = {**dict.fromkeys(texts, "none text"), "buffer": "number", "in_flight": "number"}
+        yield row("Export", export, {}, pattern="text", **told, block=MAYBE_TIME)
+        taken = lambda **given: opened(imports=[Import(**{"pattern": "a", **given})])
+        texts = ("prefix", "group", "stream", "durable")
+        told = {**dict.fromkeys(texts, "none text"), "buffer": "number", "in_flight": "number"}
+        told.update(dict.fromkeys(("request_timeout", "ack_wait", "handle_timeout"), TIME))
+        stored = {"stream": "S", "durable": "d"}
+        yield row("Import", taken, stored, pattern="text", start="none", retries="none number", **told)
+        yield row("StartAt.sequence", StartAt.sequence, {}, number="number")
+        yield row("StartAt.time_ns", StartAt.time_ns, {}, time="number")
+        # The library may have none: arguments are looked at before.
+        bridge = Bridge.__new__(Bridge)
+        bridge._hub = hub
+        pending = paceline.PendingStore.__new__(paceline.PendingStore)
+        terms = {"payload": "bytes", "headers": "none", "priority": "text"}
+        good = {"key": "a"}
+        with contextlib.suppress(paceline.UnsupportedError):
+            rule = Export("a", stream="S", overflow="drop-oldest")
+            bridge = Bridge(hub, broker, exports=[rule])
+            self.addCleanup(bridge.close, 0)
+            pending = bridge.publish("a")
+        yield row("Bridge.publish", bridge.publish, good, key="text", **terms)
+        for what in ("flush", "wait_connected"):
+            yield row(f"Bridge.{what}", getattr(bridge, what), {"timeout": 0}, timeout=MAYBE_TIME)
+        yield row("PendingStore.wait", pending.wait, {"timeout": 0}, timeout=MAYBE_TIME)
+        yield row("Bridge.close", bridge.close, {}, timeout=TIME)
 
     def mailboxes(self) -> Iterator[Row]:
         hub, good = self.hub, {"pattern": "a"}
@@ -703,6 +756,7 @@ class Table(Case):
             self.queues,
             self.messages,
             self.outside,
+            self.bridges,
             self.mailboxes,
             self.kept,
         )
@@ -788,6 +842,9 @@ class Table(Case):
 
     def test_what_goes_outside(self) -> None:
         self.walk(self.outside())
+
+    def test_bridges(self) -> None:
+        self.walk(self.bridges())
 
     def test_mailboxes(self) -> None:
         self.walk(self.mailboxes())

@@ -158,6 +158,7 @@ WAITS: dict[str, Callable[[Pool, Busy], Any]] = {
 #: Those whose end has no code of the user to wait for.
 CALL_NOTHING = {
     "Admission": "a count",
+    "Bridge": "publishes in a hub, whose subscriptions call",
     "CalledBack": "not public",
     "CompletionQueue": "data, and no calls",
     "Executor": "its base class waits for what was submitted",

@@ -1229,6 +1229,35 @@ def filtered(stage: Stage, _: str) -> Call:
     return call
 
 
+def bridge(stage: Stage, hub: Hub, **rules: Any) -> paceline.Bridge:
+    """One whose broker does not come."""
+    opened = paceline.Bridge(hub, "nats://127.0.0.1:9", **rules)
+    return stage.keep(opened, lambda: opened.close(0))
+
+
+@drives(*(f"Bridge.__init__:{name}" for name in ("exports", "imports", "permitted")))
+def bridged(stage: Stage, place: str) -> Call:
+    hub, name = stage.hub(), place.partition(":")[2]
+
+    def call(act: Act) -> None:
+        rules = {"exports": ["a"], name: Items(act, "a")}
+        comes_out(act, lambda: bridge(stage, hub, **rules))
+
+    return call
+
+
+@drives("Bridge.publish:headers")
+def stored(stage: Stage, _: str) -> Call:
+    hub = stage.hub()
+    opened = bridge(stage, hub, exports=[paceline.Export("headed", stream="S")])
+
+    def call(act: Act) -> None:
+        comes_out(act, lambda: opened.publish("headed", b"", Items(act, ("a", "b"))))
+        comes_out(act, lambda: opened.publish("headed", b"", Fields(act, a="b")))
+
+    return call
+
+
 @drives(
     "Hub.publish:headers", "Hub.request:headers", "Publisher.publish:headers", "Topic.publish:headers"
 )

@@ -2,7 +2,8 @@
 
 ``Executor`` is the standard library's executor interface; ``Pool`` serves descriptors, timers and
 tasks; ``WorkerPool`` runs tasks that have names, retries and limits; ``Server`` and ``Http`` serve TCP and Unix
-connections on it, ``Udp`` datagrams; ``Hub`` carries messages from publishers to whoever subscribes to their keys;
+connections on it, ``Udp`` datagrams; ``Hub`` carries messages from publishers to whoever subscribes to their keys, and a
+``Bridge`` to the hubs of other processes;
 ``Queue`` and ``Ring`` carry short byte strings between threads; a ``CompletionQueue`` has what happens as data. Importing makes no threads, and loads neither a module
 nor the shared library before a name of it is asked for.
 """
@@ -13,6 +14,17 @@ __version__ = "0.1.0"
 _NAMES = {
     "_archive": ("Archive", "LinesRead", "read_lines"),
     "_attempt": ("Attempt", "current_attempt"),
+    "_bridge": (
+        "Bridge",
+        "BridgeStats",
+        "Export",
+        "ExportStats",
+        "Import",
+        "ImportStats",
+        "NatsSettings",
+        "PendingStore",
+        "StartAt",
+    ),
     "_calls": ("Calls", "Periodic", "TaskFunction"),
     "_counters": ("Audit",),
     "_cq": (

@@ -9,6 +9,17 @@ from ._attempt import (
     Attempt as Attempt,
     current_attempt as current_attempt,
 )
+from ._bridge import (
+    Bridge as Bridge,
+    BridgeStats as BridgeStats,
+    Export as Export,
+    ExportStats as ExportStats,
+    Import as Import,
+    ImportStats as ImportStats,
+    NatsSettings as NatsSettings,
+    PendingStore as PendingStore,
+    StartAt as StartAt,
+)
 from ._calls import (
     Calls as Calls,
     Periodic as Periodic,

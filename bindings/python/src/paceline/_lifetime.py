@@ -36,7 +36,26 @@ class Living(Protocol):
         """This is a child made by fork, and has none of the threads."""
 
 
-_living: weakref.WeakSet[Any] = weakref.WeakSet()
+class AtExit:
+    """Has something closed when the interpreter ends that has no threads of Python's. It does not keep it."""
+
+    def __init__(self, close: Callable[[], object]) -> None:
+        self._close = weakref.WeakMethod(close)
+
+    def exit(self) -> None:
+        close = self._close()
+        if close is not None:
+            close()
+
+    def join(self) -> None:
+        """It is closed already."""
+
+    def forked(self) -> None:
+        """It is its parent's."""
+
+
+#: In the order in which they were made.
+_living: weakref.WeakKeyDictionary[Any, None] = weakref.WeakKeyDictionary()
 # Collecting garbage may come back here at any place.
 _lock = threading.RLock()
 _exiting = False
@@ -62,7 +81,7 @@ def usable_cpus() -> int:
 def enlist(living: Living) -> bool:
     """Lists it; False: the interpreter ends, and it must not begin."""
     with _lock:
-        _living.add(living)
+        _living[living] = None
         return not _exiting
 
 
@@ -106,7 +125,8 @@ def _exit() -> None:
     global _exiting
     with _lock:
         _exiting = True
-        living = list(_living)
+        # What stands on others was made after them.
+        living = [*_living][::-1]
     for each in living:
         each.exit()
     for each in living:
@@ -129,7 +149,7 @@ def _after_fork_in_child() -> None:
     _generation += 1
     _visits, _lock = 0, threading.RLock()
     _visited = threading.Condition(_lock)
-    inherited, _living = list(_living), weakref.WeakSet()
+    inherited, _living = list(_living), weakref.WeakKeyDictionary()
     for each in inherited:
         each.forked()
 

@@ -29,7 +29,7 @@ BATCH = 64
 #: Of how many messages a thread keeps what it has made of them until it pulls the next, if they are small.
 _KEPT = 1024
 
-_OVERFLOWS = {
+OVERFLOWS = {
     "reject": layout.OVERFLOW_REJECT,
     "drop-newest": layout.OVERFLOW_DROP_NEWEST,
     "drop-oldest": layout.OVERFLOW_DROP_OLDEST,
@@ -214,7 +214,7 @@ class Settings:
     def native(self) -> layout.SubscriptionOptions:
         options = layout.SubscriptionOptions()
         check(quick.pace_subscription_options_init(ctypes.byref(options), ctypes.sizeof(options)))
-        options.overflow = one_of("overflow", self.overflow, _OVERFLOWS)
+        options.overflow = one_of("overflow", self.overflow, OVERFLOWS)
         options.capacity = within("capacity", self.capacity, 1, 1 << 24)
         options.by_priority = self.by_priority
         options.block_ns = layout.FOREVER if self.block is None else nanos("block", self.block)
