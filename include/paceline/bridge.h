@@ -326,6 +326,22 @@ pace_status_t pace_bridge_new(const pace_hub_t *hub,
                               pace_bridge_t **bridge);
 
 /**
+ * Makes a bridge as the section `bridge` of files of settings says, with its rules: JSON or YAML files by their names, of
+ * which later ones win. With `environment` the variables of this process win over them. The program may add rules, and
+ * opens the bridge: pace_bridge_open(). The texts are copied.
+ *
+ * PACE_EINVAL tells all that is wrong in the settings, each with its file, key and value, and that bridge.servers is not
+ * set; PACE_EUNSUPPORTED: the library was built without the feature `nats`.
+ *
+ * Threads: any. In handlers: yes; it reads files.
+ */
+pace_status_t pace_bridge_load(const pace_hub_t *hub,
+                               const char *const *settings,
+                               size_t count,
+                               bool environment,
+                               pace_bridge_t **bridge);
+
+/**
  * Carries the keys that the pattern matches from the hub to the broker: each message goes to every other process that
  * imports its key. A key that several exports match goes out by each. `options` may be NULL: at most once.
  *

@@ -21,12 +21,16 @@ use super::callback::pace_drop_fn;
 use super::hub::{PACE_PUBLISH_NO_WAIT, PACE_PUBLISH_TRY, mode_of, pace_hub_t};
 use super::message::{NOTHING, PLAIN, lend, pace_publication_t, payload, terms};
 use super::owner::pair;
+#[cfg(feature = "nats")]
+use super::settings::of_files;
 use super::sized::{self, In, InOut};
 use super::status::*;
 use super::values::pace_text_t;
 use super::work_stats::give;
 #[cfg(feature = "nats")]
 use crate::bridge::{Bridge, BridgeBuilder, PendingStore};
+#[cfg(feature = "nats")]
+use crate::error::Error;
 use crate::hub::Hub;
 use core::ffi::{c_char, c_void};
 use core::mem::MaybeUninit;
@@ -201,11 +205,46 @@ pub unsafe extern "C" fn pace_bridge_new(
             if let Some(name) = unsafe { optional(options.name, "name") }? {
                 builder = builder.name(name);
             }
-            to.set(Box::into_raw(Box::new(pace_bridge_t {
-                hub: hub.clone(),
-                builder: Mutex::new(Some(builder)),
-                open: OnceLock::new(),
-            })));
+            to.set(boxed(hub, builder));
+            Ok(())
+        })
+    })
+}
+
+#[cfg(feature = "nats")]
+fn boxed(hub: &Hub, builder: BridgeBuilder) -> *mut pace_bridge_t {
+    Box::into_raw(Box::new(pace_bridge_t {
+        hub: hub.clone(),
+        builder: Mutex::new(Some(builder)),
+        open: OnceLock::new(),
+    }))
+}
+
+/// Makes a bridge as the section `bridge` of files of settings says, with its rules: JSON or YAML files by their names, of
+/// which later ones win. With `environment` the variables of this process win over them. The program may add rules, and
+/// opens the bridge: pace_bridge_open(). The texts are copied.
+///
+/// PACE_EINVAL tells all that is wrong in the settings, each with its file, key and value, and that bridge.servers is not
+/// set; PACE_EUNSUPPORTED: the library was built without the feature `nats`.
+///
+/// Threads: any. In handlers: yes; it reads files.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_bridge_load(
+    hub: Option<&pace_hub_t>,
+    settings: *const *const c_char,
+    count: usize,
+    environment: bool,
+    bridge: Option<&mut MaybeUninit<*mut pace_bridge_t>>,
+) -> pace_status_t {
+    call(|| {
+        let hub = &usable(hub)?.hub;
+        let to = out(bridge, "bridge")?;
+        of_nats!({
+            // SAFETY: as the header demands.
+            let settings = unsafe { of_files(settings, count, environment) }?;
+            let builder = BridgeBuilder::from_settings(hub, &settings)?
+                .ok_or_else(|| Error::invalid("bridge.servers", "unset", "set"))?;
+            to.set(boxed(hub, builder));
             Ok(())
         })
     })

@@ -8,7 +8,7 @@ use super::conn::put_address;
 use super::http::{Target, add_mounted, pace_http_t};
 use super::pool::pace_pool_t;
 use super::server::listener;
-use super::settings::{change_text, change_time, load};
+use super::settings::{change_text, change_time, load, of_files};
 use super::sized::{self, In, InOut};
 use super::status::*;
 use super::workers::pace_workers_t;
@@ -185,18 +185,11 @@ unsafe fn optional(text: *const c_char, name: &str) -> Result<Option<String>> {
 ///
 /// As the header demands of the options.
 unsafe fn shown(options: &pace_ops_options_t) -> Result<Option<Settings>> {
-    let mut layers = Settings::layers();
+    if !options.environment && options.settings_count == 0 {
+        return Ok(None);
+    }
     // SAFETY: as the caller promises.
-    let files = unsafe { boundary::array(options.settings, options.settings_count, "settings") }?;
-    for &file in files {
-        // SAFETY: as the caller promises.
-        layers = layers.file(unsafe { boundary::text(file, "settings") }?);
-    }
-    if options.environment {
-        layers = layers.environment();
-    }
-    let is_asked = options.environment || !files.is_empty();
-    Ok(if is_asked { Some(layers.build()?) } else { None })
+    unsafe { of_files(options.settings, options.settings_count, options.environment) }.map(Some)
 }
 
 /// Adds the routes of an operations endpoint to an HTTP server that has not been started, behind a prefix: "/ops". Its

@@ -42,6 +42,25 @@ pub(super) unsafe fn load<T: sized::Sized>(
     })
 }
 
+/// What several files say, later ones over earlier ones, and the environment over them.
+///
+/// # Safety
+///
+/// `files` has `count` texts that end with NUL.
+pub(super) unsafe fn of_files(
+    files: *const *const c_char,
+    count: usize,
+    environment: bool,
+) -> Result<Settings> {
+    let mut layers = Settings::layers();
+    // SAFETY: as the caller promises.
+    for &file in unsafe { boundary::array(files, count, "settings") }? {
+        // SAFETY: as the caller promises.
+        layers = layers.file(unsafe { boundary::text(file, "settings") }?);
+    }
+    Ok(if environment { layers.environment() } else { layers }.build()?)
+}
+
 /// Settings are in the range of their fields.
 pub(super) fn change<T: TryFrom<N>, N>(field: &mut T, setting: Option<N>) {
     if let Some(value) = setting.and_then(|value| T::try_from(value).ok()) {

@@ -206,8 +206,7 @@ static void at_most_once(pace_hub_t *here, pace_hub_t *there, const broker_t *br
     OK(pace_hub_subscribe(there, "orders.*", NULL, count_message, &got, NULL, &subscription));
     opened(out), opened(in);
     /* What is published before the broker knows of the import is lost. */
-    UNTIL(pace_hub_publish(here, "orders.eu", "42", 2, PACE_PUBLISH_NO_RECEIPT,
-                           NULL) == PACE_OK &&
+    UNTIL(pace_hub_publish(here, "orders.eu", "42", 2, PACE_PUBLISH_NO_RECEIPT, NULL) == PACE_OK &&
           atomic_load(&got) > 0);
     OK(pace_bridge_flush(out, PACE_FOREVER));
     CHECK(exported(out, 0).sent > 0 && exported(out, 0).stored == 0);
@@ -360,6 +359,40 @@ static void the_broker_goes(pace_hub_t *here, broker_t *broker) {
     pace_pending_store_free(other);
 }
 
+/* Goal: a bridge is what files say, later ones over earlier ones, and secrets are in no error. */
+static void from_settings(pace_hub_t *hub) {
+    char first[] = "/tmp/paceline-c-XXXXXX.yaml", second[] = "/tmp/paceline-c-XXXXXX.yaml";
+    const char *files[] = {first, second};
+    const char *texts[] = {
+        "bridge: {servers: 'nats://127.0.0.1:1', exports: [plain], imports: ['more.>']}",
+        "bridge: {exports: [{pattern: a, stream: A}, b]}",
+    };
+    pace_bridge_t *bridge = NULL;
+    for (int at = 0; at < 2; at++) {
+        int fd = mkstemps(at == 0 ? first : second, 5);
+        CHECK(fd >= 0 && write(fd, texts[at], strlen(texts[at])) == (ssize_t)strlen(texts[at]));
+        close(fd);
+    }
+    SAYS(PACE_EINVAL, pace_bridge_load(NULL, files, 2, false, &bridge));
+    SAYS(PACE_EINVAL, pace_bridge_load(hub, files, 2, false, NULL));
+    SAYS(PACE_EINVAL, pace_bridge_load(hub, NULL, 2, false, &bridge));
+    SAYS(PACE_EINVAL, pace_bridge_load(hub, files + 1, 1, false, &bridge));
+    TELLS("bridge.servers is unset");
+    OK(pace_bridge_load(hub, files, 2, false, &bridge));
+    OK(pace_bridge_export(bridge, "c", NULL));
+    OK(pace_bridge_open(bridge));
+    CHECK(stats_of(bridge).exports == 3 && stats_of(bridge).imports == 1);
+    CHECK(is_text(exported(bridge, 0).pattern, "a") && is_text(exported(bridge, 0).stream, "A"));
+    pace_bridge_free(bridge);
+
+    CHECK(setenv("PACELINE_BRIDGE_PASSWORD", "secret", 1) == 0);
+    SAYS(PACE_EINVAL, pace_bridge_load(hub, files, 2, true, &bridge));
+    TELLS("bridge.user is unset");
+    CHECK(strstr(pace_last_error(), "secret") == NULL);
+    CHECK(unsetenv("PACELINE_BRIDGE_PASSWORD") == 0);
+    unlink(first), unlink(second);
+}
+
 int main(void) {
     broker_t broker;
     check_begin();
@@ -368,7 +401,9 @@ int main(void) {
     pace_hub_t *here, *there;
     OK(pace_hub_new(pool, NULL, &here));
     OK(pace_hub_new(pool, NULL, &there));
-    if (settings(here) && has_broker) {
+    bool has_bridges = settings(here);
+    if (has_bridges) from_settings(there);
+    if (has_bridges && has_broker) {
         at_most_once(here, there, &broker);
         at_least_once(here, there, &broker);
         requests(here, there, &broker);

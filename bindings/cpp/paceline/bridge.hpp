@@ -392,6 +392,25 @@ public:
                                  : Result<Bridge>(Error::last(status));
     }
 
+    /// As the section `bridge` of settings says, with its rules. Code::Invalid tells all that is wrong in them, and that
+    /// `bridge.servers` is not set; otherwise as open().
+    static Result<Bridge> from_settings(const Hub &hub, const Settings &settings) {
+        std::vector<const char *> files;
+        for (const std::string &file : settings.files) {
+            files.push_back(file.c_str());
+        }
+        pace_bridge_t *raw = nullptr;
+        pace_status_t status =
+            pace_bridge_load(hub.native(), files.data(), files.size(), settings.environment, &raw);
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        Bridge bridge(raw);
+        status = pace_bridge_open(raw);
+        return status == PACE_OK ? Result<Bridge>(std::move(bridge))
+                                 : Result<Bridge>(Error::last(status));
+    }
+
     /// Waits until it is connected. Nothing needs that: what is published before waits. Code::TimedOut; Code::ShutDown if it
     /// has ended.
     Result<void> wait_connected(Duration time) const {

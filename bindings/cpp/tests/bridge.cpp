@@ -8,6 +8,7 @@
 #include "../../../tests/c/broker.h"
 #pragma GCC diagnostic pop
 
+#include <fstream>
 #include <stdexcept>
 
 // Its names are its own: all tests are one translation unit.
@@ -106,6 +107,24 @@ TEST_CASE("settings of a bridge that are wrong are told, without secrets") {
     CHECK(stats.exports[0].pattern == "a");
     CHECK(stats.exports[0].stream.empty());
     CHECK(stats.imports.empty());
+}
+
+TEST_CASE("a bridge is what files say") {
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    if (!has_bridges(hub)) {
+        return;
+    }
+    const std::string path = "/tmp/paceline-cpp-" + std::to_string(getpid()) + ".yaml";
+    std::ofstream(path)
+        << "bridge: {servers: 'nats://127.0.0.1:1', exports: [{pattern: a, stream: A}, b]}";
+    const auto stats = Bridge::from_settings(hub, paceline::Settings({path})).value().stats().value();
+    CHECK(stats.exports.size() == 2);
+    CHECK(stats.exports[0].stream == "A");
+    std::ofstream(path) << "bridge: {exports: [a]}";
+    const auto nowhere = Bridge::from_settings(hub, paceline::Settings({path}));
+    CHECK(nowhere.error() == Code::Invalid);
+    (void)std::remove(path.c_str());
 }
 
 TEST_CASE("a bridge carries messages, requests and what is stored") {
