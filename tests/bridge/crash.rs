@@ -110,7 +110,12 @@ fn killed(in_flight: u64, victims: &[Victim]) {
 }
 
 fn start(role: &str, directory: &Path) -> Child {
-    Command::new(env::current_exe().unwrap())
+    start_by(Command::new(env::current_exe().unwrap()), role, directory)
+}
+
+/// By a command that runs this program.
+pub fn start_by(mut command: Command, role: &str, directory: &Path) -> Child {
+    command
         .args(["crash::whoever_is_killed_nothing_acknowledged_is_lost", "--exact", "--quiet"])
         .env(ROLE, role)
         .current_dir(directory)
@@ -120,13 +125,13 @@ fn start(role: &str, directory: &Path) -> Child {
         .unwrap()
 }
 
-fn end(child: &mut Child) {
+pub fn end(child: &mut Child) {
     child.kill().unwrap();
     child.wait().unwrap();
 }
 
 /// The whole lines of a file: the last may have been cut off.
-fn numbers(path: &PathBuf) -> Vec<u64> {
+pub fn numbers(path: &PathBuf) -> Vec<u64> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
     whole.lines().map(|line| line.parse().unwrap()).collect()

@@ -14,6 +14,7 @@ mod from_settings;
 mod hostile;
 #[cfg(all(feature = "config", feature = "http", feature = "metrics"))]
 mod login;
+mod partitions;
 mod raw;
 mod requests;
 mod stored;
