@@ -3,6 +3,7 @@
 
 mod bridge;
 mod cq;
+mod durable;
 mod echo;
 mod http;
 mod hub;
@@ -88,9 +89,18 @@ fn run() -> Result<(), Failure> {
         name @ "bridge" => compare(name, parser, Duration::from_millis(500), bridge::run),
         name @ "cq" => compare(name, parser, Duration::from_millis(250), cq::run),
         name @ "queue" => compare(name, parser, Duration::from_millis(250), queue::run),
+        name @ "durable" => compare(name, parser, Duration::from_secs(1), durable::run),
+        "work-durable" => work_durable(parser),
         "render" => render(parser),
         other => Err(Failure::Usage(format!("no comparison {other:?}"))),
     }
+}
+
+/// The worker's process of `durable`.
+fn work_durable(mut parser: lexopt::Parser) -> Result<(), Failure> {
+    let url = parser.value()?.string()?;
+    let count = parser.value()?.parse()?;
+    Ok(durable::work(&url, count, parser.value()?.into())?)
 }
 
 fn compare(

@@ -6,7 +6,7 @@
 //! bridge's does: on one thread of its own; who publishes is another.
 
 mod bare;
-mod broker;
+pub mod broker;
 mod local;
 mod ours;
 
