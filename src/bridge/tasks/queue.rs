@@ -386,7 +386,8 @@ impl DurableTask {
     }
 
     /// Waits until it has ended, for up to `timeout`: any number of times, and also if it was submitted by another
-    /// process. Not in a handler, where [`then`](Self::then) does not wait.
+    /// process. Not in a handler, where [`then`](Self::then) does not wait. With no time at all it answers what has come
+    /// here, and does not ask the broker.
     ///
     /// # Errors
     /// [`Error::TimedOut`], also if it was submitted without a result, if the result is older than results are kept, and
@@ -398,6 +399,9 @@ impl DurableTask {
             let left = timeout.saturating_sub(begun.elapsed());
             if let Some(report) = inner.table.wait(&self.id, left.min(LOOK)) {
                 return Ok(report);
+            }
+            if timeout.is_zero() {
+                return Err(Error::TimedOut);
             }
             if let Some(report) = self.look() {
                 inner.table.put(report.clone());
