@@ -312,6 +312,9 @@ class Table(Case):
         rules = dict.fromkeys(("exports", "imports"), "")
         yield row("Bridge", opened, {}, hub="", nats="text", name="text", **numbers, **rules)
         yield row("Bridge", opened, {}, permitted="none")
+        load = lambda hub=hub, settings=None, **given: Bridge.from_settings(hub, settings, **given)
+        given = dict.fromkeys(("hub", "exports", "imports"), "")
+        yield row("Bridge.from_settings", load, {}, settings="none text bytes", **given)
         settings = lambda **given: opened(nats=NatsSettings(**{"servers": broker, **given}))
         texts = (
             *("name", "user", "password", "token", "nkey_file", "credentials_file"),

@@ -1285,6 +1285,25 @@ def bridged(stage: Stage, place: str) -> Call:
     return call
 
 
+@drives(*(f"Bridge.from_settings:{name}" for name in ("settings", "exports", "imports")))
+def bridged_by_settings(stage: Stage, place: str) -> Call:
+    hub, name = stage.hub(), place.partition(":")[2]
+    file = stage.folder() / "settings.json"
+    file.write_text('{"bridge": {"servers": "nats://127.0.0.1:9", "exports": ["b"]}}')
+
+    def call(act: Act) -> None:
+        given: dict[str, Any] = {"settings": str(file)}
+        ways = [Path(act, str(file)), Items(act, str(file))] if name == "settings" else [Items(act, "a")]
+        for value in ways:
+            made = comes_out(
+                act, lambda value=value: paceline.Bridge.from_settings(hub, **{**given, name: value})
+            )
+            if made is not None:
+                made.close(0)
+
+    return call
+
+
 @drives("Bridge.publish:headers")
 def stored(stage: Stage, _: str) -> Call:
     hub = stage.hub()
