@@ -663,8 +663,9 @@ class DurableQueue:
     def resubmit(self, number: int, codec: str = "json") -> DurableTask[Any]:
         """Submits a dead task of this number once more, as a new one, and forgets the dead one. Raises StaleError: there is
         none; and as ``DurableCalls.submit``."""
-        id, chosen, queue = layout.DurableId(), _codec_of(codec), self._pointer()
-        which, at = whole("number", number, 64), ctypes.byref(id)
+        which, chosen = whole("number", number, 64), _codec_of(codec)
+        id, queue = layout.DurableId(), self._pointer()
+        at = ctypes.byref(id)
         self._workers._core._awaited(lambda: check(lib.pace_durable_resubmit(queue, which, at)))
         return DurableTask(self, id.text.decode(), False, chosen)
 
