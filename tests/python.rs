@@ -159,7 +159,6 @@ fn hubs() {
 #[test]
 fn what_goes_over_a_broker() {
     unittest("test_bridge.py");
-    unittest("test_durable.py");
 }
 
 #[test]

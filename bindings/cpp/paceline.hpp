@@ -57,6 +57,7 @@
 #include "paceline/history.hpp"      // the hub's history: queries and replays
 #include "paceline/hub.hpp"          // the event hub: keyed publish/subscribe, requests, dead letters
 #include "paceline/bridge.hpp"       // bridges: keys of a hub, between processes, over a broker
+#include "paceline/durable.hpp"      // durable tasks: a broker has them, and worker pools run them
 #include "paceline/cq.hpp"           // completion queues: what happens as data
 #include "paceline/ops.hpp"          // operation: figures, thresholds, webhooks, systemd
 

@@ -792,7 +792,7 @@ pace_status_t pace_durable_submit(const pace_durable_t *queue,
 
 /**
  * Waits until the task of this id has ended, for up to `timeout_ns`, also if another process has submitted it: *report,
- * which is to be freed. With 0 it answers what has come to this process, and does not ask the broker.
+ * which is to be freed.
  *
  * PACE_ETIMEDOUT, also if it was submitted without a result, if the result is older than results are kept, and if there is
  * no such task; PACE_EINVAL for what is no id, and before the queue is open.
@@ -849,7 +849,8 @@ pace_status_t pace_job_complete(const pace_job_t *job, const void *bytes, size_t
 
 /**
  * An attempt has failed. With `permanent` no other attempt follows; otherwise, if `retry_after_ns` is not 0, it follows
- * after that time, and not after the delay of the retry. `message` may be NULL. The first end that is said counts.
+ * after that time, and not after the delay of the retry. `message` may be NULL; what is not UTF-8 in it is replaced by
+ * U+FFFD. The first end that is said counts.
  *
  * PACE_ESTALE: it was ended before.
  *

@@ -3,7 +3,6 @@
 use async_nats::HeaderMap;
 use bytes::Bytes;
 use std::sync::mpsc::SyncSender;
-use std::time::Instant;
 
 /// A message of a stream, found there.
 pub(super) struct Found {
@@ -27,11 +26,10 @@ pub(super) enum What {
     Delete(u64),
 }
 
-/// A question, and where the answer goes: None: there is no such message. Without a connection it waits.
+/// A question, and where the answer goes: None: there is no such message. Without a connection it waits; who has asked
+/// waits for so long as he likes.
 pub(super) struct Ask {
     pub(super) stream: String,
     pub(super) what: What,
     pub(super) answer: SyncSender<Option<Found>>,
-    /// Nobody waits for the answer any more then.
-    pub(super) until: Instant,
 }

@@ -8,7 +8,7 @@
 )]
 
 use super::boundary::{
-    Failure, Handle, Out, Result, Text, bytes as boundary_bytes, call, call_void, callback,
+    self, Failure, Handle, Out, Result, Text, bytes as boundary_bytes, call, call_void, callback,
     consumed, nanos, optional_out, out, usable,
 };
 use super::bridge::{of_nats, pace_bridge_stats_t};
@@ -515,7 +515,7 @@ pub unsafe extern "C" fn pace_durable_submit(
 }
 
 /// Waits until the task of this id has ended, for up to `timeout_ns`, also if another process has submitted it: *report,
-/// which is to be freed. With 0 it answers what has come to this process, and does not ask the broker.
+/// which is to be freed.
 ///
 /// PACE_ETIMEDOUT, also if it was submitted without a result, if the result is older than results are kept, and if there is
 /// no such task; PACE_EINVAL for what is no id, and before the queue is open.
@@ -642,7 +642,8 @@ pub unsafe extern "C" fn pace_job_complete(
 }
 
 /// An attempt has failed. With `permanent` no other attempt follows; otherwise, if `retry_after_ns` is not 0, it follows
-/// after that time, and not after the delay of the retry. `message` may be NULL. The first end that is said counts.
+/// after that time, and not after the delay of the retry. `message` may be NULL; what is not UTF-8 in it is replaced by
+/// U+FFFD. The first end that is said counts.
 ///
 /// PACE_ESTALE: it was ended before.
 ///
@@ -656,8 +657,11 @@ pub unsafe extern "C" fn pace_job_fail(
 ) -> pace_status_t {
     call(|| {
         let job = usable(job)?;
-        // SAFETY: as the header demands.
-        let message = unsafe { optional(message, "message") }?.unwrap_or("failed");
+        let message = match message.is_null() {
+            true => "failed".into(),
+            // SAFETY: not NULL, and as the header demands.
+            false => unsafe { boundary::words(message) },
+        };
         job.end(Err(match (permanent, retry_after_ns) {
             (true, _) => Fault::permanent(message),
             (false, 0) => Fault::new(message),

@@ -272,44 +272,33 @@ mod models {
     //! |---|---|---|
     //! | a queue's descriptor | no barrier before the second look; no second look after clearing | a push is missed |
     //! |  | LOUD before the descriptor is raised | the host would spin |
-    //! | a listener | not told again of what came after its look; told before LOUD | it sleeps beside an item |
 
     use super::*;
     use crate::queue::Queue;
     use loom::sync::atomic::AtomicBool;
     use loom::thread;
 
-    /// A descriptor, or a listener: one word, in one order with everything that the kernel orders.
-    struct Fake {
-        word: AtomicBool,
-        is_told: bool,
-    }
+    /// A descriptor: one word, in one order with everything that the kernel orders.
+    struct Fake(AtomicBool);
 
     impl Line for Fake {
         fn raise(&self) {
-            self.word.swap(true, AcqRel);
+            self.0.swap(true, AcqRel);
         }
 
         fn lower(&self) {
-            if !self.is_told {
-                self.word.swap(false, AcqRel);
-            }
-        }
-
-        fn is_told(&self) -> bool {
-            self.is_told
+            self.0.swap(false, AcqRel);
         }
     }
 
     struct Polled {
         queue: Queue<u32>,
         pollable: Pollable<Fake>,
-        is_told: bool,
     }
 
     impl Polled {
-        fn new(is_told: bool) -> Self {
-            Self { queue: Queue::new(4).unwrap(), pollable: Pollable::new(), is_told }
+        fn new() -> Self {
+            Self { queue: Queue::new(4).unwrap(), pollable: Pollable::new() }
         }
 
         fn is_worth_a_look(&self) -> bool {
@@ -317,7 +306,7 @@ mod models {
         }
 
         fn demand(&self) -> &Fake {
-            let make = || Ok::<_, ()>(Fake { word: AtomicBool::new(false), is_told: self.is_told });
+            let make = || Ok::<_, ()>(Fake(AtomicBool::new(false)));
             self.pollable.demand(make, || self.is_worth_a_look()).unwrap()
         }
 
@@ -335,14 +324,7 @@ mod models {
         }
 
         fn is_readable(&self) -> bool {
-            self.demand().word.load(Acquire)
-        }
-
-        /// What a listener does when it is told.
-        fn look(&self) {
-            if self.demand().word.swap(false, AcqRel) {
-                while self.pop().is_some() {}
-            }
+            self.demand().0.load(Acquire)
         }
     }
 
@@ -357,7 +339,7 @@ mod models {
     #[test]
     fn no_push_is_missed_and_nothing_stays_readable() {
         model(|| {
-            let polled = Arc::new(Polled::new(false));
+            let polled = Arc::new(Polled::new());
             polled.demand();
             let spawn = |body: fn(&Polled)| {
                 let polled = Arc::clone(&polled);
@@ -376,34 +358,11 @@ mod models {
         });
     }
 
-    /// A listener that looks whenever it is told finds all that is pushed.
-    #[test]
-    fn a_listener_never_sleeps_beside_an_item() {
-        model(|| {
-            let polled = Arc::new(Polled::new(true));
-            polled.demand();
-            let pusher = {
-                let polled = Arc::clone(&polled);
-                thread::spawn(move || {
-                    polled.push(1);
-                    polled.push(2);
-                })
-            };
-            polled.look();
-            polled.look();
-            pusher.join().unwrap();
-            while polled.is_readable() {
-                polled.look();
-            }
-            assert!(polled.queue.is_empty(), "it sleeps beside an item");
-        });
-    }
-
     /// The descriptor is asked for while something is pushed, and while the queue is closed.
     #[test]
     fn the_first_demand_misses_nothing() {
         model(|| {
-            let polled = Arc::new(Polled::new(false));
+            let polled = Arc::new(Polled::new());
             let pusher = {
                 let polled = Arc::clone(&polled);
                 thread::spawn(move || polled.push(1))

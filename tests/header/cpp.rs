@@ -56,6 +56,7 @@ const ENUMS: &[Enum] = &[
     of("TimeoutAction", "PACE_TIMEOUT_ACTION_", Signed, "What the hook `timeout` answers."),
     of("ReasonKind", "PACE_REASON_", Base, "Why a connection has ended: the kinds of a Reason."),
     of("TaskStatus", "PACE_TASK_", Unsigned, "The state of a task of a worker pool. Completed and all below it are ends."),
+    of("DurableStatus", "PACE_DURABLE_", Unsigned, "How a durable task has ended."),
     of("MissedTick", "PACE_MISSED_TICK_", Unsigned, "What happens to the ticks of a Periodic that come while a run has not ended."),
     of("AccessFormat", "PACE_ACCESS_", Unsigned, "What an access log tells of a request."),
     of("MetricKind", "PACE_METRIC_", Unsigned, "What a metric measures, and how its values are summed up."),

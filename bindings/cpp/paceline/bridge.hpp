@@ -21,6 +21,15 @@
 namespace paceline {
 inline namespace PACELINE_DETAIL_ABI {
 
+namespace detail {
+
+/// A text that C is to take as none if it is empty.
+inline const char *unless_empty(const std::string &text) noexcept {
+    return text.empty() ? nullptr : text.c_str();
+}
+
+} // namespace detail
+
 /// How a NATS broker is reached: its addresses, how the bridge proves who it is, TLS, and how it comes back after the
 /// connection was lost. Of user, token, nkey_file and credentials_file one at the most is set. Secrets are neither told by
 /// errors nor by statistics and logs.
@@ -80,16 +89,29 @@ struct NatsSettings {
     NatsSettings &set_ping_interval(Duration value) { return ping_interval = value, *this; }
     NatsSettings &set_reconnect_first(Duration value) { return reconnect_first = value, *this; }
     NatsSettings &set_reconnect_cap(Duration value) { return reconnect_cap = value, *this; }
+
+    /// For calls to paceline.h. It points into the settings.
+    pace_bridge_options_t native() const noexcept {
+        pace_bridge_options_t raw{};
+        (void)pace_bridge_options_init(&raw, sizeof raw);
+        raw.servers = servers.c_str();
+        raw.connection_name = detail::unless_empty(name);
+        raw.user = detail::unless_empty(user);
+        raw.password = detail::unless_empty(password);
+        raw.token = detail::unless_empty(token);
+        raw.nkey_file = detail::unless_empty(nkey_file);
+        raw.credentials_file = detail::unless_empty(credentials_file);
+        raw.root_certificates = detail::unless_empty(root_certificates);
+        raw.client_certificate = detail::unless_empty(client_certificate);
+        raw.client_key = detail::unless_empty(client_key);
+        raw.require_tls = require_tls;
+        raw.connect_timeout_ns = detail::nanos(connect_timeout);
+        raw.ping_interval_ns = detail::nanos(ping_interval);
+        raw.reconnect_first_ns = detail::nanos(reconnect_first);
+        raw.reconnect_cap_ns = detail::nanos(reconnect_cap);
+        return raw;
+    }
 };
-
-namespace detail {
-
-/// A text that C is to take as none if it is empty.
-inline const char *unless_empty(const std::string &text) noexcept {
-    return text.empty() ? nullptr : text.c_str();
-}
-
-} // namespace detail
 
 /// Keys that go from the hub to the broker: a pattern, at most once unless it has a stream.
 struct Export {
@@ -347,25 +369,8 @@ public:
     /// later. Code::Unsupported: the library was built without the feature `nats`; Code::Invalid names the address, pattern
     /// or setting; Code::Os: the thread cannot be created; Code::ShutDown.
     static Result<Bridge> open(const Hub &hub, const BridgeConfig &config) {
-        const NatsSettings &nats = config.nats;
-        pace_bridge_options_t options{};
-        (void)pace_bridge_options_init(&options, sizeof options);
-        options.servers = nats.servers.c_str();
+        pace_bridge_options_t options = config.nats.native();
         options.name = detail::unless_empty(config.name);
-        options.connection_name = detail::unless_empty(nats.name);
-        options.user = detail::unless_empty(nats.user);
-        options.password = detail::unless_empty(nats.password);
-        options.token = detail::unless_empty(nats.token);
-        options.nkey_file = detail::unless_empty(nats.nkey_file);
-        options.credentials_file = detail::unless_empty(nats.credentials_file);
-        options.root_certificates = detail::unless_empty(nats.root_certificates);
-        options.client_certificate = detail::unless_empty(nats.client_certificate);
-        options.client_key = detail::unless_empty(nats.client_key);
-        options.require_tls = nats.require_tls;
-        options.connect_timeout_ns = detail::nanos(nats.connect_timeout);
-        options.ping_interval_ns = detail::nanos(nats.ping_interval);
-        options.reconnect_first_ns = detail::nanos(nats.reconnect_first);
-        options.reconnect_cap_ns = detail::nanos(nats.reconnect_cap);
         options.window_ns = detail::nanos(config.window);
         options.window_count = config.window_count;
         pace_bridge_t *raw = nullptr;

@@ -246,6 +246,18 @@ enum class TaskStatus : std::uint32_t {
     Rejected = 7,
 };
 
+/// How a durable task has ended.
+enum class DurableStatus : std::uint32_t {
+    /// A durable task has completed: its handler has succeeded.
+    Completed = 0,
+    /// The last attempt of a durable task has failed; it is a dead task.
+    Failed = 1,
+    /// A durable task was cancelled before it began.
+    Cancelled = 2,
+    /// The deadline of a durable task was over before an attempt succeeded.
+    TimedOut = 3,
+};
+
 /// What happens to the ticks of a Periodic that come while a run has not ended.
 enum class MissedTick : std::uint32_t {
     /// Ticks that come while a run has not ended are skipped.

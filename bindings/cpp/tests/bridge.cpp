@@ -1,12 +1,6 @@
 // Bridges: two hubs of one process, over a broker.
 
-#include "common.hpp"
-
-// It is C.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wold-style-cast"
-#include "../../../tests/c/broker.h"
-#pragma GCC diagnostic pop
+#include "broker.hpp"
 
 #include <fstream>
 #include <stdexcept>
@@ -25,28 +19,6 @@ using paceline::PendingStore;
 using paceline::Result;
 
 namespace {
-
-class Broker {
-public:
-    Broker() : runs_(broker_start(&broker_)) {}
-    Broker(const Broker &) = delete;
-    Broker &operator=(const Broker &) = delete;
-    ~Broker() {
-        if (runs_) {
-            broker_stop(&broker_);
-        }
-    }
-
-    bool runs() const { return runs_; }
-    void kill() { broker_kill(&broker_); }
-    BridgeConfig config() const {
-        return BridgeConfig(NatsSettings(broker_.url).set_reconnect_first(1ms).set_reconnect_cap(10ms));
-    }
-
-private:
-    broker_t broker_{};
-    bool runs_;
-};
 
 Bridge connected(const Hub &hub, const BridgeConfig &config) {
     auto bridge = Bridge::open(hub, config).value();

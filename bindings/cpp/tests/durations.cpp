@@ -245,6 +245,18 @@ TEST_CASE("settings keep durations of any type") {
     KEEPS(BridgeConfig, window);
     TAKES("BridgeConfig::set_window",
           keeps([](auto time) { return paceline::BridgeConfig().set_window(time, 1).window; }));
+    KEEPS(DurableConfig, results_last);
+    KEEPS(DurableConfig, ack_wait);
+    KEEPS(DurableConfig, window);
+    SETS(DurableConfig, set_results_last, results_last);
+    SETS(DurableConfig, set_ack_wait, ack_wait);
+    SETS(DurableConfig, set_window, window);
+    KEEPS(Submission, delay);
+    KEEPS(Submission, deadline);
+    KEEPS(Submission, timeout);
+    SETS(Submission, set_delay, delay);
+    SETS(Submission, set_deadline, deadline);
+    SETS(Submission, set_timeout, timeout);
 
     using paceline::Retry;
     const auto is = [](const Retry &retry, auto field, std::uint64_t nanos) {
@@ -753,6 +765,35 @@ TEST_CASE("bridges wait as long as a duration of any type says") {
           long_times([&](auto time) { return ended(bridge->wait_connected(time)); }));
     TAKES("Bridge::flush", long_times([&](auto time) { return ended(bridge->flush(time)); }));
     TAKES("PendingStore::wait", long_times([&](auto time) { return ended(pending.wait(time)); }));
+}
+
+TEST_CASE("queues of durable tasks wait as long as a duration of any type says") {
+    const Pool pool = make_pool();
+    const auto workers = paceline::WorkerPool::create(pool).value();
+    const auto queue = paceline::DurableQueue::create(workers, "q", "nats://127.0.0.1:1");
+    if (!queue) {
+        CHECK(queue.error() == Code::Unsupported);
+        return;
+    }
+    queue->task_pulled("t").value();
+    queue->open().value();
+    const auto no_time = [](const auto &result) { return result.error() == Code::TimedOut; };
+    TAKES("DurableQueue::wait_connected",
+          no_times([&](auto time) { return no_time(queue->wait_connected(time)); }));
+    TAKES("DurableQueue::take", no_times([&](auto time) { return no_time(queue->take(time)); }));
+    const auto task = queue->find("n1");
+    TAKES("DurableTask::wait", no_times([&](auto time) { return no_time(task.wait(time)); }));
+    TAKES("DurableQueue::close", no_times([&](auto time) { return queue->close(time).value() == 0; }));
+    TAKES("DurableQueue::close", long_times([&](auto time) { return queue->close(time).value() == 0; }));
+    const auto ended = [](const auto &result) { return result.error() == Code::ShutDown; };
+    TAKES("DurableQueue::wait_connected",
+          long_times([&](auto time) { return ended(queue->wait_connected(time)); }));
+    TAKES("DurableQueue::take", long_times([&](auto time) { return ended(queue->take(time)); }));
+    // It takes what it is given, and finds that there is no job.
+    const paceline::Job none(nullptr);
+    TAKES("Job::retry_after", long_times([&](auto time) {
+              return none.retry_after("later", time).error() == Code::Invalid;
+          }));
 }
 
 TEST_CASE("a message waits for another attempt as long as a duration of any type says") {

@@ -134,6 +134,9 @@ struct Codec {
                                     .publish("a", "")
                                     .value()
                                     .then(movable_of<paceline::Result<void>>()));
+    PLACE("DurableQueue::task", paceline::DurableQueue::create(workers, "", "")
+                                    .value()
+                                    .task("", movable_of<const paceline::Job &>()));
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 // The places are all of the header that take code of the user; tests/cpp.rs compares their names with what a scan
 // of the header finds.
 
+#include "broker.hpp"
 #include "client.hpp"
 
 #include <algorithm>
@@ -885,6 +886,22 @@ const std::map<std::string, Place> &places() {
                  std::size_t next = 0;
                  return serves(t, [&] { pending[next++].then(call).value(); });
              });
+         }},
+        {"DurableQueue::task", [](Trouble &t) {
+             const Broker broker;
+             const auto workers = paceline::WorkerPool::create(the_pool()).value();
+             const auto queue = paceline::DurableQueue::create(workers, "q", broker.nats());
+             if (!queue || !broker.runs()) {
+                 return !broker.runs() || queue.error() == Code::Unsupported;
+             }
+             const auto call = [&t](const paceline::Job &) { t(); };
+             queue->task("t", call, paceline::Retry::none()).value();
+             queue->open().value();
+             std::vector<paceline::DurableReport> ends;
+             const bool served = serves(t, [&] {
+                 ends.push_back(queue->submit("t").value().wait(1h).value());
+             });
+             return served && !ends[0].completed() && !ends[0].failure.empty() && ends[1].completed();
          }},
         {"Topic::subscribe", [](Trouble &t) {
              return of_a_hub([&](const Hub &hub) {
