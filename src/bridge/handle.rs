@@ -129,7 +129,7 @@ impl Bridge {
     /// for up to `timeout`.
     ///
     /// # Errors
-    /// [`Error::TimedOut`]; [`Error::ShutDown`] if it has ended.
+    /// [`Error::TimedOut`]; [`Error::ShutDown`] if it has ended, and something was lost.
     pub fn flush(&self, timeout: Duration) -> Result<()> {
         let matched = |one: &Exporting| one.mailbox.stats().matched;
         let before: Vec<u64> = self.shared.exports.iter().map(matched).collect();
@@ -149,10 +149,15 @@ impl Bridge {
         let until = Instant::now().checked_add(timeout);
         let mut nap = Duration::from_micros(50);
         loop {
-            if is_done(&self.shared) {
+            let is_done = is_done(&self.shared);
+            let (left, has_ended) = {
+                let status = self.shared.status();
+                (status.left, status.has_ended)
+            };
+            if is_done && left == 0 {
                 return Ok(());
             }
-            if self.shared.status().has_ended {
+            if has_ended {
                 return Err(Error::ShutDown);
             }
             if until.is_some_and(|until| Instant::now() >= until) {
