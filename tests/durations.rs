@@ -5,6 +5,13 @@
 //! driver without a place. Each is given the longest time that there is.
 #![cfg(all(feature = "http", feature = "metrics", not(loom)))]
 
+#[cfg(feature = "nats")]
+#[path = "durations/bridges.rs"]
+mod bridges;
+#[cfg(feature = "nats")]
+#[allow(dead_code, reason = "each test binary uses its own part of this")]
+#[path = "bridge/broker.rs"]
+mod broker;
 mod common;
 #[path = "common/places.rs"]
 mod places;
@@ -416,6 +423,15 @@ const DRIVERS: &[(&str, Driver)] = &[
     ("Http::drain", |pool| http(Http::builder(pool))),
 ];
 
+fn drivers() -> Vec<(&'static str, Driver)> {
+    [
+        DRIVERS,
+        #[cfg(feature = "nats")]
+        bridges::DRIVERS,
+    ]
+    .concat()
+}
+
 #[track_caller]
 fn refused<T>(result: Result<T, Error>, range: &str) {
     let error = result.err().expect("it is refused");
@@ -551,7 +567,7 @@ fn every_place_that_takes_a_time_has_a_driver() {
     let functions = places::functions();
     let found = functions.iter().filter(|place| !place.is_of_trait && takes(&place.signature));
     let found: BTreeSet<&str> = found.map(|place| &*place.name).collect();
-    let driven: BTreeSet<&str> = DRIVERS.iter().map(|(place, _)| *place).collect();
+    let driven: BTreeSet<&str> = drivers().iter().map(|(place, _)| *place).collect();
     assert!(found.len() > 60, "the sources were not understood: {found:?}");
     let forgotten: Vec<_> = found.difference(&driven).collect();
     assert!(forgotten.is_empty(), "places without a driver: {forgotten:?}");
@@ -564,7 +580,7 @@ fn the_longest_time_is_taken_or_refused_with_its_range() {
     in_child_blocking(&[libc::SIGTERM, libc::SIGINT], || {
         let _guard = hang_guard();
         let mut failed = Vec::new();
-        for (place, drive) in DRIVERS {
+        for (place, drive) in drivers() {
             eprintln!("{place}");
             let driven = std::panic::catch_unwind(|| {
                 let pool = Pool::builder().threads(2).build().unwrap();

@@ -159,6 +159,7 @@ fn hubs() {
 #[test]
 fn what_goes_over_a_broker() {
     unittest("test_bridge.py");
+    unittest("test_durable.py");
 }
 
 #[test]

@@ -792,7 +792,7 @@ pace_status_t pace_durable_submit(const pace_durable_t *queue,
 
 /**
  * Waits until the task of this id has ended, for up to `timeout_ns`, also if another process has submitted it: *report,
- * which is to be freed.
+ * which is to be freed. With 0 it answers what has come to this process, and does not ask the broker.
  *
  * PACE_ETIMEDOUT, also if it was submitted without a result, if the result is older than results are kept, and if there is
  * no such task; PACE_EINVAL for what is no id, and before the queue is open.

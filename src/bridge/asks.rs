@@ -7,6 +7,7 @@ use async_nats::jetstream::stream::Stream;
 use core::cell::RefCell;
 use core::future::poll_fn;
 use core::time::Duration;
+use std::time::Instant;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// How long the broker may take for one answer.
@@ -20,7 +21,12 @@ pub(super) async fn answer(
     let context = ContextBuilder::new().timeout(LIMIT).build(session.client.clone());
     loop {
         let ask = poll_fn(|context| asks.borrow_mut().poll_recv(context)).await;
-        let Some(Ask { stream, what, answer }) = ask else { return core::future::pending().await };
+        let Some(Ask { stream, what, answer, until }) = ask else {
+            return core::future::pending().await;
+        };
+        if Instant::now() >= until {
+            continue;
+        }
         let stream = context.get_stream_no_info(&stream).await?;
         let found = look(&stream, what).await;
         // Nobody waits any more.

@@ -27,6 +27,7 @@ use super::sink::{ABSENT, Arrival, End};
 use super::stats::count;
 use super::store::stream;
 use crate::error::Error;
+use crate::time::MAX_DELAY;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::context::ContextBuilder;
 use async_nats::jetstream::message::Acker;
@@ -71,15 +72,22 @@ pub(super) async fn consume(
     source: &Source,
     consuming: &RefCell<Consuming>,
 ) -> Result<(), Lost> {
-    let mut messages = messages(session, importing, source).await?;
+    // None: it takes no more.
+    let mut messages = Some(messages(session, importing, source).await?);
     importing.trouble.end();
     let mut tick = tokio::time::interval(source.ack_wait / 3);
     let closing = super::session::closing(session.shared);
     tokio::pin!(closing);
-    let mut is_closing = false;
     loop {
         let tries = consuming.borrow().waiting.as_ref().map(|(_, tries)| *tries);
         let has_room = tries.is_none() && consuming.borrow().flights.len() < source.in_flight;
+        let is_open = messages.is_some();
+        let next = async {
+            match &mut messages {
+                Some(messages) if has_room => messages.next().await,
+                _ => core::future::pending().await,
+            }
+        };
         tokio::select! {
             // Ends first: they make room.
             biased;
@@ -89,17 +97,13 @@ pub(super) async fn consume(
                 }
             }
             _ = tick.tick() => extend(source, consuming).await,
-            () = &mut closing, if !is_closing => {
-                is_closing = true;
-                // Another process need not wait until their time is over.
-                while let Some(Some(Ok(message))) = messages.next().now_or_never() {
-                    let _gone = message.ack_with(AckKind::Nak(None)).await;
-                }
+            () = &mut closing, if is_open => {
+                give_back(messages.take()).await;
             }
             () = tokio::time::sleep(room_nap(tries.unwrap_or(0))), if tries.is_some() => {
                 offer(importing, consuming)?;
             }
-            message = messages.next(), if has_room && !is_closing => {
+            message = next => {
                 let Some(message) = message else {
                     return Err(Lost("a stream of messages has ended".into()));
                 };
@@ -108,6 +112,20 @@ pub(super) async fn consume(
                 offer(importing, consuming)?;
             }
         }
+    }
+}
+
+/// Takes no more, and gives back what has come meanwhile: another process need not wait until its time is over.
+async fn give_back(messages: Option<pull::Stream>) {
+    let Some(mut messages) = messages else { return };
+    let mut come = Vec::new();
+    while let Some(Some(Ok(message))) = messages.next().now_or_never() {
+        come.push(message);
+    }
+    // First, or they would come here again; and the broker would send to it for as long as tasks are worked off.
+    drop(messages);
+    for message in come {
+        let _gone = message.ack_with(AckKind::Nak(None)).await;
     }
 }
 
@@ -256,7 +274,8 @@ async fn settle(importing: &Importing, consuming: &RefCell<Consuming>, number: u
         }
         Settlement::Refuse(delay) => {
             count(&counters.again);
-            AckKind::Nak(Some(delay))
+            // The broker has a word of 64 bits for it, and takes one that is larger for none.
+            AckKind::Nak(Some(delay.min(MAX_DELAY)))
         }
     };
     // If the connection is gone the broker sends it again, and what has ended for good is known.

@@ -1,6 +1,6 @@
 //! What goes from the hub to the broker.
 
-use super::session::{Lost, Session, closing, taken};
+use super::session::{Lost, Session, settled, taken};
 use super::shared::Exporting;
 use super::stats::count;
 use super::wire::{bytes_of, headers_of, is_imported, subject_of};
@@ -83,7 +83,8 @@ impl<'a> Inbox<'a> {
 
     /// Waits until something may wait.
     pub(super) async fn ready(&mut self) -> Result<(), Lost> {
-        if !self.is_closing && self.session.shared.deadline().is_some() {
+        let shared = self.session.shared;
+        if !self.is_closing && shared.deadline().is_some() && shared.is_settled() {
             self.is_closing = true;
             let _drains = self.exporting.mailbox.unsubscribe(Unsubscribe::Drain)?;
             return Ok(());
@@ -91,7 +92,7 @@ impl<'a> Inbox<'a> {
         tokio::select! {
             // What came since the last look has left its permit there.
             () = self.exporting.bell.0.notified() => {}
-            () = closing(self.session.shared), if !self.is_closing => {}
+            () = settled(shared), if !self.is_closing => {}
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use super::wire::{Origin, RECEIPT};
 use crate::error::{Error, Result};
 use crate::hub::{HostMailbox, Hub, Pattern, Publication, ToKey, covers, overlap};
 use crate::sys::thread::without_signals;
+use crate::time::MAX_DELAY;
 use core::fmt;
 use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
@@ -23,7 +24,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::watch;
 
 /// How long the end of a bridge that is dropped may take.
-const AT_DROP: Duration = Duration::from_secs(2);
+pub(super) const AT_DROP: Duration = Duration::from_secs(2);
 /// How many ids a window has at the most, unless set.
 pub(super) const WINDOW: usize = 100_000;
 
@@ -117,9 +118,12 @@ impl Bridge {
                 allowed,
             ));
         }
-        if self.shared.status().has_ended {
-            return Err(Error::ShutDown);
-        }
+        self.check_open()?;
+        let message = match thread::current().id() == self.id {
+            // This thread makes the room.
+            true => message.no_wait(),
+            false => message,
+        };
         let _receipt = message.publish()?;
         pending.expect(expected);
         Ok(pending)
@@ -178,9 +182,7 @@ impl Bridge {
             // Its thread is the parent's, and so may be its locks.
             return 0;
         }
-        let now = Instant::now();
-        self.shared
-            .close(now.checked_add(timeout).unwrap_or(now + Duration::from_secs(86_400 * 365)));
+        self.shared.close(Instant::now() + timeout.min(MAX_DELAY));
         if thread::current().id() != self.id {
             // Others who close it wait here, too.
             let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
@@ -197,10 +199,25 @@ impl Bridge {
         &self.shared.waiters
     }
 
-    /// Asks for a message of a stream: None if there is none, or no answer in time.
+    /// # Errors
+    /// [`Error::ShutDown`] if it has ended; [`Error::Forked`].
+    pub(super) fn check_open(&self) -> Result<()> {
+        self.shared.hub.check_open()?;
+        match self.shared.status().has_ended {
+            true => Err(Error::ShutDown),
+            false => Ok(()),
+        }
+    }
+
+    /// Asks for a message of a stream: None if there is none, or no answer within `timeout`, of seconds.
     pub(super) fn ask(&self, stream: &str, what: What, timeout: Duration) -> Option<Found> {
+        if thread::current().id() == self.id {
+            // It would wait for itself.
+            return None;
+        }
         let (answer, answered) = sync_channel(1);
-        let ask = Ask { stream: stream.to_owned(), what, answer };
+        let until = Instant::now() + timeout;
+        let ask = Ask { stream: stream.to_owned(), what, answer, until };
         self.shared.asks.send(ask).ok()?;
         answered.recv_timeout(timeout).ok()?
     }

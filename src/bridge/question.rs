@@ -3,6 +3,7 @@
 use async_nats::HeaderMap;
 use bytes::Bytes;
 use std::sync::mpsc::SyncSender;
+use std::time::Instant;
 
 /// A message of a stream, found there.
 pub(super) struct Found {
@@ -26,10 +27,11 @@ pub(super) enum What {
     Delete(u64),
 }
 
-/// A question, and where the answer goes: None: there is no such message. Without a connection it waits; who has asked
-/// waits for so long as he likes.
+/// A question, and where the answer goes: None: there is no such message. Without a connection it waits.
 pub(super) struct Ask {
     pub(super) stream: String,
     pub(super) what: What,
     pub(super) answer: SyncSender<Option<Found>>,
+    /// Nobody waits for the answer any more then.
+    pub(super) until: Instant,
 }

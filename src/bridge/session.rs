@@ -5,6 +5,7 @@ use super::shared::Shared;
 use super::window::Window;
 use async_nats::{Client, PublishError, PublishErrorKind};
 use core::cell::RefCell;
+use core::time::Duration;
 
 /// Why a connection is of no use any more.
 #[derive(Debug)]
@@ -32,6 +33,15 @@ pub(super) struct Session<'a> {
     pub(super) requests: Requests,
     /// Of this bridge, not of the connection.
     pub(super) window: &'a RefCell<Window>,
+}
+
+/// Resolves when the bridge is to end, and what it has taken of streams is dealt with: until then handlers and tasks may
+/// publish what is to go out still.
+pub(super) async fn settled(shared: &Shared) {
+    closing(shared).await;
+    while !shared.is_settled() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
 }
 
 /// Resolves when the bridge is to end.

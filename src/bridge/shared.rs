@@ -186,6 +186,11 @@ impl Shared {
         stats
     }
 
+    /// Whether nothing that came of a stream is in the hub, or with a task.
+    pub(super) fn is_settled(&self) -> bool {
+        self.imports.iter().all(|one| one.counters.in_flight.load(Relaxed) == 0)
+    }
+
     /// Whether it is to end, and by when.
     pub(super) fn deadline(&self) -> Option<Instant> {
         *self.closing.borrow()

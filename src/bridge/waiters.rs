@@ -17,7 +17,14 @@ use std::time::Instant;
 #[derive(Default)]
 pub(super) struct Waiters {
     last: AtomicU64,
-    open: Mutex<HashMap<u64, Arc<Slot>>>,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    slots: HashMap<u64, Arc<Slot>>,
+    /// The bridge has: nobody will tell one more.
+    has_ended: bool,
 }
 
 /// Where one learns it.
@@ -88,14 +95,18 @@ impl Waiters {
     pub(super) fn open(self: &Arc<Self>) -> (u64, PendingStore) {
         let number = self.last.fetch_add(1, Relaxed) + 1;
         let slot = Arc::<Slot>::default();
-        self.lock().insert(number, Arc::clone(&slot));
+        let mut open = self.lock();
+        slot.lock().has_ended = open.has_ended;
+        open.slots.insert(number, Arc::clone(&slot));
+        drop(open);
         (number, PendingStore { slot, number, waiters: Arc::clone(self) })
     }
 
     /// An export has come to the end with this message.
     pub(super) fn end(&self, message: &Stored, end: core::result::Result<Place, String>) {
         let Some(number) = message.headers().get(RECEIPT) else { return };
-        let slot = number.parse().ok().and_then(|number: u64| self.lock().get(&number).cloned());
+        let slot =
+            number.parse().ok().and_then(|number: u64| self.lock().slots.get(&number).cloned());
         if let Some(slot) = slot {
             slot.change(|state| match end {
                 Ok(place) => {
@@ -109,11 +120,12 @@ impl Waiters {
 
     /// The bridge has ended.
     pub(super) fn end_all(&self) {
-        let open = core::mem::take(&mut *self.lock());
-        open.into_values().for_each(|slot| slot.change(|state| state.has_ended = true));
+        let ended = Open { has_ended: true, ..Open::default() };
+        let open = core::mem::replace(&mut *self.lock(), ended);
+        open.slots.into_values().for_each(|slot| slot.change(|state| state.has_ended = true));
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Slot>>> {
+    fn lock(&self) -> MutexGuard<'_, Open> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -188,7 +200,7 @@ impl PendingStore {
 
 impl Drop for PendingStore {
     fn drop(&mut self) {
-        drop(self.waiters.lock().remove(&self.number));
+        drop(self.waiters.lock().slots.remove(&self.number));
     }
 }
 
@@ -211,5 +223,22 @@ impl core::fmt::Debug for PendingStore {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let end = self.slot.lock().end();
         f.debug_struct("PendingStore").field("end", &end).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_after_the_end_is_told_of_it() {
+        let waiters = Arc::<Waiters>::default();
+        waiters.end_all();
+        let (_, pending) = waiters.open();
+        let told = Arc::new(Mutex::new(None));
+        let tell = Arc::clone(&told);
+        pending.then(move |end| *tell.lock().unwrap() = Some(end));
+        assert!(matches!(*told.lock().unwrap(), Some(Err(Error::ShutDown))));
+        assert!(waiters.lock().slots.is_empty());
     }
 }

@@ -272,33 +272,44 @@ mod models {
     //! |---|---|---|
     //! | a queue's descriptor | no barrier before the second look; no second look after clearing | a push is missed |
     //! |  | LOUD before the descriptor is raised | the host would spin |
+    //! | a listener | not told again of what came after its look; told before LOUD | it sleeps beside an item |
 
     use super::*;
     use crate::queue::Queue;
     use loom::sync::atomic::AtomicBool;
     use loom::thread;
 
-    /// A descriptor: one word, in one order with everything that the kernel orders.
-    struct Fake(AtomicBool);
+    /// A descriptor, or a listener: one word, in one order with everything that the kernel orders.
+    struct Fake {
+        word: AtomicBool,
+        is_told: bool,
+    }
 
     impl Line for Fake {
         fn raise(&self) {
-            self.0.swap(true, AcqRel);
+            self.word.swap(true, AcqRel);
         }
 
         fn lower(&self) {
-            self.0.swap(false, AcqRel);
+            if !self.is_told {
+                self.word.swap(false, AcqRel);
+            }
+        }
+
+        fn is_told(&self) -> bool {
+            self.is_told
         }
     }
 
     struct Polled {
         queue: Queue<u32>,
         pollable: Pollable<Fake>,
+        is_told: bool,
     }
 
     impl Polled {
-        fn new() -> Self {
-            Self { queue: Queue::new(4).unwrap(), pollable: Pollable::new() }
+        fn new(is_told: bool) -> Self {
+            Self { queue: Queue::new(4).unwrap(), pollable: Pollable::new(), is_told }
         }
 
         fn is_worth_a_look(&self) -> bool {
@@ -306,7 +317,7 @@ mod models {
         }
 
         fn demand(&self) -> &Fake {
-            let make = || Ok::<_, ()>(Fake(AtomicBool::new(false)));
+            let make = || Ok::<_, ()>(Fake { word: AtomicBool::new(false), is_told: self.is_told });
             self.pollable.demand(make, || self.is_worth_a_look()).unwrap()
         }
 
@@ -324,7 +335,14 @@ mod models {
         }
 
         fn is_readable(&self) -> bool {
-            self.demand().0.load(Acquire)
+            self.demand().word.load(Acquire)
+        }
+
+        /// What a listener does when it is told.
+        fn look(&self) {
+            if self.demand().word.swap(false, AcqRel) {
+                while self.pop().is_some() {}
+            }
         }
     }
 
@@ -339,7 +357,7 @@ mod models {
     #[test]
     fn no_push_is_missed_and_nothing_stays_readable() {
         model(|| {
-            let polled = Arc::new(Polled::new());
+            let polled = Arc::new(Polled::new(false));
             polled.demand();
             let spawn = |body: fn(&Polled)| {
                 let polled = Arc::clone(&polled);
@@ -358,11 +376,34 @@ mod models {
         });
     }
 
+    /// A listener that looks whenever it is told finds all that is pushed.
+    #[test]
+    fn a_listener_never_sleeps_beside_an_item() {
+        model(|| {
+            let polled = Arc::new(Polled::new(true));
+            polled.demand();
+            let pusher = {
+                let polled = Arc::clone(&polled);
+                thread::spawn(move || {
+                    polled.push(1);
+                    polled.push(2);
+                })
+            };
+            polled.look();
+            polled.look();
+            pusher.join().unwrap();
+            while polled.is_readable() {
+                polled.look();
+            }
+            assert!(polled.queue.is_empty(), "it sleeps beside an item");
+        });
+    }
+
     /// The descriptor is asked for while something is pushed, and while the queue is closed.
     #[test]
     fn the_first_demand_misses_nothing() {
         model(|| {
-            let polled = Arc::new(Polled::new());
+            let polled = Arc::new(Polled::new(false));
             let pusher = {
                 let polled = Arc::clone(&polled);
                 thread::spawn(move || polled.push(1))

@@ -299,3 +299,33 @@ fn firsts(numbers: impl Iterator<Item = u32>) -> Vec<u32> {
     let mut known = std::collections::HashSet::new();
     numbers.filter(|number| known.insert(*number)).collect()
 }
+
+/// Goal: an import that begins at a time gets what was stored then or later, and what comes while it does, once each and in
+/// order.
+#[test]
+fn an_import_from_a_time_on_joins_what_comes() {
+    let _guard = hang_guard();
+    let Some(broker) = broker() else { return };
+    let (here, there) = (hub(), hub());
+    let out = connected(
+        Bridge::nats(&here, broker.url()).export(Export::new("t").at_least_once("TIMES")),
+    );
+    let publish =
+        |number: u32| out.publish(here.message("t").payload(format!("{number}"))).unwrap();
+    publish(0).wait(LIMIT).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    let begin = std::time::SystemTime::now();
+    std::thread::sleep(Duration::from_millis(50));
+    let first: Vec<_> = (1..200).map(publish).collect();
+    first.iter().for_each(|one| one.wait(LIMIT).unwrap());
+    let mailbox = there.mailbox("t", 1000).unwrap();
+    let _back = Bridge::nats(&there, broker.url())
+        .import(Import::new("t").at_least_once("TIMES", "late").start_at(StartAt::Time(begin)))
+        .open()
+        .unwrap();
+    let second: Vec<_> = (200..400).map(publish).collect();
+    second.iter().for_each(|one| one.wait(LIMIT).unwrap());
+    for number in 1..400 {
+        assert_eq!(next(&mailbox).payload(), format!("{number}").as_str());
+    }
+}

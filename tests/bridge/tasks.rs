@@ -261,6 +261,36 @@ fn the_tasks_of_a_worker_that_ends_are_run_elsewhere() {
     drop((first, second));
 }
 
+/// Goal: a queue that is closed has its tasks end, and their results are stored; it takes no more, and others do.
+#[test]
+fn a_queue_that_is_closed_finishes_what_it_has() {
+    let _guard = hang_guard();
+    let Some(broker) = broker() else { return };
+    let (gate, runs) = (Gate::new(), Arc::new(AtomicU64::new(0)));
+    let (held, count) = (gate.clone(), Arc::clone(&runs));
+    let there = opened(queue(&broker, "q").task("t", move |_: &Job<'_>| {
+        count.fetch_add(1, Relaxed);
+        held.wait();
+        "there"
+    }));
+    let here = opened(queue(&broker, "q"));
+    let task = here.submit("t", "").unwrap();
+    gate.until_entered(1);
+    let closes = std::thread::spawn(move || there.close(LIMIT * 10));
+    std::thread::sleep(Duration::from_millis(100));
+    // One that the broker must not send to who takes no more.
+    let other = here.submit("t", "").unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    let next = opened(queue(&broker, "q").task("t", |_: &Job<'_>| "next"));
+    let report = other.wait(Duration::from_secs(20)).unwrap();
+    assert_eq!(report.value, b"next");
+    gate.open();
+    assert_eq!(closes.join().unwrap(), 0);
+    assert_eq!(task.wait(LIMIT).unwrap().value, b"there");
+    assert_eq!(runs.load(Relaxed), 1);
+    drop(next);
+}
+
 /// Goal: two processes with the same schedule submit one task for each time.
 #[test]
 fn a_schedule_of_two_processes_is_one_task_each_time() {

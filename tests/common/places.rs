@@ -31,6 +31,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
         let is_left_out = match &*name {
             "ffi" | "tests" | "models" => true,
+            "bridge" => !cfg!(feature = "nats"),
             "webhook" => !cfg!(feature = "webhook"),
             "systemd" => !cfg!(feature = "systemd"),
             "archive" => !cfg!(feature = "archive"),

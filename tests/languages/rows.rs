@@ -143,7 +143,6 @@ pub const HOLES: &[(&str, &str, &str)] = &[
     ("cq/requests", "Python", "the package is built on it"),
     ("cq/datagrams", "Python", "the package is built on it"),
     ("cq/attempts", "Python", "the package is built on it"),
-    ("hub/bridge", "Python", "its class is not there yet"),
     ("async/await", "C", "it has no coroutines"),
     ("async/await", "C++", "waits block, and hold up no other thread"),
 ];

@@ -10,6 +10,12 @@ mod common;
 #[path = "../common/places.rs"]
 mod places;
 
+#[cfg(feature = "nats")]
+mod bridges;
+#[cfg(feature = "nats")]
+#[allow(dead_code, reason = "each test binary uses its own part of this")]
+#[path = "../bridge/broker.rs"]
+mod broker;
 mod charge;
 mod hubs;
 mod nets;
@@ -31,7 +37,16 @@ fn is_sound(pool: &Pool) {
 }
 
 fn drivers() -> Vec<(&'static str, Driver)> {
-    [pools::DRIVERS, tasks::DRIVERS, hubs::DRIVERS, nets::DRIVERS, others::DRIVERS].concat()
+    [
+        pools::DRIVERS,
+        tasks::DRIVERS,
+        hubs::DRIVERS,
+        nets::DRIVERS,
+        others::DRIVERS,
+        #[cfg(feature = "nats")]
+        bridges::DRIVERS,
+    ]
+    .concat()
 }
 
 #[test]

@@ -82,7 +82,7 @@ HOOKS = ("Codec", "ConnHandler", "Middleware", "RequestBody")
 MADE = (
     "Admission Attempt Audit Calls CompletionEntry CompletionStats Conn ConnDetail Counter Datagram DeadLetter DeadLetterStats DrainReport Frame Future Gauge Handle Headers"
     " Histogram HistoryStats HttpStats HubAudit HubError Inherited Key LinesRead TaskTypeStats LaneRef Latency LogRecord LogStats Mailbox Message MessageFilter"
-    " BridgeStats ExportStats ImportStats PendingStore Periodic RequestEnd Publisher PublisherStats Receipt Redelivered Replay ReplayMailbox ReplayStats Report Request Retry"
+    " BridgeStats DeadTask DurableCalls DurableFunction DurableQueue DurableReport DurableTask ExportStats ImportStats Job PendingStore Periodic RequestEnd Publisher PublisherStats Receipt Redelivered Replay ReplayMailbox ReplayStats Report Request Retry"
     " ServerStats SetStats StartAt ShutdownReport SlowReport Stats Strand Subscription SubscriptionStats Task TaskFunction TaskReport ThreadStats"
     " Timer Topic UdpRef UdpStats Watch WebhookStats WorkerStats WorkersAudit WorkersHealth WriteStatus Rate"
 ).split()
@@ -108,6 +108,9 @@ ANYTHING = {
     ("Http.attach", "loop"),
     ("Udp.attach", "loop"),
 }
+
+#: What a library may have been built without.
+WITHOUT = ("Webhook", "Bridge", "NatsSettings", "Export", "Import", "WorkerPool.durable")
 
 #: What may wait for as long as it is told to.
 WAITS = (
@@ -312,6 +315,9 @@ class Table(Case):
         rules = dict.fromkeys(("exports", "imports"), "")
         yield row("Bridge", opened, {}, hub="", nats="text", name="text", **numbers, **rules)
         yield row("Bridge", opened, {}, permitted="none")
+        load = lambda hub=hub, settings=None, **given: Bridge.from_settings(hub, settings, **given)
+        given = dict.fromkeys(("hub", "exports", "imports"), "")
+        yield row("Bridge.from_settings", load, {}, settings="none text bytes", **given)
         settings = lambda **given: opened(nats=NatsSettings(**{"servers": broker, **given}))
         texts = (
             *("name", "user", "password", "token", "nkey_file", "credentials_file"),
@@ -348,6 +354,43 @@ class Table(Case):
             yield row(f"Bridge.{what}", getattr(bridge, what), {"timeout": 0}, timeout=MAYBE_TIME)
         yield row("PendingStore.wait", pending.wait, {"timeout": 0}, timeout=MAYBE_TIME)
         yield row("Bridge.close", bridge.close, {}, timeout=TIME)
+
+    def durable(self) -> Iterator[Row]:
+        """Nothing is open: what is right is refused by the queue, or by its library."""
+        workers = WorkerPool(self.pool, threads=1)
+        self.addCleanup(workers.shutdown)
+        good: dict[str, Any] = {"name": "a", "nats": "nats://127.0.0.1:9"}
+        times = dict.fromkeys(("keep_results", "ack_wait", "window"), TIME)
+        places = {"name": "text", "nats": "text", "in_flight": "none number"}
+        yield row("WorkerPool.durable", workers.durable, good, **places, **times)
+        yield row("WorkerPool.task", workers.task, {}, durable="none")
+        # The library may have none: arguments are looked at before.
+        queue = paceline.DurableQueue.__new__(paceline.DurableQueue)
+        queue._workers, queue._closed, queue.name = workers, True, "a"
+        with contextlib.suppress(paceline.UnsupportedError):
+            queue = workers.durable(**good)
+        given = {"name": "none text", "retries": "none number", "codec": "text", "rate": "none"}
+        own = {"timeout": MAYBE_TIME, "soft_timeout": MAYBE_TIME, "max_running": "none number"}
+        made = lambda function=abs, **given: queue.task(**given)(function)
+        yield row("DurableQueue.task", made, {"name": "x"}, function="function", **given, **own)
+        calls = queue.calls("a")
+        yield row("DurableQueue.calls", queue.calls, {"name": "a"}, name="text", codec="text")
+        yield row("DurableQueue.find", queue.find, {"id": "n1"}, id="text", codec="text")
+        yield row("DurableQueue.dead", queue.dead, {}, first="number", limit="number")
+        yield row("DurableQueue.forget", queue.forget, {"number": 1}, number="number")
+        again = {"number": 1}
+        yield row("DurableQueue.resubmit", queue.resubmit, again, number="number", codec="text")
+        when = {"label": "a", "when": "* * * * *", "calls": calls}
+        schedule = at(queue.schedule, "label", "when", "calls")
+        yield row("DurableQueue.schedule", schedule, when, label="text", when="text", calls="")
+        yield row("DurableQueue.wait_connected", queue.wait_connected, {}, timeout=MAYBE_TIME)
+        yield row("DurableQueue.close", queue.close, {}, timeout=TIME)
+        options = {"priority": "none number text", "attempts": "none number", "unique": "none text"}
+        limits = dict.fromkeys(("delay", "deadline", "timeout"), MAYBE_TIME)
+        yield row("DurableCalls.options", calls.options, {}, **options, **limits)
+        task = queue.find("n1")
+        for what in ("wait", "result"):
+            yield row(f"DurableTask.{what}", getattr(task, what), {"timeout": 0}, timeout=MAYBE_TIME)
 
     def mailboxes(self) -> Iterator[Row]:
         hub, good = self.hub, {"pattern": "a"}
@@ -757,6 +800,7 @@ class Table(Case):
             self.messages,
             self.outside,
             self.bridges,
+            self.durable,
             self.mailboxes,
             self.kept,
         )
@@ -799,7 +843,7 @@ class Table(Case):
             for name, kinds in allowed.items():
                 if kinds not in (TIME, MAYBE_TIME) or what.startswith("Gauge."):
                     continue
-                if what == "Webhook" and outcome(call, good):
+                if what in WITHOUT and outcome(call, good):
                     # The library was built without it.
                     continue
                 durations += 1
@@ -845,6 +889,9 @@ class Table(Case):
 
     def test_bridges(self) -> None:
         self.walk(self.bridges())
+
+    def test_durable_tasks(self) -> None:
+        self.walk(self.durable())
 
     def test_mailboxes(self) -> None:
         self.walk(self.mailboxes())

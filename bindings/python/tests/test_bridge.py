@@ -9,11 +9,11 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -184,6 +184,22 @@ class Keys(Brokered):
             out.publish("a")
         self.assertTrue(out.closed)
         self.assertEqual(out.close(), 0)
+
+    def test_settings_say_how_it_is(self) -> None:
+        file = self.broker.folder / "bridge.yaml"
+        file.write_text(f"bridge:\n  servers: {self.broker.url}\n  exports: [a, b]\n")
+        with Bridge.from_settings(self.here, str(file), exports=["c"], imports=["d"]) as made:
+            self.assertTrue(made.wait_connected(LONG))
+            stats = made.stats()
+            self.assertEqual([each.pattern for each in stats.exports], ["a", "b", "c"])
+            self.assertEqual([each.pattern for each in stats.imports], ["d"])
+        with unittest.mock.patch.dict(os.environ, PACELINE_BRIDGE_SERVERS="nonsense:x"):
+            with self.assertRaisesRegex(paceline.InvalidError, "nonsense:x"):
+                Bridge.from_settings(self.here, str(file), environment=True)
+            Bridge.from_settings(self.here, paceline.Settings(str(file))).close()
+        file.write_text("bridge:\n  exports: [a]\n")
+        with self.assertRaisesRegex(paceline.InvalidError, "bridge.servers"):
+            Bridge.from_settings(self.here, str(file))
 
     def test_secrets_are_not_shown(self) -> None:
         settings = NatsSettings(

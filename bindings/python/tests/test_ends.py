@@ -161,6 +161,7 @@ CALL_NOTHING = {
     "Bridge": "publishes in a hub, whose subscriptions call",
     "CalledBack": "not public",
     "CompletionQueue": "data, and no calls",
+    "DurableQueue": "needs a broker: test_durable.py",
     "Executor": "its base class waits for what was submitted",
     "Handled": "Subscription and Replay",
     "Hosted": "Server, Http and Udp",

@@ -27,6 +27,7 @@ import traceback
 import unittest
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future as StandardFuture
+from functools import partial
 from pathlib import Path as FilePath
 from typing import Any, Optional, TypeVar
 from unittest import mock
@@ -63,6 +64,7 @@ HANGS_LOOPS = frozenset(("raises Opaque",))
 
 #: Only the package makes these.
 MADE_BY_THE_PACKAGE = {
+    "DurableFunction.__init__:function": "DurableQueue.task",
     "Periodic.__init__:args": "WorkerPool.every",
     "Periodic.__init__:calls": "WorkerPool.every",
     "TaskReport.__init__:error": "Task.report",
@@ -782,6 +784,43 @@ def called_itself(stage: Stage, _: str) -> Call:
     return lambda act: comes_out(act, lambda: work(Hostile(), word=Hostile()))
 
 
+@drives("DurableQueue.task:function")
+@drives("DurableFunction.__call__:args", "DurableFunction.__call__:kwargs")
+def durable_called_itself(stage: Stage, _: str) -> Call:
+    queue = stage.keep(stage.workers().durable("queue", "nats://127.0.0.1:9"))
+    work = queue.task(name="work")(code(lambda *_, **__: stage.act(1)))
+    return lambda act: comes_out(act, lambda: work(Hostile(), word=Hostile()))
+
+
+@drives(*(f"DurableCalls.submit:{name}" for name in ("args", "kwargs")))
+@drives(*(f"DurableQueue.schedule:{name}" for name in ("calls", "args", "kwargs")))
+def durable_with_values(stage: Stage, place: str) -> Call:
+    queue = stage.keep(stage.workers().durable("queue", "nats://127.0.0.1:9"))
+    calls = queue.calls("work")
+    ways: dict[str, Callable[..., Any]] = {
+        "DurableCalls.submit": calls.submit,
+        "DurableCalls.submit_async": lambda *args, **kwargs: asyncio.run(
+            calls.submit_async(*args, **kwargs)
+        ),
+        "DurableQueue.schedule": partial(queue.schedule, "label", "* * * * *", calls),
+    }
+    way, named = ways[place.partition(":")[0]], place.endswith("kwargs")
+
+    def call(act: Act) -> None:
+        value = JsonList(act)
+        try:
+            comes_out(act, lambda: way(word=value) if named else way(value))
+        except paceline.InvalidError:
+            assert act.well, "only a queue that is open takes what is right"
+
+    return call
+
+
+@drives(*(f"DurableCalls.submit_async:{name}" for name in ("args", "kwargs")), left_out=HANGS_LOOPS)
+def durable_in_a_loop(stage: Stage, place: str) -> Call:
+    return durable_with_values(stage, place)
+
+
 @drives("Retry.custom:delay", "Retry.__init__:delay")
 def tried_again(stage: Stage, place: str) -> Call:
     def delay(_: int) -> Any:
@@ -1242,6 +1281,25 @@ def bridged(stage: Stage, place: str) -> Call:
     def call(act: Act) -> None:
         rules = {"exports": ["a"], name: Items(act, "a")}
         comes_out(act, lambda: bridge(stage, hub, **rules))
+
+    return call
+
+
+@drives(*(f"Bridge.from_settings:{name}" for name in ("settings", "exports", "imports")))
+def bridged_by_settings(stage: Stage, place: str) -> Call:
+    hub, name = stage.hub(), place.partition(":")[2]
+    file = stage.folder() / "settings.json"
+    file.write_text('{"bridge": {"servers": "nats://127.0.0.1:9", "exports": ["b"]}}')
+
+    def call(act: Act) -> None:
+        given: dict[str, Any] = {"settings": str(file)}
+        ways = [Path(act, str(file)), Items(act, str(file))] if name == "settings" else [Items(act, "a")]
+        for value in ways:
+            made = comes_out(
+                act, lambda value=value: paceline.Bridge.from_settings(hub, **{**given, name: value})
+            )
+            if made is not None:
+                made.close(0)
 
     return call
 

@@ -5,7 +5,7 @@ use super::pulled::Desk;
 use super::queue::{DurableQueue, Inner, origin_of, stream_name};
 use super::schedule::{Schedule, seconds, until};
 use super::table::Table;
-use super::wire::{lane_name, report_of_message};
+use super::wire::{lane_name, place_of, report_of_message};
 use super::work::{How, Known, Worker, Workshop, run_of};
 use crate::bridge::rules::{Keeps, check_name};
 use crate::bridge::wire::ORIGIN;
@@ -15,7 +15,7 @@ use crate::hub::{Execution, Filter, Hub, Message};
 use crate::queue::Lane;
 use crate::sys::thread::without_signals;
 use crate::task::{Outcome, WorkerPool};
-use crate::time::{Backoff, Retry};
+use crate::time::{Backoff, MAX_DELAY, Retry};
 use core::time::Duration;
 use std::collections::HashSet;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
@@ -23,6 +23,10 @@ use std::thread;
 use std::time::SystemTime;
 
 const PREFIX: &str = "paceline.";
+/// It is part of a unique id.
+const MOST_LABEL: usize = 160;
+/// How often the thread of schedules looks at the clock, which may be set, and how late a task of a schedule may be.
+const LOOK: Duration = Duration::from_secs(60);
 /// How many tasks that have ended are known, should the broker not have heard of it.
 const KNOWN: usize = 100_000;
 
@@ -94,7 +98,10 @@ impl DurableBuilder {
     /// Runs the tasks of this name in this process. The handler returns bytes, or what becomes bytes, or a `Result`: an
     /// error, or a panic, fails the attempt, and is followed by another after half a second, then twice as long each time,
     /// ten in all. Settings of the name's [task type](WorkerPool::task_type), such as its time-out, count for each attempt;
-    /// its retries do not.
+    /// its retries do not, nor what it does when its lane is full: a task without room comes again after a moment.
+    ///
+    /// A result that the broker's stream does not take, as it is too large, say, fails the task for good. A handler that
+    /// keeps the queue itself, to submit other tasks, keeps it open until it is [closed](DurableQueue::close).
     pub fn task<R>(
         self,
         name: impl Into<String>,
@@ -130,7 +137,8 @@ impl DurableBuilder {
 
     /// Submits a task at times of the calendar, in the manner of cron, by UTC: "30 3 * * 1-5" is half past three from Monday
     /// to Friday. All processes with a schedule of this label submit one task together for each time. What comes due while
-    /// none of them runs is not submitted later.
+    /// none of them runs is not submitted later. Their clocks are to differ by less than the [window](Self::window), or some
+    /// times have two tasks. The label: 1 to 160 bytes, as names of tasks are.
     pub fn schedule(
         mut self,
         label: impl Into<String>,
@@ -149,20 +157,22 @@ impl DurableBuilder {
         self
     }
 
-    /// For how long a unique id is known, as long as the broker's streams are made by this process. Default: 2 minutes.
+    /// For how long a unique id is known, as long as the broker's streams are made by this process: 100 ms to 1 day.
+    /// Default: 2 minutes.
     pub fn window(mut self, time: Duration) -> Self {
         self.window = time;
         self
     }
 
-    /// How many tasks of each name and lane this process may have taken and not ended. More keep threads busy; fewer leave
-    /// more to other processes. Default: twice the pool's threads.
+    /// How many tasks of each name and lane this process may have taken and not ended, 1 to 65536. More keep threads busy;
+    /// fewer leave more to other processes. Default, and 0: twice the pool's threads.
     pub fn in_flight(mut self, tasks: usize) -> Self {
         self.in_flight = tasks;
         self
     }
 
-    /// After how long without a sign of life the broker gives a task to another process. Default: 30 seconds.
+    /// After how long without a sign of life the broker gives a task to another process, 100 ms to 1 day. Default: 30
+    /// seconds.
     pub fn ack_wait(mut self, wait: Duration) -> Self {
         self.ack_wait = wait;
         self
@@ -254,9 +264,9 @@ impl DurableBuilder {
                 ));
             }
         }
-        if self.results_last < Duration::from_secs(1) {
+        if !(Duration::from_secs(1)..=MAX_DELAY).contains(&self.results_last) {
             let value = format!("{:?}", self.results_last);
-            return Err(Error::invalid("results_last", value, "1 second or more"));
+            return Err(Error::invalid("results_last", value, "1 second to 100 years"));
         }
         Ok(())
     }
@@ -264,8 +274,19 @@ impl DurableBuilder {
     fn take_schedules(&mut self) -> Result<Vec<(Schedule, Scheduled)>> {
         let parse = |one: Scheduled| {
             check_name("the label of a schedule", &one.label)?;
+            if one.label.len() > MOST_LABEL {
+                let value = format!("{:?}", one.label);
+                return Err(Error::invalid("the label of a schedule", value, "up to 160 bytes"));
+            }
             check_name("the name of a task", &one.task)?;
-            Ok((Schedule::new(&one.when)?, one))
+            let schedule = Schedule::new(&one.when)?;
+            match schedule.next(SystemTime::now()) {
+                Some(_) => Ok((schedule, one)),
+                None => {
+                    let value = format!("{:?}", one.when);
+                    Err(Error::invalid("schedule", value, "one with a time that comes"))
+                }
+            }
         };
         core::mem::take(&mut self.schedules).into_iter().map(parse).collect()
     }
@@ -294,8 +315,12 @@ impl DurableBuilder {
             .execution(Execution::Inline)
             .serve_shared(move |message: &Message<'_>| {
                 let Some(shop) = Weak::upgrade(&shop) else { return };
-                let id = String::from_utf8_lossy(message.payload());
-                let known: &[u8] = match shop.cancel(&id) {
+                // Any peer may say anything, at any length.
+                let id = core::str::from_utf8(message.payload()).unwrap_or_default();
+                if place_of(id).is_err() {
+                    return;
+                }
+                let known: &[u8] = match shop.cancel(id) {
                     Known::WillNotBegin => b"held",
                     Known::Begun => b"begun",
                     Known::Unknown => return,
@@ -326,8 +351,7 @@ fn spawn(queue: &DurableQueue, schedules: Vec<(Schedule, Scheduled)>) -> Result<
         while let Some(next) = due.iter().flatten().min().copied() {
             let mut ended = end.0.lock().unwrap_or_else(PoisonError::into_inner);
             while !*ended && !until(next).is_zero() {
-                // The clock may be set meanwhile.
-                let nap = until(next).min(Duration::from_secs(60));
+                let nap = until(next).min(LOOK);
                 ended = end.1.wait_timeout(ended, nap).unwrap_or_else(PoisonError::into_inner).0;
             }
             if *ended {
@@ -344,7 +368,8 @@ fn spawn(queue: &DurableQueue, schedules: Vec<(Schedule, Scheduled)>) -> Result<
                 let task = queue.task(&one.task).arguments(one.arguments.clone()).unique(&id);
                 // It waits in the mailbox if there is no broker; if that is full it is counted there.
                 let _full = task.ignore_result().submit_then(|_| ());
-                *due = schedule.next(next);
+                // Not for each time of a day that the clock has leapt over.
+                *due = schedule.next(next.max(SystemTime::now() - LOOK));
             }
         }
     };

@@ -3,8 +3,11 @@
 use super::job::{DurableReport, DurableStatus};
 use super::pulled::{Desk, OpenJob};
 use super::table::Table;
-use super::wire::{Options, headers_of, id_of, is_token, lane_name, place_of, report_of};
+use super::wire::{
+    MOST_FAILURE, Options, headers_of, id_of, is_token, lane_name, place_of, report_of,
+};
 use super::work::{Known, Workshop};
+use crate::bridge::handle::AT_DROP;
 use crate::bridge::question::{Found, What, Which};
 use crate::bridge::rules::check_name;
 use crate::bridge::waiters::{PendingStore, Place};
@@ -24,6 +27,8 @@ const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);
 const CONTROL_TIMEOUT: Duration = Duration::from_millis(500);
 /// How long the broker may take to say what a stream has.
 const ASK_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long it may take at the least to say what the stream of results has.
+const LEAST_LOOK: Duration = Duration::from_millis(500);
 /// How often who waits for a result asks the stream for it, should it have come while the connection was lost.
 const LOOK: Duration = Duration::from_secs(2);
 
@@ -51,6 +56,20 @@ impl Inner {
     pub(super) fn stream(&self, what: &str) -> String {
         stream_name(&self.name, what)
     }
+
+    /// As [`DurableQueue::close`].
+    fn close(&self, timeout: Duration) -> u64 {
+        if self.hub.shared().is_forked() {
+            // Its locks may be the parent's.
+            return 0;
+        }
+        *self.end.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.end.1.notify_all();
+        self.desk.end();
+        let left = self.bridge.close(timeout);
+        self.table.end();
+        left
+    }
 }
 
 pub(super) fn stream_name(queue: &str, what: &str) -> String {
@@ -64,9 +83,7 @@ pub(super) fn origin_of(hub: &Hub) -> String {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        *self.end.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.end.1.notify_all();
-        self.desk.end();
+        let _left = self.close(AT_DROP);
     }
 }
 
@@ -113,8 +130,8 @@ impl DurableQueue {
         self.inner.desk.take(most, timeout)
     }
 
-    /// Has a task not begin. True: it has not begun, and will not; its result is CANCELLED. False: an attempt of it has
-    /// begun, or it has ended, or there is none of this id.
+    /// Has no attempt of a task begin. True: none runs, and none will begin; its result is CANCELLED. False: an attempt runs,
+    /// or it has ended, or there is none of this id. An attempt that runs goes on; if it fails, others need not follow.
     ///
     /// Workers are asked first, then the task is deleted at the broker, so it takes up to a second. A worker that has the
     /// task, has not begun it, and cannot be reached while this is called may run it all the same.
@@ -154,7 +171,7 @@ impl DurableQueue {
             failure: Some("cancelled before it began".into()),
             attempts: 0,
         };
-        if let Ok(headers) = headers_of(&report) {
+        if let Ok(headers) = headers_of(&report, MOST_FAILURE) {
             let key = format!("results.{}.{reply}.{id}", self.inner.name);
             // Not stored, it is cancelled all the same.
             let _told = self.inner.hub.message(key).headers(headers).no_wait().publish();
@@ -226,12 +243,10 @@ impl DurableQueue {
 
     /// Ends it: it takes no more tasks, and waits until those that it has taken have ended, for up to `timeout`. What has
     /// not ended then is run again elsewhere, or later. Answers how many submissions, results and dead letters were not
-    /// stored: 0 as a rule.
+    /// stored: 0 as a rule. A handler that calls it waits in vain for its own task; in a function that the queue calls it does
+    /// not wait.
     pub fn close(&self, timeout: Duration) -> u64 {
-        *self.inner.end.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.inner.end.1.notify_all();
-        self.inner.desk.end();
-        self.inner.bridge.close(timeout)
+        self.inner.close(timeout)
     }
 }
 
@@ -283,14 +298,15 @@ impl Submission<'_> {
         self
     }
 
-    /// How long it waits before its first attempt, by the clocks of submitter and worker. Default: not at all.
+    /// How long it waits before its first attempt, by the clocks of submitter and worker: up to 100 years. Of each name and
+    /// lane 65536 tasks can wait so; more hold up those behind them. Default: not at all.
     pub fn delay(mut self, delay: Duration) -> Self {
         self.options.delay = delay;
         self
     }
 
-    /// How long it may take from now on: after that no attempt begins, and one that runs is told to end, and has failed.
-    /// Default: as long as it likes.
+    /// How long it may take from now on: after that no attempt begins, one that runs is told to end, and the task has
+    /// TIMED_OUT. Default: as long as it likes.
     pub fn deadline(mut self, limit: Duration) -> Self {
         self.options.deadline = Some(limit);
         self
@@ -386,11 +402,12 @@ impl DurableTask {
     }
 
     /// Waits until it has ended, for up to `timeout`: any number of times, and also if it was submitted by another
-    /// process. Not in a handler, where [`then`](Self::then) does not wait.
+    /// process. Not in a handler, where [`then`](Self::then) does not wait, and not in a function that the queue calls. With
+    /// no time at all it answers what has come here, and does not ask the broker.
     ///
     /// # Errors
     /// [`Error::TimedOut`], also if it was submitted without a result, if the result is older than results are kept, and
-    /// if there is no such task.
+    /// if there is no such task. [`Error::ShutDown`] if the queue has ended before.
     pub fn wait(&self, timeout: Duration) -> Result<DurableReport> {
         let inner = &self.queue.inner;
         let begun = Instant::now();
@@ -399,28 +416,35 @@ impl DurableTask {
             if let Some(report) = inner.table.wait(&self.id, left.min(LOOK)) {
                 return Ok(report);
             }
-            if let Some(report) = self.look() {
+            if timeout.is_zero() {
+                return Err(Error::TimedOut);
+            }
+            if let Some(report) = self.look(timeout.saturating_sub(begun.elapsed())) {
                 inner.table.put(report.clone());
                 return Ok(report);
             }
             if begun.elapsed() >= timeout {
                 return Err(Error::TimedOut);
             }
+            inner.bridge.check_open()?;
         }
     }
 
     /// Calls the function when its result has come: on the thread that brings it, so it is to return soon; or at once, if it
-    /// is there. A result that comes while the connection is lost is found by [`wait`](Self::wait) alone.
+    /// is there; never, if none comes, or the queue ends before. Only for tasks that this queue has submitted. A result that
+    /// comes while the connection is lost is found by [`wait`](Self::wait) alone. Until it is called it is kept, with what it
+    /// has: that is not to be the last of the queue.
     pub fn then(&self, function: impl FnOnce(DurableReport) + Send + 'static) {
         self.queue.inner.table.then(&self.id, Box::new(function));
     }
 
-    /// Its result, if the stream has it.
-    fn look(&self) -> Option<DurableReport> {
+    /// Its result, if the stream has it. The answer may take `left`, or a moment.
+    fn look(&self, left: Duration) -> Option<DurableReport> {
         let inner = &self.queue.inner;
         let subject = format!("paceline.results.{}.*.{}", inner.name, self.id);
         let what = What::Get(Which::Last(subject));
-        let found = inner.bridge.ask(&inner.stream("results"), what, ASK_TIMEOUT)?;
+        let limit = left.clamp(LEAST_LOOK, ASK_TIMEOUT);
+        let found = inner.bridge.ask(&inner.stream("results"), what, limit)?;
         let pairs = found.headers.iter().flat_map(|(name, values)| {
             let name: &str = name.as_ref();
             values.iter().map(move |value| (name.to_owned(), value.as_str().to_owned()))

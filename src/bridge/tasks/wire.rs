@@ -20,7 +20,7 @@ const FAILURE: &str = "Paceline-Failure";
 const RAN: &str = "Paceline-Ran";
 const TASK: &str = "Paceline-Task";
 /// So much of what went wrong is told.
-const MOST_FAILURE: usize = 4096;
+pub(super) const MOST_FAILURE: usize = 4096;
 
 /// What a task is submitted with beside its name and arguments.
 #[derive(Clone, Default)]
@@ -115,7 +115,7 @@ pub(super) fn place_of(id: &str) -> Result<(Lane, u64)> {
         .and_then(|letter| Lane::ALL.into_iter().find(|lane| lane_name(*lane).starts_with(letter)));
     let sequence = id.get(1..).and_then(|text| text.parse().ok());
     match (lane, sequence) {
-        (Some(lane), Some(sequence)) => Ok((lane, sequence)),
+        (Some(lane), Some(sequence)) if id == id_of(lane, sequence) => Ok((lane, sequence)),
         _ => Err(Error::invalid("the id of a task", format!("{id:?}"), "one that `id` has given")),
     }
 }
@@ -129,8 +129,8 @@ pub(super) fn lane_name(lane: Lane) -> &'static str {
     }
 }
 
-/// The headers of a result. Its id has the stream take one result for each task.
-pub(super) fn headers_of(report: &DurableReport) -> Result<Headers> {
+/// The headers of a result, with so much of its failure. Its id has the stream take one result for each task.
+pub(super) fn headers_of(report: &DurableReport, most: usize) -> Result<Headers> {
     let mut pairs = vec![
         (TASK, report.id.clone()),
         (STATUS, report.status.as_str().to_owned()),
@@ -138,8 +138,7 @@ pub(super) fn headers_of(report: &DurableReport) -> Result<Headers> {
         ("Nats-Msg-Id", format!("result-{}", report.id)),
     ];
     if let Some(failure) = &report.failure {
-        let end =
-            (0..=MOST_FAILURE.min(failure.len())).rev().find(|at| failure.is_char_boundary(*at));
+        let end = (0..=most.min(failure.len())).rev().find(|at| failure.is_char_boundary(*at));
         pairs.push((FAILURE, failure[..end.unwrap_or(0)].to_owned()));
     }
     Headers::new(pairs)

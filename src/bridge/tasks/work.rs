@@ -2,14 +2,15 @@
 
 use super::job::{DurableReport, DurableStatus, Job};
 use super::pulled::Desk;
-use super::wire::{Orders, headers_of, id_of};
+use super::wire::{MOST_FAILURE, Orders, headers_of, id_of};
 use crate::bridge::sink::{Arrival, End, Sink, Tell};
 use crate::bridge::waiters::Waiters;
+use crate::bridge::wire::{ORIGIN, RECEIPT};
 use crate::error::{Error, Rejected, Result};
 use crate::hub::{Headers, Hub};
 use crate::pool::message_of;
 use crate::queue::Lane;
-use crate::task::{Attempt, Fault, Outcome, Status, TaskType};
+use crate::task::{Attempt, Fault, Outcome, OverloadPolicy, Status, TaskType};
 use crate::time::Retry;
 use core::time::Duration;
 use std::collections::{HashMap, VecDeque};
@@ -19,6 +20,9 @@ use std::time::Instant;
 
 /// How long a task stays away that the worker pool has no room for.
 const NO_ROOM: Duration = Duration::from_millis(200);
+/// So many bytes of a failure, and whether the arguments, a dead letter has: the next one if the stream does not take the
+/// one before, which is too large, say.
+const LETTERS: [(usize, bool); 3] = [(MOST_FAILURE, true), (64, true), (MOST_FAILURE, false)];
 /// How many cancelled tasks are kept in mind.
 const MOST_CANCELLED: usize = 10_000;
 
@@ -99,32 +103,35 @@ impl Workshop {
         may
     }
 
+    fn has_begun(&self, id: &str) -> bool {
+        self.cancelled().here.get(id) == Some(&true)
+    }
+
     fn left(&self, id: &str) {
         self.cancelled().here.remove(id);
     }
 
-    /// Publishes something that is to be stored, and tells the broker's end of the task after that.
+    /// Publishes something that is to be stored, and tells when it is, or that it is not.
     fn publish_then(
         &self,
         key: &str,
         headers: Headers,
         payload: &[u8],
-        then: impl FnOnce(bool) + Send + 'static,
+        then: impl FnOnce(Result<()>) + Send + 'static,
     ) {
         let waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(waiters) = waiters else { return then(false) };
+        let Some(waiters) = waiters else { return then(Err(Error::ShutDown)) };
         let (number, pending) = waiters.open();
         let message = self.hub.message(key).headers(headers).payload(payload).no_wait();
-        let receipt = crate::bridge::wire::RECEIPT;
         let published = message
-            .with_header(receipt, &number.to_string(), |_| ())
+            .with_header(RECEIPT, &number.to_string(), |_| ())
             .and_then(|(message, ())| message.publish());
         match published {
             Ok(_) => {
                 pending.expect(1);
-                pending.then_at(move |end| then(end.is_ok()));
+                pending.then_at(move |end| then(end.map(drop)));
             }
-            Err(_) => then(false),
+            Err(error) => then(Err(error)),
         }
     }
 }
@@ -247,6 +254,8 @@ impl Worker {
             failed.map_or(Ok(()), Err)
         };
         let builder = self.task_type.task(work).lane(self.lane);
+        // It neither waits nor runs on the bridge's thread, and the broker counts the attempts.
+        let builder = builder.full(OverloadPolicy::Reject).retry(Retry::none());
         let builder = match left {
             Some(left) => builder.deadline(left.max(Duration::from_millis(1))),
             None => builder,
@@ -276,7 +285,7 @@ impl Taken {
     /// A host begins it. False: it was cancelled, or its time is over, and has ended.
     pub(super) fn begin(self: &Arc<Self>) -> bool {
         let attempts = self.number - 1;
-        if self.until.is_some_and(|until| Instant::now() >= until) {
+        if self.is_late() {
             let failure = "the deadline was over before it began".into();
             Arc::clone(self).end(DurableStatus::TimedOut, Err(failure), attempts);
             return false;
@@ -287,6 +296,11 @@ impl Taken {
             return false;
         }
         true
+    }
+
+    /// Whether its deadline is over.
+    fn is_late(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
     }
 
     /// A host is done with it.
@@ -315,7 +329,7 @@ impl Taken {
     /// The worker pool is done with it.
     fn ended(self: Arc<Self>, status: Status) {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let number = self.number;
+        let (number, has_begun) = (self.number, self.shop.has_begun(&self.id));
         match (status, said) {
             (Status::Completed, Some(Ok(value))) => {
                 self.end(DurableStatus::Completed, Ok(value), number);
@@ -328,8 +342,19 @@ impl Taken {
                     number - 1,
                 );
             }
-            (_, Some(Err(fault))) => self.failed(fault.message().to_owned(), advice_of(&fault)),
-            (Status::TimedOut, _) => self.failed("it has taken too long".into(), Advice::Again),
+            (Status::TimedOut, _) if self.is_late() => {
+                let (failure, attempts) = match has_begun {
+                    true => ("the deadline was over before it ended", number),
+                    false => ("the deadline was over before it began", number - 1),
+                };
+                self.end(DurableStatus::TimedOut, Err(failure.into()), attempts);
+            }
+            (Status::Failed | Status::TimedOut, Some(Err(fault))) => {
+                self.failed(fault.message().to_owned(), advice_of(&fault));
+            }
+            (Status::TimedOut, _) if has_begun => {
+                self.failed("it has taken too long".into(), Advice::Again);
+            }
             // The pool ends, or had no room: another process, or a later one, has it run.
             _ => self.tell(End::Away(NO_ROOM)),
         }
@@ -363,26 +388,32 @@ impl Taken {
         };
         let report = DurableReport { id: self.id.clone(), status, value, failure, attempts };
         match status {
-            DurableStatus::Failed => self.bury(report),
+            DurableStatus::Failed => self.bury(report, 0),
             _ => self.reply(report),
         }
     }
 
-    fn bury(self: Arc<Self>, report: DurableReport) {
-        let key = format!("dead.{}.{}", self.shop.queue, self.name);
-        let is_its = |name: &str| !name.starts_with("Nats-") && name != crate::bridge::wire::ORIGIN;
-        let its = self.headers.iter().filter(|(name, _)| is_its(name));
-        let own = headers_of(&report);
-        let headers = own.and_then(|own| {
-            let own: Vec<_> = own.iter().map(|(n, v)| (n.to_owned(), v.to_owned())).collect();
-            let its = its.map(|(n, v)| (n.to_owned(), v.to_owned()));
-            Headers::new(own.into_iter().filter(|(n, _)| !n.starts_with("Nats-")).chain(its))
+    /// Stores its dead letter: this one of [`LETTERS`], or the next.
+    fn bury(self: Arc<Self>, report: DurableReport, letter: usize) {
+        let Some(&(most, has_arguments)) = LETTERS.get(letter) else { return self.reply(report) };
+        let headers = headers_of(&report, most).and_then(|own| {
+            let its = self.headers.iter().filter(|_| has_arguments);
+            let all = own.iter().chain(its);
+            let is_kept = |name: &str| !name.starts_with("Nats-") && name != ORIGIN;
+            Headers::new(
+                all.filter(|(name, _)| is_kept(name))
+                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                    .collect::<Vec<_>>(),
+            )
         });
+        let Ok(headers) = headers else { return self.bury(report, letter + 1) };
+        let key = format!("dead.{}.{}", self.shop.queue, self.name);
         let (shop, arguments) = (Arc::clone(&self.shop), self.arguments.clone());
-        let Ok(headers) = headers else { return self.reply(report) };
-        shop.publish_then(&key, headers, &arguments, move |is_stored| match is_stored {
-            true => self.reply(report),
-            false => self.tell(End::Away(NO_ROOM)),
+        let arguments = if has_arguments { &arguments[..] } else { &[] };
+        shop.publish_then(&key, headers, arguments, move |stored| match stored {
+            Ok(()) => self.reply(report),
+            Err(error) if is_refusal(&error) => self.bury(report, letter + 1),
+            Err(_) => self.tell(End::Away(NO_ROOM)),
         });
     }
 
@@ -393,12 +424,24 @@ impl Taken {
         };
         let Some(reply) = &self.reply else { return self.tell(end) };
         let key = format!("results.{}.{reply}.{}", self.shop.queue, self.id);
-        let Ok(headers) = headers_of(&report) else { return self.tell(end) };
-        let shop = Arc::clone(&self.shop);
-        shop.publish_then(&key, headers, &report.value, move |is_stored| {
-            self.tell(if is_stored { end } else { End::Away(NO_ROOM) });
+        let Ok(headers) = headers_of(&report, MOST_FAILURE) else { return self.tell(end) };
+        let (shop, status, attempts) = (Arc::clone(&self.shop), report.status, report.attempts);
+        let size = report.value.len();
+        shop.publish_then(&key, headers, &report.value, move |stored| match stored {
+            Ok(()) => self.tell(end),
+            Err(error) if is_refusal(&error) && status == DurableStatus::Completed => {
+                let failure = format!("its result of {size} bytes is not stored: {error}");
+                self.end(DurableStatus::Failed, Err(failure), attempts);
+            }
+            Err(error) if is_refusal(&error) => self.tell(end),
+            Err(_) => self.tell(End::Away(NO_ROOM)),
         });
     }
+}
+
+/// Whether another attempt to publish it would fail as well.
+fn is_refusal(error: &Error) -> bool {
+    !matches!(error, Error::MailboxFull { .. } | Error::TimedOut | Error::ShutDown | Error::Forked)
 }
 
 /// What a failure means for the next attempt.

@@ -40,8 +40,19 @@ from ._dead import (
     DeadLetterStats as DeadLetterStats,
     Redelivered as Redelivered,
 )
+from ._durable import (
+    DeadTask as DeadTask,
+    DurableCalls as DurableCalls,
+    DurableFunction as DurableFunction,
+    DurableQueue as DurableQueue,
+    DurableReport as DurableReport,
+    DurableTask as DurableTask,
+    Job as Job,
+    current_job as current_job,
+)
 from ._errors import (
     DeadlockError as DeadlockError,
+    DurableFailure as DurableFailure,
     Empty as Empty,
     Error as Error,
     ForkedError as ForkedError,

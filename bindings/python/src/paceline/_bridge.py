@@ -39,6 +39,7 @@ from ._library import SLICE, check, error, in_slices, lib, nanoseconds, quick
 from ._mailbox import OVERFLOWS
 from ._message import HeadersLike, new_receipt, publication_of
 from ._policy import Retry, retry_of
+from ._settings_files import Files, Given, files_of
 
 #: Seconds in which what is left open is closed: when the interpreter ends, and when it is lost.
 _AT_EXIT = 2.0
@@ -450,6 +451,41 @@ class Bridge:
             raise InvalidError("permitted is empty; allowed: patterns, or None for all keys")
         pointer = ctypes.c_void_p()
         check(quick.pace_bridge_new(core.pointer(), ctypes.byref(options), ctypes.byref(pointer)))
+        self._begin(hub, pointer, out, into, patterns)
+
+    @classmethod
+    def from_settings(
+        cls,
+        hub: Hub,
+        settings: Given = None,
+        *,
+        environment: bool = False,
+        exports: Iterable[Union[Export, str]] = (),
+        imports: Iterable[Union[Import, str]] = (),
+    ) -> Bridge:
+        """A bridge as the section ``bridge`` of a file says, JSON or YAML by its name, of several, or of Settings; with
+        ``environment`` variables PACELINE_BRIDGE_… win over it. The rules that are given here are added to those. What is
+        wrong in the settings is named by an InvalidError, all at once, also that they name no broker."""
+        core = instance("hub", hub, Hub)._core
+        files = files_of(settings)
+        paths = (ctypes.c_char_p * len(files))(*files)
+        out = [each._as_c() for each in _rules("exports", exports, Export)]
+        into = [each._as_c() for each in _rules("imports", imports, Import)]
+        wins = bool(environment) or (isinstance(settings, Files) and settings.environment)
+        pointer = ctypes.c_void_p()
+        check(lib.pace_bridge_load(core.pointer(), paths, len(files), wins, ctypes.byref(pointer)))
+        self = cls.__new__(cls)
+        self._begin(hub, pointer, out, into, [])
+        return self
+
+    def _begin(
+        self,
+        hub: Hub,
+        pointer: ctypes.c_void_p,
+        out: list[tuple[bytes, layout.BridgeExportOptions]],
+        into: list[tuple[bytes, layout.BridgeImportOptions]],
+        patterns: list[bytes],
+    ) -> None:
         self._native = Native(pointer, lib.pace_bridge_free)
         for pattern, rule in out:
             check(quick.pace_bridge_export(pointer, pattern, ctypes.byref(rule)))

@@ -7,6 +7,7 @@ import queue
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ._durable import DurableReport
     from ._message import Receipt
 
 
@@ -89,6 +90,18 @@ class GivenUpError(Error):
 
     def __reduce__(self) -> tuple[type[GivenUpError], tuple[str, int]]:
         return type(self), (str(self), self.messages)
+
+
+class DurableFailure(Error):
+    """The last attempt of a durable task has failed. The text has what it raised, as text: another process may have run it."""
+
+    def __init__(self, text: str, report: DurableReport) -> None:
+        super().__init__(text)
+        #: How the task has ended.
+        self.report = report
+
+    def __reduce__(self) -> tuple[type[DurableFailure], tuple[str, DurableReport]]:
+        return type(self), (str(self), self.report)
 
 
 class OsError(Error, OSError):

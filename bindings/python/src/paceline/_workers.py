@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import update_wrapper
 from types import TracebackType
-from typing import Any, Optional, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, Literal, Optional, TypeVar, Union, overload
 
 from . import _layout as layout
 from ._arguments import (
@@ -44,6 +44,7 @@ from ._contain import shown
 from ._completer import Completer
 from ._coroutines import Coroutines
 from ._worker_pool import Core, Hand
+from ._errors import InvalidError
 from ._hosts import Native
 from ._library import check, lib, quick
 from ._log import Log
@@ -63,6 +64,10 @@ from ._pool import Pool
 from ._reports import TaskTypeStats, ShutdownReport, WorkersAudit, WorkersHealth, WorkerStats
 from ._scaling import Scaling
 from ._settings_files import Given, load
+
+if TYPE_CHECKING:
+    from ._bridge import NatsSettings
+    from ._durable import DurableFunction, DurableQueue
 
 T = TypeVar("T")
 
@@ -163,6 +168,7 @@ class WorkerPool:
         if log is not None:
             config.log = log.native.pointer
         self._functions: dict[str, TaskFunction[Any]] = {}
+        self._durable: list[weakref.ref[DurableQueue]] = []
         self._core = core = Core(pool, name, threads, config, loop)
         core.middleware, core.log, core.full = layers, log, full
         core.max_droppable = config.max_droppable or core.max_droppable
@@ -198,7 +204,23 @@ class WorkerPool:
         full: Optional[OverloadPolicy] = None,
         overlap_retries: bool = False,
         lease: Optional[float] = None,
+        durable: Literal[False] = False,
     ) -> Callable[[Callable[..., T]], TaskFunction[T]]: ...
+
+    @overload
+    def task(
+        self,
+        function: None = None,
+        /,
+        *,
+        name: Optional[str] = None,
+        retries: Union[int, Retry, None] = None,
+        timeout: Optional[float] = None,
+        soft_timeout: Optional[float] = None,
+        rate: Optional[Rate] = None,
+        max_running: Optional[int] = None,
+        durable: Union[DurableQueue, Literal[True]],
+    ) -> Callable[[Callable[..., T]], DurableFunction[T]]: ...
 
     def task(
         self,
@@ -219,6 +241,7 @@ class WorkerPool:
         full: Optional[OverloadPolicy] = None,
         overlap_retries: bool = False,
         lease: Optional[float] = None,
+        durable: Union[DurableQueue, bool] = False,
     ) -> Any:
         """Decorates a function, so that its calls can be submitted as tasks of a name (default: the
         function's). In a class it is a method, whose calls have the object; a classmethod or a staticmethod is
@@ -235,6 +258,7 @@ class WorkerPool:
         After ``lease`` (1 ms or more) without ``current_attempt().heartbeat()`` the thread of an attempt counts
         as gone: the attempt has failed, and a retry may run beside it if the thread was not gone. None: it is
         waited for.
+        ``durable``: its tasks are those of this DurableQueue, see ``DurableQueue.task``; True: of the one that this has.
 
         Raises InvalidError; also if the name has other settings already. What is known of a name is kept
         as long as the pool, so let names be few.
@@ -242,6 +266,19 @@ class WorkerPool:
         if function is not None:
             return self.task()(function)
         some_text("name", name)
+        if durable:
+            usual = (priority, queue_timeout, deadline, grace, budget, full, overlap_retries, lease)
+            if usual != ("normal", None, None, None, None, None, False, None):
+                allowed = "name, retries, timeout, soft_timeout, rate and max_running"
+                raise InvalidError(f"durable is given; allowed beside it: {allowed}")
+            return self._durable_of(durable).task(
+                name=name,
+                retries=retries,
+                timeout=timeout,
+                soft_timeout=soft_timeout,
+                rate=rate,
+                max_running=max_running,
+            )
         base = Chosen(
             priority,
             retries,
@@ -291,6 +328,41 @@ class WorkerPool:
             return made
 
         return decorate
+
+    def _durable_of(self, durable: Union[DurableQueue, bool]) -> DurableQueue:
+        from ._durable import DurableQueue
+
+        if durable is not True:
+            return instance("durable", durable, DurableQueue, "a paceline.DurableQueue, or a bool")  # type: ignore[arg-type]
+        queues = [queue for each in self._durable if (queue := each()) is not None]
+        if len(queues) != 1:
+            allowed = "True where the worker pool has one durable queue, or which of them"
+            raise InvalidError(
+                f"durable is True, and there are {len(queues)} queues; allowed: {allowed}"
+            )
+        return queues[0]
+
+    def durable(
+        self,
+        name: str,
+        nats: Union[NatsSettings, str],
+        *,
+        in_flight: Optional[int] = None,
+        keep_results: float = 3600.0,
+        ack_wait: float = 30.0,
+        window: float = 120.0,
+    ) -> DurableQueue:
+        """A queue of tasks that outlive the process, kept by a NATS broker: its address, or NatsSettings. The tasks run on the
+        threads of this, and the loop of its coroutines. Any process with a queue of this name runs them. ``in_flight``: how
+        many tasks of each name and lane may be taken and not ended (None: twice its threads); ``keep_results``: for how many
+        seconds results are kept, 1 or more; ``ack_wait``: after how many seconds without a sign of life the broker gives a
+        task to another process, 0.1 to 86400; ``window``: for how many seconds a unique id is known. Close it before the
+        shutdown. Raises InvalidError, ShutDownError; UnsupportedError if the library was built without it."""
+        from ._durable import DurableQueue
+
+        queue = DurableQueue(self, name, nats, in_flight, keep_results, ack_wait, window)
+        self._durable.append(weakref.ref(queue))
+        return queue
 
     def every(self, seconds: float, calls: Calls[Any], /, *args: Any, missed: str = "skip") -> Periodic:
         """Submits a call of a decorated function every ``seconds``, first after one period, until the

@@ -1,0 +1,349 @@
+"""Durable tasks, with a broker of the test's own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+from concurrent.futures import CancelledError
+from typing import Any
+
+import paceline
+from paceline import DurableQueue, PermanentFailure, Pool, Retry, RetryAfter, WorkerPool
+from support import PACKAGE, run
+from test_bridge import LONG, SOON, Brokered
+
+
+class Durable(Brokered):
+    def setUp(self) -> None:
+        super().setUp()
+        self.workers = WorkerPool(self.pool, threads=2)
+        self.addCleanup(self.workers.shutdown, 0, 1)
+        self.name = f"q{time.monotonic_ns()}"
+
+    def queue(self, **settings: Any) -> DurableQueue:
+        queue = self.workers.durable(self.name, self.broker.url, **settings)
+        self.addCleanup(queue.close)
+        return queue
+
+
+class Tasks(Durable):
+    def test_calls_are_run_and_return(self) -> None:
+        queue = self.queue()
+        jobs: list[Any] = []
+
+        @queue.task
+        def add(one: int, *, two: list[int]) -> dict[str, int]:
+            """Adds."""
+            jobs.append(paceline.current_job())
+            return {"sum": one + sum(two)}
+
+        self.assertEqual((add.name, add.__doc__, add(1, two=[2])), ("add", "Adds.", {"sum": 3}))
+        with queue:
+            task = add.submit(1, two=[2, 3])
+            self.assertEqual(task.result(LONG), {"sum": 6})
+            report = task.wait(LONG)
+            self.assertEqual((report.status, report.attempts, report.failure), ("completed", 1, None))
+            self.assertTrue(task.done())
+            self.assertFalse(task.cancel())
+            # By its id, and by its name.
+            self.assertEqual(queue.find(task.id).result(LONG), {"sum": 6})
+            again = queue.calls("add").submit(4, two=[])
+            self.assertEqual(again.result(LONG), {"sum": 4})
+            self.assertNotEqual(again.id, task.id)
+        self.assertIsNone(jobs[0])
+        self.assertEqual(jobs[1], (task.id, "add", 1, None))
+        self.assertIsNone(paceline.current_job())
+        with self.assertRaises(paceline.ShutDownError):
+            add.submit(1, two=[])
+
+    def test_coroutines(self) -> None:
+        queue = self.queue()
+
+        @queue.task(name="sleep")
+        async def sleep(number: int) -> tuple[int, int]:
+            await asyncio.sleep(0.01)
+            job = paceline.current_job()
+            assert job is not None
+            return number, job.attempt
+
+        async def main() -> list[Any]:
+            tasks = await asyncio.gather(*(sleep.submit_async(number) for number in range(50)))
+            return await asyncio.gather(*tasks)
+
+        with queue:
+            self.assertEqual(asyncio.run(main()), [[number, 1] for number in range(50)])
+
+    def test_bytes_are_as_they_are(self) -> None:
+        queue = self.queue()
+
+        @queue.task(codec="bytes")
+        def turn(given: bytes) -> bytes:
+            return given[::-1]
+
+        with queue:
+            self.assertEqual(turn.submit(b"\0\xffa").result(LONG), b"a\xff\0")
+            self.assertEqual(turn.submit().result(LONG), b"")
+            for wrong in ((b"a", b"b"), ("text",), (5,)):
+                with self.assertRaises((TypeError, paceline.InvalidError)):
+                    turn.submit(*wrong)
+
+    def test_what_a_function_raises_fails_the_attempt(self) -> None:
+        queue = self.queue()
+        attempts: list[int] = []
+
+        @queue.task(retries=Retry.fixed(2, SOON))
+        def fails(until: int) -> int:
+            job = paceline.current_job()
+            assert job is not None
+            attempts.append(job.attempt)
+            if job.attempt < until:
+                raise ValueError(f"attempt {job.attempt}")
+            return job.attempt
+
+        @queue.task(retries=5)
+        def never() -> None:
+            raise PermanentFailure("no more")
+
+        @queue.task(retries=Retry.fixed(1, 3600))
+        def later() -> int:
+            job = paceline.current_job()
+            assert job is not None
+            if job.attempt == 1:
+                raise RetryAfter(SOON)
+            return job.attempt
+
+        @queue.task(retries=0)
+        def strange() -> Any:
+            return object()
+
+        with queue:
+            self.assertEqual(fails.submit(2).result(LONG), 2)
+            self.assertEqual(attempts, [1, 2])
+            task = fails.submit(9)
+            with self.assertRaisesRegex(paceline.DurableFailure, "ValueError: attempt 3") as raised:
+                task.result(LONG)
+            self.assertEqual(
+                (raised.exception.report.status, raised.exception.report.attempts), ("failed", 3)
+            )
+            with self.assertRaisesRegex(paceline.DurableFailure, "no more"):
+                never.submit().result(LONG)
+            self.assertEqual(later.submit().result(LONG), 2)
+            with self.assertRaisesRegex(paceline.DurableFailure, "its result cannot be encoded"):
+                strange.submit().result(LONG)
+            with self.assertRaises(TypeError):
+                fails.submit(object())
+            queue.calls("fails", "bytes").submit(b"no json")
+            self.until(lambda: len(queue.dead()) == 4)
+            dead = queue.dead()
+            self.assertEqual([each.name for each in dead], ["fails", "never", "strange", "fails"])
+            self.assertEqual((dead[0].arguments, dead[0].id), (b"[[9],{}]", task.id))
+            self.assertIn("cannot be decoded", dead[3].failure)
+            self.assertEqual(queue.dead(dead[1].number, 1), [dead[1]])
+            # It is run again, and is dead again.
+            with self.assertRaises(paceline.DurableFailure):
+                queue.resubmit(dead[1].number).result(LONG)
+            queue.forget(dead[0].number)
+            self.assertEqual([each.name for each in queue.dead()], ["strange", "fails", "never"])
+            with self.assertRaises(paceline.StaleError):
+                queue.forget(dead[0].number)
+            with self.assertRaises(paceline.StaleError):
+                queue.resubmit(dead[0].number)
+
+    def test_options_of_submissions(self) -> None:
+        queue = self.queue()
+        order: list[str] = []
+        entered, go_on = threading.Event(), threading.Event()
+
+        @queue.task(max_running=1)
+        def note(word: str) -> float:
+            order.append(word)
+            if word == "first":
+                entered.set()
+                go_on.wait(LONG)
+            return time.time()
+
+        with queue:
+            first = note.submit("first")
+            self.assertTrue(entered.wait(LONG))
+            unique = note.options(unique="u", priority="high")
+            one, same = unique.submit("one"), unique.submit("two")
+            self.assertEqual((one.duplicate, same.duplicate, one.id), (False, True, same.id))
+            before = time.time()
+            late = note.options(delay=0.2).submit("late")
+            cancelled = note.options(delay=3600).submit("never")
+            self.assertTrue(cancelled.cancel())
+            with self.assertRaises(CancelledError):
+                cancelled.result(LONG)
+            over = note.options(deadline=0.05).submit("over")
+            silent = note.options(ignore_result=True).submit("silent")
+            with self.assertRaises(paceline.TimeoutError):
+                first.result(0.01)
+            time.sleep(0.1)
+            go_on.set()
+            with self.assertRaises(paceline.TimeoutError):
+                over.result(LONG)
+            first.result(LONG)
+            one.result(LONG)
+            self.assertGreaterEqual(late.result(LONG) - before, 0.2)
+            self.until(lambda: "silent" in order)
+            with self.assertRaises(paceline.TimeoutError):
+                silent.result(0.1)
+        self.assertEqual(sorted(order), ["first", "late", "one", "silent"])
+
+    def test_a_time_limit_fails_an_attempt(self) -> None:
+        queue = self.queue()
+
+        @queue.task(retries=0, timeout=0.05)
+        async def hangs() -> None:
+            await asyncio.sleep(3600)
+
+        with queue, self.assertRaises(paceline.DurableFailure):
+            hangs.submit().result(LONG)
+
+    def test_the_decorator_of_worker_pools(self) -> None:
+        with self.assertRaisesRegex(paceline.InvalidError, "durable is True, and there are 0"):
+            self.workers.task(durable=True)
+        queue = self.queue()
+
+        @self.workers.task(durable=True)
+        def one() -> int:
+            return 1
+
+        @self.workers.task(durable=queue, name="two", retries=1)
+        def other() -> int:
+            return 2
+
+        with self.assertRaisesRegex(paceline.InvalidError, "durable is given"):
+            self.workers.task(durable=queue, priority="high")  # type: ignore[call-overload]
+        with queue:
+            self.assertEqual((one.submit().result(LONG), other.submit().result(LONG)), (1, 2))
+
+    def test_schedules(self) -> None:
+        queue = self.queue()
+        ran: list[str] = []
+
+        @queue.task
+        def tick(word: str) -> None:
+            ran.append(word)
+
+        queue.schedule("each-second", "* * * * * *", tick, "tick")
+        with queue:
+            self.until(lambda: len(ran) >= 2)
+        self.assertEqual(set(ran), {"tick"})
+        wrong = self.queue()
+        wrong.schedule("bad", "never", wrong.calls("tick"))
+        with self.assertRaisesRegex(paceline.InvalidError, "schedule"):
+            wrong.open()
+
+    def test_what_is_out_of_order_is_told(self) -> None:
+        queue = self.queue()
+        with self.assertRaisesRegex(paceline.InvalidError, "the queue is not open"):
+            queue.calls("a").submit()
+        with queue:
+            with self.assertRaisesRegex(paceline.InvalidError, "the queue is open already"):
+                queue.task(lambda: None)
+            with self.assertRaisesRegex(paceline.InvalidError, "the queue is open already"):
+                queue.open()
+            with self.assertRaisesRegex(paceline.InvalidError, "task id|id of a"):
+                queue.find("nonsense").wait(LONG)
+        for name in ("a b", ""):
+            with self.assertRaises(paceline.InvalidError):
+                self.workers.durable(name, self.broker.url).open()
+
+    def test_another_process_goes_on_with_what_a_dead_one_has_begun(self) -> None:
+        """Goal: a task whose worker is killed runs elsewhere. Method: the first worker says that it has begun, and hangs."""
+        script = f"""
+            import paceline, sys, time
+            workers = paceline.WorkerPool(paceline.Pool(1), threads=1)
+            queue = workers.durable({self.name!r}, {self.broker.url!r}, ack_wait=1)
+
+            @queue.task
+            def work():
+                print("begun", flush=True)
+                time.sleep(3600)
+
+            with queue:
+                time.sleep(3600)
+        """
+        import textwrap
+
+        environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+        environment["PACELINE_LIBRARY"] = paceline.library_path
+        command = [sys.executable, "-c", textwrap.dedent(script)]
+        worker = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(worker.wait)
+        self.addCleanup(worker.kill)
+        assert worker.stdout is not None
+        self.addCleanup(worker.stdout.close)
+        with self.queue(ack_wait=1) as queue:
+            task = queue.calls("work").submit()
+            self.assertEqual(worker.stdout.readline(), "begun\n")
+            os.kill(worker.pid, signal.SIGKILL)
+        # A name may be given a function before a queue is open.
+        pool = self.workers
+        other = pool.durable(self.name, self.broker.url, ack_wait=1)
+        self.addCleanup(other.close)
+
+        @other.task
+        def work() -> int:
+            job = paceline.current_job()
+            assert job is not None
+            return job.attempt
+
+        with other:
+            self.assertEqual(other.find(task.id).result(LONG), 2)
+
+    def test_at_the_end_of_the_interpreter_it_is_closed(self) -> None:
+        told = run(
+            f"""
+            import asyncio, paceline, time
+            workers = paceline.WorkerPool(paceline.Pool(1), threads=1)
+            queue = workers.durable({self.name!r}, {self.broker.url!r})
+
+            @queue.task
+            def work(number):
+                time.sleep(0.01)
+                return number
+
+            queue.open()
+            print(work.submit(1).result(60))
+            tasks = [work.submit(number) for number in range(20)]
+            print("end")
+            """
+        )
+        self.assertEqual((told.returncode, told.stdout, told.stderr), (0, "1\nend\n", ""))
+
+    def test_a_lost_one_is_closed(self) -> None:
+        queue = self.workers.durable(self.name, self.broker.url)
+        queue.task(name="work")(lambda: None)
+        taker = queue.open()._taker.thread
+        assert taker is not None
+        del queue
+        self.until_collected(lambda: not taker.is_alive())
+
+    def test_in_a_child_made_by_fork_it_is_refused(self) -> None:
+        with self.queue() as queue:
+            calls = queue.calls("a")
+            child = os.fork()
+            if child == 0:
+                refused = 0
+                for call in (calls.submit, queue.dead, lambda: queue.wait_connected(0)):
+                    try:
+                        call()
+                    except paceline.ForkedError:
+                        refused += 1
+                os._exit(refused)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 3)
+
+
+# The base has no tests of its own, and those of bridges run elsewhere.
+del Brokered
+
+if __name__ == "__main__":
+    unittest.main()
