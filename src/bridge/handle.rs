@@ -144,7 +144,8 @@ impl Bridge {
                     Some(_) => now.running,
                     None => one.counters.in_flight.load(Relaxed),
                 };
-                now.matched - now.waiting >= before + in_hand
+                // What was thrown away at the end waits no more, and was not sent.
+                now.matched - now.waiting - now.discarded >= before + in_hand
             })
         })
     }

@@ -338,3 +338,16 @@ fn a_fork_leaves_the_bridge_to_its_parent() {
         assert_eq!(next(&mailbox).payload(), b"of the child");
     });
 }
+
+/// Goal: a flush of a bridge that has ended does not say that all was sent: what waited was thrown away.
+#[test]
+fn a_flush_after_the_end_is_refused() {
+    let _guard = hang_guard();
+    let hub = hub();
+    let bridge = Bridge::nats(&hub, "nats://127.0.0.1:1").export("a").open().unwrap();
+    let _ = hub.publish("a", "lost").unwrap();
+    assert!(matches!(bridge.flush(Duration::ZERO), Err(Error::TimedOut)));
+    assert_eq!(bridge.close(Duration::ZERO), 1);
+    assert!(matches!(bridge.flush(LIMIT), Err(Error::ShutDown)));
+    assert!(matches!(bridge.wait_connected(LIMIT), Err(Error::ShutDown)));
+}
