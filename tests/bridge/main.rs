@@ -19,6 +19,7 @@ mod raw;
 mod requests;
 mod stored;
 mod tasks;
+mod tasks_hostile;
 mod topics;
 #[cfg(all(feature = "http", feature = "metrics"))]
 mod visible;

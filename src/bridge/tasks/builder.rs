@@ -8,7 +8,7 @@ use super::table::Table;
 use super::wire::{lane_name, place_of, report_of_message};
 use super::work::{How, Known, Worker, Workshop, run_of};
 use crate::bridge::rules::{Keeps, check_name};
-use crate::bridge::wire::ORIGIN;
+use crate::bridge::wire::is_imported;
 use crate::bridge::{Bridge, Export, Import, NatsSettings};
 use crate::error::{Error, Result};
 use crate::hub::{Execution, Filter, Hub, Message};
@@ -189,8 +189,8 @@ impl DurableBuilder {
         self.check()?;
         let hub = Hub::new(self.workers.pool())?;
         let origin = origin_of(&hub);
-        let shop = Arc::new(Workshop::new(queue, &hub));
         let table = Arc::<Table>::default();
+        let shop = Arc::new(Workshop::new(queue, &hub, &table));
         self.subscribe(&hub, &origin, &table, &shop)?;
         let mut bridge = Bridge::nats(&hub, self.settings.clone())
             .name(format!("tasks {queue}"))
@@ -302,6 +302,8 @@ impl DurableBuilder {
         let queue = &self.queue;
         let table = Arc::clone(table);
         hub.subscription(&format!("results.{queue}.{origin}.*"))
+            // Those that this process has published need not be stored yet.
+            .filter(is_from_elsewhere())
             .execution(Execution::Inline)
             .serve_shared(move |message: &Message<'_>| {
                 if let Ok(report) = report_of_message(message) {
@@ -311,7 +313,7 @@ impl DurableBuilder {
             .detach();
         let shop = Arc::downgrade(shop);
         hub.subscription(&format!("control.{queue}"))
-            .filter(Filter::predicate(|message| message.headers().get(ORIGIN).is_some()))
+            .filter(is_from_elsewhere())
             .execution(Execution::Inline)
             .serve_shared(move |message: &Message<'_>| {
                 let Some(shop) = Weak::upgrade(&shop) else { return };
@@ -340,6 +342,10 @@ pub(crate) fn usual_retry() -> Retry {
 
 fn kept(pattern: String, stream: String, keeps: Keeps) -> Export {
     Export::new(pattern).prefix(PREFIX).at_least_once(stream).keeps(keeps)
+}
+
+fn is_from_elsewhere() -> Filter {
+    Filter::predicate(is_imported)
 }
 
 /// The thread of schedules. It ends with the queue.

@@ -175,6 +175,7 @@ impl DurableQueue {
             let key = format!("results.{}.{reply}.{id}", self.inner.name);
             // Not stored, it is cancelled all the same.
             let _told = self.inner.hub.message(key).headers(headers).no_wait().publish();
+            self.inner.shop.told(&reply, report);
         }
     }
 

@@ -2,6 +2,8 @@
 
 use super::job::{DurableReport, DurableStatus, Job};
 use super::pulled::Desk;
+use super::queue::origin_of;
+use super::table::Table;
 use super::wire::{MOST_FAILURE, Orders, headers_of, id_of};
 use crate::bridge::sink::{Arrival, End, Sink, Tell};
 use crate::bridge::waiters::Waiters;
@@ -42,6 +44,8 @@ where
 pub(super) struct Workshop {
     pub(super) queue: String,
     pub(super) hub: Hub,
+    origin: String,
+    table: Arc<Table>,
     pub(super) waiters: Mutex<Option<Arc<Waiters>>>,
     cancelled: Mutex<Cancelled>,
 }
@@ -67,9 +71,17 @@ pub(super) enum Known {
 }
 
 impl Workshop {
-    pub(super) fn new(queue: &str, hub: &Hub) -> Self {
-        let (queue, hub) = (queue.to_owned(), hub.clone());
-        Self { queue, hub, waiters: Mutex::default(), cancelled: Mutex::default() }
+    pub(super) fn new(queue: &str, hub: &Hub, table: &Arc<Table>) -> Self {
+        let (queue, hub, table) = (queue.to_owned(), hub.clone(), Arc::clone(table));
+        let origin = origin_of(&hub);
+        Self { queue, hub, origin, table, waiters: Mutex::default(), cancelled: Mutex::default() }
+    }
+
+    /// A result that is stored, for this submitter, if it is of this process: the broker does not send it here.
+    pub(super) fn told(&self, reply: &str, report: DurableReport) {
+        if reply == self.origin {
+            self.table.put(report);
+        }
     }
 
     fn cancelled(&self) -> std::sync::MutexGuard<'_, Cancelled> {
@@ -417,7 +429,7 @@ impl Taken {
         });
     }
 
-    fn reply(self: Arc<Self>, report: DurableReport) {
+    fn reply(self: Arc<Self>, mut report: DurableReport) {
         let end = match report.status {
             DurableStatus::Completed => End::Done,
             _ => End::Never,
@@ -425,13 +437,18 @@ impl Taken {
         let Some(reply) = &self.reply else { return self.tell(end) };
         let key = format!("results.{}.{reply}.{}", self.shop.queue, self.id);
         let Ok(headers) = headers_of(&report, MOST_FAILURE) else { return self.tell(end) };
-        let (shop, status, attempts) = (Arc::clone(&self.shop), report.status, report.attempts);
-        let size = report.value.len();
-        shop.publish_then(&key, headers, &report.value, move |stored| match stored {
-            Ok(()) => self.tell(end),
-            Err(error) if is_refusal(&error) && status == DurableStatus::Completed => {
-                let failure = format!("its result of {size} bytes is not stored: {error}");
-                self.end(DurableStatus::Failed, Err(failure), attempts);
+        let (shop, reply) = (Arc::clone(&self.shop), reply.clone());
+        let value = bytes::Bytes::from(core::mem::take(&mut report.value));
+        let kept = value.clone();
+        shop.publish_then(&key, headers, &value, move |stored| match stored {
+            Ok(()) => {
+                self.tell(end);
+                report.value = kept.into();
+                self.shop.told(&reply, report);
+            }
+            Err(error) if is_refusal(&error) && report.status == DurableStatus::Completed => {
+                let failure = format!("its result of {} bytes is not stored: {error}", kept.len());
+                self.end(DurableStatus::Failed, Err(failure), report.attempts);
             }
             Err(error) if is_refusal(&error) => self.tell(end),
             Err(_) => self.tell(End::Away(NO_ROOM)),
