@@ -572,7 +572,7 @@ typedef struct pace_durable_options_t {
      * fewer leave more to other processes. Default 0: twice the pool's threads.
      */
     uint32_t in_flight;
-    /** How long results are kept, in nanoseconds: 1 second or more. Default 1 hour. */
+    /** How long results are kept, in nanoseconds: 1 second to 100 years. Default 1 hour. */
     uint64_t results_ns;
     /**
      * After how long without a sign of life the broker gives a task to another process, in nanoseconds: 100 ms to 1 day.

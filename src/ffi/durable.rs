@@ -103,7 +103,7 @@ pub struct pace_durable_options_t {
     /// How many tasks of each name and lane this process may have taken and not ended, up to 65536. More keep threads busy;
     /// fewer leave more to other processes. Default 0: twice the pool's threads.
     pub in_flight: u32,
-    /// How long results are kept, in nanoseconds: 1 second or more. Default 1 hour.
+    /// How long results are kept, in nanoseconds: 1 second to 100 years. Default 1 hour.
     pub results_ns: u64,
     /// After how long without a sign of life the broker gives a task to another process, in nanoseconds: 100 ms to 1 day.
     /// Default 30 s.

@@ -25,7 +25,7 @@ struct DurableConfig {
     /// How many tasks of each name and lane this process may have taken and not ended, up to 65536. More keep threads busy;
     /// fewer leave more to other processes. 0 (default): twice the pool's threads.
     std::uint32_t in_flight = 0;
-    /// How long results are kept: 1 second or more.
+    /// How long results are kept: 1 second to 100 years.
     Duration results_last = std::chrono::hours(1);
     /// After how long without a sign of life the broker gives a task to another process: 100 ms to 1 day.
     Duration ack_wait = std::chrono::seconds(30);
