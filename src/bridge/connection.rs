@@ -28,7 +28,7 @@ use super::question::Ask;
 use super::requests::Requests;
 use super::session::{Lost, Session, closing};
 use super::shared::{Exporting, Shared, Trouble};
-use super::stats::{ExportStats, count};
+use super::stats::count;
 use super::store::{Storing, store};
 use super::window::Window;
 use crate::contain::contain;
@@ -71,12 +71,11 @@ pub(super) fn run(shared: &Shared, asks: UnboundedReceiver<Ask>) {
     if contain(|| serve(shared, asks)).is_none() {
         shared.status().reason = Some("its thread has panicked".into());
     }
-    let waiting = |one: ExportStats| one.waiting + one.in_flight;
-    // First, because what is thrown away next looks as if it were sent.
-    let left = shared.exports.iter().map(|one| waiting(one.stats())).sum();
-    shared.status().left = left;
     // Nobody takes what waits, or comes, any more: publishers do not wait for that.
+    let mut left = 0;
     for exporting in &shared.exports {
+        let stats = exporting.stats();
+        left += stats.waiting + stats.in_flight;
         let taken = exporting.mailbox.stats().running;
         // It may have ended.
         let _ended = exporting.mailbox.unsubscribe(Unsubscribe::Async);
@@ -86,6 +85,7 @@ pub(super) fn run(shared: &Shared, asks: UnboundedReceiver<Ask>) {
     let mut status = shared.status();
     status.is_connected = false;
     status.has_ended = true;
+    status.left = left;
     drop(status);
     shared.waiters.end_all();
     shared.tell("bridge.closed", Severity::Info, "it has ended".into(), json!({ "left": left }));

@@ -133,7 +133,7 @@ impl Bridge {
     /// for up to `timeout`.
     ///
     /// # Errors
-    /// [`Error::TimedOut`]; [`Error::ShutDown`] if it has ended, and something was lost.
+    /// [`Error::TimedOut`]; [`Error::ShutDown`] if it has ended.
     pub fn flush(&self, timeout: Duration) -> Result<()> {
         let matched = |one: &Exporting| one.mailbox.stats().matched;
         let before: Vec<u64> = self.shared.exports.iter().map(matched).collect();
@@ -154,15 +154,10 @@ impl Bridge {
         let until = Instant::now().checked_add(timeout);
         let mut nap = Duration::from_micros(50);
         loop {
-            let is_done = is_done(&self.shared);
-            let (left, has_ended) = {
-                let status = self.shared.status();
-                (status.left, status.has_ended)
-            };
-            if is_done && left == 0 {
+            if is_done(&self.shared) {
                 return Ok(());
             }
-            if has_ended {
+            if self.shared.status().has_ended {
                 return Err(Error::ShutDown);
             }
             if until.is_some_and(|until| Instant::now() >= until) {
