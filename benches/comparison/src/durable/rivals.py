@@ -22,13 +22,17 @@ def celery() -> None:
     from celery import Celery
 
     app = Celery("empty", broker=URL)
-    app.conf.update(worker_prefetch_multiplier=64, task_ignore_result=True, broker_connection_retry_on_startup=True)
+    app.conf.update(
+        worker_prefetch_multiplier=64, task_ignore_result=True, broker_connection_retry_on_startup=True
+    )
     task = app.task(name="empty")(count)
     if DO == "fill":
         for _ in range(COUNT):
             task.delay()
     else:
-        app.worker_main(["worker", "--pool=solo", "--loglevel=ERROR", "--without-gossip", "--without-mingle"])
+        app.worker_main(
+            ["worker", "--pool=solo", "--loglevel=ERROR", "--without-gossip", "--without-mingle"]
+        )
 
 
 def rq() -> None:
