@@ -147,3 +147,46 @@ mod tests {
         assert_eq!(heard.try_recv(), Ok(Handled::Lost));
     }
 }
+
+#[cfg(all(test, loom))]
+mod models {
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | those who end it, and who has published it | `left` changed with Relaxed | a failure is told as success |
+
+
+    use super::*;
+    use crate::sync::atomic::AtomicU32;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    /// Two end it, one of whom has spoiled it, while it is published: the failure is told, once, by whoever is last.
+    #[test]
+    fn the_worst_is_told_once_whoever_is_last() {
+        loom::model(|| {
+            let told = Arc::new((AtomicU32::new(0), AtomicU32::new(0)));
+            let tells = Arc::clone(&told);
+            let outcome = Arc::new(Outcome::new(false, move |how| {
+                tells.0.fetch_add(1, AcqRel);
+                tells.1.store(how as u32, Relaxed);
+            }));
+            let fails = {
+                let outcome = Arc::clone(&outcome);
+                thread::spawn(move || {
+                    outcome.spoil(Handled::Failed);
+                    outcome.end_one();
+                })
+            };
+            let succeeds = {
+                let outcome = Arc::clone(&outcome);
+                thread::spawn(move || outcome.end_one())
+            };
+            outcome.published(2);
+            fails.join().unwrap();
+            succeeds.join().unwrap();
+            drop(outcome);
+            let (times, how) = (told.0.load(Relaxed), told.1.load(Relaxed));
+            assert_eq!((times, how), (1, Handled::Failed as u32));
+        });
+    }
+}
