@@ -154,7 +154,6 @@ mod models {
     //! |---|---|---|
     //! | those who end it, and who has published it | `left` changed with Relaxed | a failure is told as success |
 
-
     use super::*;
     use crate::sync::atomic::AtomicU32;
     use loom::sync::Arc;
