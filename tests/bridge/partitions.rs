@@ -1,11 +1,11 @@
 //! Three hosts, as network namespaces: the broker, a publisher and an importer, whose links go down and up.
 
 use crate::common::{Random, hang_guard, skipped, until};
-use crate::crash::{end, numbers, start_by};
+use crate::crash::{Process, notes, start_by};
 use std::collections::HashSet;
 use std::fs;
 use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Namespaces joined by a bridge of the kernel's; gone when dropped.
@@ -70,15 +70,6 @@ fn ip(words: &str) -> bool {
     run.status().is_ok_and(|status| status.success())
 }
 
-/// Ends with the test, however that ends.
-struct Ends(Child);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        end(&mut self.0);
-    }
-}
-
 /// Goal: what was acknowledged is handled, and with one message out at a time in order, whichever links go down and up.
 #[test]
 fn links_that_go_down_lose_nothing() {
@@ -94,18 +85,19 @@ fn links_that_go_down_lose_nothing() {
     let mut broker = hosts.on(1, "nats-server");
     broker.args(["-a", "0.0.0.0", "-p", "4222", "-js", "-sd"]).arg(directory.join("store"));
     let broker = broker.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-    let _broker = Ends(broker.unwrap());
+    let broker = Process::new(broker.unwrap());
     let address = format!("{}:4222", hosts.address(1));
     until("the broker", || TcpStream::connect(&address).is_ok());
     let program = std::env::current_exe().unwrap();
     let play = |host, role: &str| {
         let command = hosts.on(host, program.to_str().unwrap());
-        Ends(start_by(command, &format!("{role} 0 1 nats://{address}"), &directory))
+        Process::new(start_by(command, &format!("{role} 1 nats://{address}"), &directory))
     };
-    let publisher = play(2, "publish");
-    let _importer = play(3, "import");
-    let count = || numbers(&directory.join("stored")).len();
+    let noted = |name: &str| notes(&directory.join(name)).into_iter().map(|note| note.1);
+    let publisher = play(2, "publish 0 1");
+    let count = || noted("stored").count();
     until("the first", || count() > 0);
+    let importers = [play(3, "import 0 2"), play(3, "import 1 3")];
     let rounds = std::env::var("PACELINE_BRIDGE_KILLS").map_or(4, |text| text.parse().unwrap());
     let mut random = Random::new(u64::from(std::process::id()));
     for _ in 0..rounds {
@@ -117,14 +109,16 @@ fn links_that_go_down_lose_nothing() {
         until("it goes on", || count() > before);
     }
     drop(publisher);
-    let stored = numbers(&directory.join("stored"));
-    until("all that was acknowledged is handled", || {
-        let handled: HashSet<u64> = numbers(&directory.join("handled")).into_iter().collect();
-        stored.iter().all(|number| handled.contains(number))
+    let stored: Vec<u64> = noted("stored").collect();
+    until("all that was acknowledged is dealt with", || {
+        let ended: HashSet<u64> = noted("handled").chain(noted("dead")).collect();
+        stored.iter().all(|number| ended.contains(number))
     });
-    let mut known = HashSet::new();
-    let mut firsts = numbers(&directory.join("handled"));
-    firsts.retain(|number| known.insert(*number));
-    assert_eq!(firsts.windows(2).find(|pair| pair[0] > pair[1]), None);
+    for key in [0, 1] {
+        let mut known = HashSet::new();
+        let firsts = noted("handled").filter(|number| number % 2 == key && known.insert(*number));
+        assert!(firsts.is_sorted());
+    }
+    drop((importers, broker));
     fs::remove_dir_all(&directory).unwrap();
 }
