@@ -20,7 +20,7 @@
 
 use super::flights::{Came, Flights, Settlement};
 use super::import::{accept, key_of, room_nap};
-use super::rules::{Source, StartAt};
+use super::rules::{Keeps, Source, StartAt};
 use super::session::{Lost, Session};
 use super::shared::Importing;
 use super::sink::{ABSENT, Arrival, End};
@@ -157,7 +157,11 @@ async fn messages(
         ack_policy: AckPolicy::Explicit,
         ack_wait: source.ack_wait,
         max_deliver: -1,
-        max_ack_pending: if source.in_flight == 1 { 1 } else { MOST_PENDING },
+        // Tasks have no order, and one that waits for its time is not to hold up all.
+        max_ack_pending: match (source.in_flight, source.keeps) {
+            (1, Keeps::All) => 1,
+            _ => MOST_PENDING,
+        },
         filter_subject: subject.clone(),
         ..pull::Config::default()
     };

@@ -196,6 +196,33 @@ fn delays_deadlines_unique_ids_and_lanes() {
     assert_eq!(*order.lock().unwrap(), ["late", "urgent", "once", "low"]);
 }
 
+/// Goal: two processes that each take one task at a time run two tasks, also while another waits for its time.
+#[test]
+fn who_takes_one_at_a_time_leaves_the_others_to_others() {
+    let _guard = hang_guard();
+    let Some(broker) = broker() else { return };
+    let gate = Gate::new();
+    let open = || {
+        let held = gate.clone();
+        opened(queue(&broker, "q").in_flight(1).task("gate", move |_: &Job<'_>| -> Vec<u8> {
+            held.wait();
+            Vec::new()
+        }))
+    };
+    let both = [open(), open()];
+    let delayed = both[0].task("gate").delay(LIMIT).submit().unwrap();
+    until("it was given back until then", || {
+        both.iter().flat_map(|queue| queue.stats().imports).any(|import| import.again == 1)
+    });
+    let tasks = [(); 2].map(|()| both[0].submit("gate", "").unwrap());
+    gate.until_entered(2);
+    gate.open();
+    for task in &tasks {
+        assert_eq!(task.wait(LIMIT).unwrap().status, DurableStatus::Completed);
+    }
+    assert!(delayed.cancel());
+}
+
 /// Goal: what is cancelled before it began never begins, wherever it is; what has begun goes on.
 #[test]
 fn what_is_cancelled_before_it_began_never_begins() {
