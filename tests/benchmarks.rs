@@ -32,6 +32,15 @@ fn the_page_is_what_was_measured() {
 }
 
 #[test]
+fn the_guide_has_the_table_of_what_many_hosts_ask() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let runs = render::read(&[docs.join("benchmarks/scale.json")]).expect("what it wrote");
+    let table = render::scale(&runs).expect("a table");
+    let guide = fs::read_to_string(docs.join("GUIDE.md")).expect("the guide");
+    assert!(guide.contains(&table), "docs/GUIDE.md has another table than this:\n{table}");
+}
+
+#[test]
 fn the_page_is_short() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/BENCHMARKS.md");
     let words = fs::read_to_string(page).expect("the page").split_whitespace().count();

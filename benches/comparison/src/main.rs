@@ -14,7 +14,9 @@ mod queue;
 mod render;
 mod report;
 mod resp;
+mod scale;
 mod serve;
+mod size;
 mod stats;
 mod submit;
 mod sys;
@@ -90,6 +92,8 @@ fn run() -> Result<(), Failure> {
         name @ "cq" => compare(name, parser, Duration::from_millis(250), cq::run),
         name @ "queue" => compare(name, parser, Duration::from_millis(250), queue::run),
         name @ "durable" => compare(name, parser, Duration::from_secs(1), durable::run),
+        name @ "scale" => compare(name, parser, Duration::from_secs(1), scale::run),
+        name @ "size" => compare(name, parser, Duration::from_secs(1), size::run),
         "work-durable" => work_durable(parser),
         "render" => render(parser),
         other => Err(Failure::Usage(format!("no comparison {other:?}"))),
@@ -148,7 +152,7 @@ fn compare(
     Ok(outcome?)
 }
 
-/// Writes the page beside the directory that the files are in, and the pictures into it.
+/// Writes the page beside the directory that the files are in, and the pictures into it; prints the guide's table.
 fn render(mut parser: lexopt::Parser) -> Result<(), Failure> {
     let mut files = Vec::new();
     while let Some(argument) = parser.next()? {
@@ -159,7 +163,9 @@ fn render(mut parser: lexopt::Parser) -> Result<(), Failure> {
     }
     let directory = files.first().and_then(|file| file.parent()?.parent());
     let directory = directory.ok_or(Failure::Usage("render docs/benchmarks/*.json".into()))?;
-    for (name, text) in render::render(&render::read(&files)?)? {
+    let runs = render::read(&files)?;
+    println!("The table of docs/GUIDE.md:\n\n{}", render::scale(&runs)?);
+    for (name, text) in render::render(&runs)? {
         let file = directory.join(name);
         fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use lexopt::prelude::*;
 
 pub const USAGE: &str = "\
-usage: comparison echo|http|resp|submit|tasks|hub|queue|cq|bridge|durable [options]
+usage: comparison echo|http|resp|submit|tasks|hub|queue|cq|bridge|durable|scale|size [options]
        comparison render FILE...   docs/BENCHMARKS.md and its pictures from such JSON files in docs/benchmarks
   --rounds N        rounds of the interleaved run (default 9; 1 with --quick)
   --seconds S       length of one measured window (default 1 for echo and resp, 2 for http, 0.5 for hub and bridge, else 0.25)

@@ -5,6 +5,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::process::Process;
 
@@ -12,7 +13,7 @@ use crate::process::Process;
 pub struct Broker {
     address: SocketAddr,
     store: PathBuf,
-    _process: Process,
+    process: Process,
 }
 
 impl Broker {
@@ -25,7 +26,12 @@ impl Broker {
         command.arg(&store).stderr(Stdio::null());
         let mut process = Process::start(command)?;
         process.await_listener(address)?;
-        Ok(Self { address, store, _process: process })
+        Ok(Self { address, store, process })
+    }
+
+    /// CPU time so far.
+    pub fn cpu(&self) -> io::Result<Duration> {
+        self.process.usage().map(|usage| usage.cpu)
     }
 
     pub fn url(&self) -> String {

@@ -5,10 +5,10 @@
 //! The broker, nats-server, is a process of its own, started anew for each measurement. The bare client lives as the
 //! bridge's does: on one thread of its own; who publishes is another.
 
-mod bare;
+pub mod bare;
 pub mod broker;
 mod local;
-mod ours;
+pub mod ours;
 
 use std::time::{Duration, Instant};
 
@@ -31,13 +31,13 @@ const BARE_HEADER: &str = "async-nats, one header";
 const PEERS: [&str; 3] = [OURS, BARE, BARE_HEADER];
 
 /// Bytes of a message.
-const SIZE: usize = 128;
+pub const SIZE: usize = 128;
 /// Messages under way to the broker's stream.
 const IN_FLIGHT: usize = 256;
 /// Messages per second of the scenario that is paced.
 const PACE: f64 = 10_000.0;
 /// Nothing comes for so long: it is lost.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 const RATE: &str = "k messages/s";
 const P50: &str = "p50 µs";
@@ -106,7 +106,7 @@ fn measure(scenario: &str, subject: &str, window: Duration) -> Result<Figures, S
 }
 
 /// Messages in one direction.
-trait Publish {
+pub trait Publish {
     fn publish(&mut self, count: usize) -> Result<(), String>;
     /// Waits until the broker has all.
     fn finish(&mut self) -> Result<(), String>;
@@ -127,7 +127,7 @@ fn rate(peer: &mut dyn Publish, window: Duration) -> Result<Figures, String> {
 }
 
 /// Messages from one hub, or client, through the broker to a handler of another.
-trait Travel {
+pub trait Travel {
     fn send(&mut self, payload: Vec<u8>) -> Result<(), String>;
     /// The next that has come, and when.
     fn arrival(&mut self) -> Result<(Vec<u8>, Instant), String>;

@@ -44,6 +44,8 @@ const RATE: &str = "req/s";
 const CPU: &str = "server CPU µs/req";
 const IDLE: &str = "bytes/idle connection";
 const DELIVERIES: &str = "M deliveries/s";
+const MESSAGES: &str = "k messages/s";
+const P50: &str = "p50 µs";
 
 const SERVERS: &[(&str, &str)] = &[
     ("paceline", "paceline"),
@@ -66,7 +68,7 @@ pub const README: Plot = Plot {
     subjects: SERVERS.split_at(6).0,
 };
 
-pub const AREAS: [Area; 7] = [
+pub const AREAS: [Area; 9] = [
     Area {
         name: "echo",
         ours: "paceline",
@@ -223,6 +225,43 @@ pub const AREAS: [Area; 7] = [
         },
     },
     Area {
+        name: "bridge",
+        ours: "paceline",
+        columns: &[
+            more("at-most-once", MESSAGES, "at most once, k/s"),
+            more("at-least-once", MESSAGES, "at least once, k/s"),
+            less("alone", P50, "alone p50 µs"),
+            less("paced", P50, "paced p50 µs"),
+        ],
+        plot: Plot {
+            title: "Messages of 128 bytes to a NATS broker",
+            panels: &[
+                (more("at-most-once", MESSAGES, "thousand/s"), "at most once"),
+                (more("at-least-once", MESSAGES, "thousand/s"), "at least once, stored on disk"),
+            ],
+            subjects: &[
+                ("paceline", "paceline"),
+                ("async-nats", "async-nats"),
+                ("async-nats, one header", "async-nats, one header"),
+            ],
+        },
+    },
+    Area {
+        name: "durable",
+        ours: "paceline",
+        columns: &[more("empty", "tasks/s", "tasks/s")],
+        plot: Plot {
+            title: "Empty tasks that outlive the process, run by one worker process",
+            panels: &[(more("empty", "tasks/s", "tasks/s"), "stored before")],
+            subjects: &[
+                ("paceline", "paceline, on NATS"),
+                ("celery", "Celery, on Redis"),
+                ("rq", "RQ, on Redis"),
+                ("dramatiq", "Dramatiq, on Redis"),
+            ],
+        },
+    },
+    Area {
         name: "queue",
         ours: "paceline",
         columns: &[
@@ -252,4 +291,18 @@ pub const AREAS: [Area; 7] = [
             ],
         },
     },
+];
+
+/// The guide's table of how far bridges go.
+pub const SCALE: [Measure; 10] = [
+    less("hosts", "host CPU %", "host CPU %"),
+    less("hosts", "broker k/s in", "k/s in"),
+    less("hosts", "broker k/s out", "k/s out"),
+    less("hosts", "broker MB/s in", "MB/s in"),
+    less("hosts", "broker MB/s out", "MB/s out"),
+    less("hosts", "broker cores", "cores"),
+    more("limits", "bridge", "bridge"),
+    more("limits", "stream", "stream"),
+    more("limits", "broker's cores", "cores' limit"),
+    more("limits", "broker's link", "link's limit"),
 ];

@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use crate::report::{self, number};
 use crate::stats;
-use areas::{AREAS, Area, Better, Measure, Plot, README};
+use areas::{AREAS, Area, Better, Measure, Plot, README, SCALE};
 use chart::{Bar, Panel};
 
 const PAGE: &str = include_str!("page.md");
@@ -56,6 +56,11 @@ pub fn render(runs: &Runs) -> Result<Vec<(String, String)>, String> {
     }
     files.push(("benchmarks/readme.svg".to_owned(), picture(run(runs, "echo")?, &README)));
     Ok(files)
+}
+
+/// The table of `scale`, which is in the guide.
+pub fn scale(runs: &Runs) -> Result<String, String> {
+    Ok(run(runs, "scale")?.table(&SCALE))
 }
 
 fn run<'a>(runs: &'a Runs, name: &str) -> Result<&'a Run, String> {
@@ -111,7 +116,7 @@ fn resolve(reference: &str, runs: &Runs) -> Result<String, String> {
     let run = run(runs, name)?;
     match part {
         "run" => Ok(run.description()),
-        "table" => Ok(run.table(area)),
+        "table" => Ok(run.table(area.columns)),
         "behind" => Ok(run.behind(area)),
         "bars" => Ok(run.bars()),
         _ => Err("no such part".into()),
@@ -222,18 +227,18 @@ impl Run {
         self.0.iter().map(part).collect::<Vec<_>>().join(" ")
     }
 
-    /// A row for each subject, a column for each of the area's measures.
-    fn table(&self, area: &Area) -> String {
+    /// A row for each subject, a column for each measure.
+    fn table(&self, columns: &[Measure]) -> String {
         let mut subjects: Vec<&str> = Vec::new();
-        for subject in area.columns.iter().flat_map(|column| self.subjects(column.scenario)) {
+        for subject in columns.iter().flat_map(|column| self.subjects(column.scenario)) {
             if !subjects.contains(&subject) {
                 subjects.push(subject);
             }
         }
-        let headings = area.columns.iter().map(|column| column.heading.to_owned());
+        let headings = columns.iter().map(|column| column.heading.to_owned());
         let mut rows = vec![std::iter::once(String::new()).chain(headings).collect::<Vec<_>>()];
         for subject in subjects {
-            let cells = area.columns.iter().map(|Measure { scenario, metric, .. }| {
+            let cells = columns.iter().map(|Measure { scenario, metric, .. }| {
                 number(self.median(scenario, subject, metric), self.decimals(scenario, metric))
             });
             rows.push(std::iter::once(subject.to_owned()).chain(cells).collect());
@@ -430,7 +435,7 @@ mod tests {
 
     #[test]
     fn a_table_has_the_medians() {
-        let table = fixture()["fixture"].table(&AREA);
+        let table = fixture()["fixture"].table(AREA.columns);
         let rows = [
             "|          | time ns | rate 1/s |",
             "|----------|--------:|---------:|",
