@@ -62,14 +62,14 @@ pub struct pace_job_t {
     name: String,
     arguments: Vec<u8>,
     number: u32,
-    time_left: Option<Duration>,
     end: Mutex<JobEnd>,
 }
 
 /// How an attempt is ended.
 enum JobEnd {
-    /// A handler has not said it yet.
-    Lent,
+    /// A handler has not said it yet; it is lent this until it returns.
+    #[cfg(feature = "nats")]
+    Lent(Job<'static>),
     /// What it has said.
     Said(core::result::Result<Vec<u8>, Fault>),
     /// A host's.
@@ -192,7 +192,8 @@ pub struct pace_job_info_t {
     pub arguments: *const c_void,
     /// The number of bytes at arguments.
     pub size: usize,
-    /// How long the task could take still when the attempt began, in nanoseconds; PACE_FOREVER without a deadline.
+    /// How long the attempt may take still, in nanoseconds: 0 if its time is over, and when it was ended;
+    /// PACE_FOREVER without a limit.
     pub time_left_ns: u64,
 }
 
@@ -341,14 +342,15 @@ pub unsafe extern "C" fn pace_durable_task(
                 let Some(data) = owner.enter() else {
                     return Err(Fault::new("the queue has ended"));
                 };
+                // SAFETY: `lent` has it, which is gone when this returns.
+                let its = unsafe { core::mem::transmute::<Job<'_>, Job<'static>>(*job) };
                 let lent = pace_job_t {
                     pool: pool.clone(),
                     id: job.id().to_owned(),
                     name: job.name().to_owned(),
                     arguments: job.arguments().to_vec(),
                     number: job.number(),
-                    time_left: job.time_left(),
-                    end: Mutex::new(JobEnd::Lent),
+                    end: Mutex::new(JobEnd::Lent(its)),
                 };
                 // SAFETY: as the header demands, the function takes what came with it; the job lives for the call.
                 let status = unsafe { handler(data, ptr::from_ref(&lent).cast_mut()) };
@@ -588,7 +590,6 @@ pub extern "C" fn pace_durable_take(
                 name: open.name().to_owned(),
                 arguments: open.arguments().to_vec(),
                 number: open.number(),
-                time_left: open.time_left(),
                 end: Mutex::new(JobEnd::Open(open)),
             })));
             Ok(())
@@ -608,7 +609,7 @@ pub extern "C" fn pace_job_info(
 ) -> pace_status_t {
     call(|| {
         let job = usable(job)?;
-        let time_left = job.time_left.and_then(|left| u64::try_from(left.as_nanos()).ok());
+        let time_left = job.time_left().and_then(|left| u64::try_from(left.as_nanos()).ok());
         info.room("info")?.fill(pace_job_info_t {
             struct_size: 0,
             number: job.number,
@@ -618,6 +619,23 @@ pub extern "C" fn pace_job_info(
             size: job.arguments.len(),
             time_left_ns: time_left.unwrap_or(PACE_FOREVER),
         });
+        Ok(())
+    })
+}
+
+/// Whether an attempt is to end, because its time is over or the pool ends: what comes of it then is waited for no longer.
+/// Also if it was ended.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub extern "C" fn pace_job_is_cancelled(
+    job: Option<&pace_job_t>,
+    cancelled: Option<&mut MaybeUninit<bool>>,
+) -> pace_status_t {
+    call(|| {
+        let job = usable(job)?;
+        let to = out(cancelled, "cancelled")?;
+        to.set(job.is_cancelled());
         Ok(())
     })
 }
@@ -883,11 +901,36 @@ impl pace_durable_t {
 }
 
 impl pace_job_t {
+    fn lock(&self) -> MutexGuard<'_, JobEnd> {
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        match &*self.lock() {
+            #[cfg(feature = "nats")]
+            JobEnd::Lent(job) => job.is_cancelled(),
+            #[cfg(feature = "nats")]
+            JobEnd::Open(open) => open.is_cancelled(),
+            JobEnd::Said(_) | JobEnd::Ended => true,
+        }
+    }
+
+    fn time_left(&self) -> Option<Duration> {
+        match &*self.lock() {
+            #[cfg(feature = "nats")]
+            JobEnd::Lent(job) => job.time_left(),
+            #[cfg(feature = "nats")]
+            JobEnd::Open(open) => open.time_left(),
+            JobEnd::Said(_) | JobEnd::Ended => Some(Duration::ZERO),
+        }
+    }
+
     /// Says how it has ended, once.
     fn end(&self, result: core::result::Result<Vec<u8>, Fault>) -> Result {
-        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut end = self.lock();
         match core::mem::replace(&mut *end, JobEnd::Ended) {
-            JobEnd::Lent => *end = JobEnd::Said(result),
+            #[cfg(feature = "nats")]
+            JobEnd::Lent(_) => *end = JobEnd::Said(result),
             #[cfg(feature = "nats")]
             JobEnd::Open(open) => {
                 drop(end);

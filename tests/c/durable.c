@@ -69,10 +69,15 @@ static void ends(pace_durable_t *queue, pace_durable_id_t id, uint32_t status, c
 static pace_status_t echo(void *data, pace_job_t *job) {
     seen_t *seen = (seen_t *)data;
     pace_job_info_t info = info_of(job);
+    bool cancelled = true;
     CHECK(is_text(info.name, "echo") && info.number == 1);
+    OK(pace_job_is_cancelled(job, &cancelled));
+    CHECK(!cancelled);
     CHECK(info.id.size < sizeof seen->id.text);
     memcpy(seen->id.text, info.id.text, info.id.size);
     OK(pace_job_complete(job, info.arguments, info.size));
+    OK(pace_job_is_cancelled(job, &cancelled));
+    CHECK(cancelled);
     atomic_store(&seen->is_stale, pace_job_complete(job, "late", 4) == PACE_ESTALE &&
                                       pace_job_fail(job, "late", false, 0) == PACE_ESTALE);
     atomic_fetch_add(&seen->runs, 1);
@@ -85,6 +90,21 @@ static pace_status_t fail(void *data, pace_job_t *job) {
     bool is_first = info_of(job).number == 1;
     OK(pace_job_fail(job, is_first ? "not yet" : "na\xefve", !is_first, 0));
     return PACE_OK;
+}
+
+/* Works until it is told to end. */
+static pace_status_t obey(void *data, pace_job_t *job) {
+    bool cancelled = true;
+    OK(pace_job_is_cancelled(job, &cancelled));
+    CHECK(!cancelled && info_of(job).time_left_ns > 0);
+    CHECK(info_of(job).time_left_ns <= 200 * MILLI);
+    while (!cancelled) {
+        check_nap();
+        OK(pace_job_is_cancelled(job, &cancelled));
+    }
+    CHECK(info_of(job).time_left_ns == 0);
+    atomic_fetch_add(&((seen_t *)data)->runs, 1);
+    return PACE_EFAILED;
 }
 
 static pace_status_t answer(void *data, pace_job_t *job) {
@@ -315,6 +335,30 @@ static void pulled(pace_durable_t *queue) {
     ends(queue, id, PACE_DURABLE_COMPLETED, "done", NULL, 4);
 }
 
+/* An attempt learns that its time is over, in a handler and with a host. */
+static void told_to_end(pace_durable_t *queue, seen_t *seen) {
+    pace_submission_t submission;
+    pace_durable_id_t id;
+    pace_job_t *job = NULL;
+    bool cancelled = true;
+    OK(pace_submission_init(&submission, sizeof submission));
+    submission.deadline_ns = 200 * MILLI;
+    OK(pace_durable_submit(queue, "obey", &submission, "", 0, PACE_FOREVER, &id, NULL));
+    ends(queue, id, PACE_DURABLE_TIMED_OUT, "", "the deadline was over before it ended", 1);
+    UNTIL(atomic_load(&seen->runs) == 1);
+    submission.deadline_ns = SECOND;
+    OK(pace_durable_submit(queue, "pulled", &submission, "", 0, PACE_FOREVER, &id, NULL));
+    OK(pace_durable_take(queue, PACE_FOREVER, &job));
+    CHECK(info_of(job).time_left_ns <= SECOND);
+    UNTIL(pace_job_is_cancelled(job, &cancelled) == PACE_OK && cancelled);
+    CHECK(info_of(job).time_left_ns == 0);
+    OK(pace_job_complete(job, NULL, 0));
+    OK(pace_job_is_cancelled(job, &cancelled));
+    CHECK(cancelled);
+    pace_job_free(job);
+    ends(queue, id, PACE_DURABLE_COMPLETED, "", NULL, 1);
+}
+
 int main(void) {
     broker_t broker;
     check_begin();
@@ -325,7 +369,7 @@ int main(void) {
     if (settings(workers) && has_broker) {
         pace_durable_t *queue = queue_of(workers, "q", broker.url);
         pace_bridge_stats_t stats = {0};
-        seen_t echoes = {0}, failures = {0}, answers = {0};
+        seen_t echoes = {0}, failures = {0}, answers = {0}, obeys = {0};
         pace_retry_t retry = {0};
         uint64_t left = 1;
         stats.struct_size = sizeof stats;
@@ -333,6 +377,7 @@ int main(void) {
         OK(pace_durable_task(queue, "echo", NULL, echo, &echoes, drop));
         OK(pace_durable_task(queue, "fail", &retry, fail, &failures, drop));
         OK(pace_durable_task(queue, "answer", &retry, answer, &answers, drop));
+        OK(pace_durable_task(queue, "obey", &retry, obey, &obeys, drop));
         OK(pace_durable_task_pulled(queue, "pulled", &retry));
         OK(pace_durable_schedule(queue, "yearly", "0 0 1 1 *", "echo", "x", 1));
         OK(pace_durable_open(queue));
@@ -341,12 +386,14 @@ int main(void) {
         dead(queue, &failures);
         cancelled(queue);
         pulled(queue);
+        told_to_end(queue, &obeys);
         OK(pace_durable_stats(queue, &stats));
         CHECK(stats.connected && stats.connects == 1 && stats.exports > 0 && stats.imports > 0);
         OK(pace_durable_close(queue, PACE_FOREVER, &left));
         CHECK(left == 0);
         pace_durable_free(queue);
-        CHECK(echoes.drops == 1 && failures.drops == 1 && answers.drops == 1);
+        CHECK(echoes.drops == 1 && failures.drops == 1);
+        CHECK(answers.drops == 1 && obeys.drops == 1);
     }
     pace_workers_free(workers);
     finish(pool);

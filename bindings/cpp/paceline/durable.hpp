@@ -136,8 +136,21 @@ public:
     }
     /// Which attempt it is, in all processes together: 1 for the first. An attempt whose process has died counts.
     std::uint32_t number() const noexcept { return info_.number; }
-    /// How long the task could take still when the attempt began; `forever` without a deadline.
-    nanoseconds time_left() const noexcept { return detail::time_of(info_.time_left_ns); }
+    /// How long the attempt may take still: zero if its time is over, and when it was ended; `forever` without a
+    /// limit.
+    nanoseconds time_left() const noexcept {
+        pace_job_info_t now{};
+        now.struct_size = sizeof now;
+        (void)pace_job_info(raw_, &now);
+        return detail::time_of(now.time_left_ns);
+    }
+    /// Whether the attempt is to end, because its time is over or the pool ends: what comes of it then is waited for no
+    /// longer. Also if it was ended.
+    bool is_cancelled() const noexcept {
+        bool cancelled = true;
+        (void)pace_job_is_cancelled(raw_, &cancelled);
+        return cancelled;
+    }
 
     /// The attempt has succeeded, with these bytes. The first end that is said counts: Code::Stale if it is not this one.
     Result<void> complete(std::string_view value = {}) const {

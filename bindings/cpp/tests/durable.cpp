@@ -116,6 +116,16 @@ TEST_CASE("durable tasks run, and their results come back") {
         throw std::runtime_error("it has ended before");
     };
     queue.task("throws", throws, soon).value();
+    const auto obeys = [](const Job &job) -> Result<void> {
+        CHECK_FALSE(job.is_cancelled());
+        CHECK(job.time_left() <= 200ms);
+        while (!job.is_cancelled()) {
+            std::this_thread::sleep_for(1ms);
+        }
+        CHECK(job.time_left() == 0ns);
+        return paceline::Error(Code::Failed, "told to end");
+    };
+    queue.task("obeys", obeys).value();
     queue.schedule("yearly", "0 0 1 1 *", "echo", "x").value();
     queue.open().value();
     queue.wait_connected(PATIENCE).value();
@@ -138,6 +148,7 @@ TEST_CASE("durable tasks run, and their results come back") {
     CHECK(ran("refuses", Submission().set_deadline(30min)).failure == "as it likes");
     const auto late = ran("echo", Submission().set_delay(50ms).set_deadline(1ms));
     CHECK(late.status == DurableStatus::TimedOut);
+    CHECK(ran("obeys", Submission().set_deadline(200ms)).status == DurableStatus::TimedOut);
     const auto once = Submission().set_unique("once").set_lane(paceline::Lane::High);
     const auto first = queue.submit("echo", "1", once).value();
     CHECK_FALSE(first.is_duplicate());
@@ -199,12 +210,14 @@ TEST_CASE("a host takes durable tasks, and what it gives back comes again") {
         CHECK(given_back.id() == task.id());
         CHECK(given_back.arguments() == "by hand");
         CHECK(given_back.time_left() == paceline::forever);
+        CHECK_FALSE(given_back.is_cancelled());
     }
     auto job = queue.take(PATIENCE).value();
     CHECK(job.number() == 2);
     OpenJob moved(std::move(job));
     CHECK(job.complete().error() == Code::Invalid); // NOLINT: it was moved from
     CHECK(job.id().empty());
+    CHECK(job.is_cancelled());
     moved.fail("not yet").value();
     job = queue.take(PATIENCE).value();
     CHECK(job.number() == 3);

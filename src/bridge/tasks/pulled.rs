@@ -127,6 +127,11 @@ impl OpenJob {
         Some(until.saturating_duration_since(Instant::now()))
     }
 
+    /// As [`Job::is_cancelled`](super::Job::is_cancelled).
+    pub fn is_cancelled(&self) -> bool {
+        self.taken().is_to_end()
+    }
+
     /// It has succeeded, with this value.
     pub fn complete(mut self, value: impl Into<Vec<u8>>) {
         if let Some(taken) = self.taken.take() {

@@ -315,6 +315,11 @@ impl Taken {
         self.until.is_some_and(|until| Instant::now() >= until)
     }
 
+    /// Whether a host that has begun it is to give it up.
+    pub(super) fn is_to_end(&self) -> bool {
+        self.is_late() || self.shop.hub.check_open().is_err()
+    }
+
     /// A host is done with it.
     pub(super) fn close(self: Arc<Self>, result: core::result::Result<Vec<u8>, Fault>) {
         let number = self.number;
