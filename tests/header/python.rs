@@ -115,18 +115,26 @@ fn class(model: &Model, name: &str, about: &str, record: &Record) -> String {
 /// The type of a field, or of an element of one that is an array.
 fn held(model: &Model, record: &Record, index: usize) -> String {
     let kind = &record.fields[index].kind;
-    let is_filled = matches!(&*record.fields, [first, ..] if first.name == "struct_size");
     let has_size = record.fields.get(index + 1).is_some_and(|next| next.name == "size");
     match (kind.pointers, kind.name()) {
         (0, Some(name)) => by_value(model, name),
         // With its size beside it: it does not end with a NUL.
         (1, Some("char")) if has_size => "c.c_void_p".into(),
-        // Bytes that the caller lends.
-        (1, Some("void")) if kind.is_const && is_filled => "c.c_char_p".into(),
+        // Bytes that the caller lends. Those that the library does may have NULs, where ctypes would end them.
+        (1, Some("void")) if kind.is_const && is_settings(model, record) => "c.c_char_p".into(),
         (1, Some("char")) => "c.c_char_p".into(),
         (1, _) => "c.c_void_p".into(),
         _ => to(model, kind),
     }
+}
+
+/// Whether the caller fills it in, after a function has with the defaults.
+fn is_settings(model: &Model, record: &Record) -> bool {
+    let its = model.records().find(|(_, other)| std::ptr::eq(*other, record));
+    its.is_some_and(|(item, _)| {
+        let init = format!("{}_init", item.name.trim_end_matches("_t"));
+        model.functions().any(|(function, _)| function.name == init)
+    })
 }
 
 /// The type of an argument or a result.
