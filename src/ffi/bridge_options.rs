@@ -29,8 +29,8 @@ pub const PACE_START_AT_SEQUENCE: u32 = 2;
 /// An import begins with the first message that was stored at start_time_ns or later.
 pub const PACE_START_AT_TIME: u32 = 3;
 
-/// How a bridge reaches its broker, and what it is called. Call pace_bridge_options_init() first. Of user, token, nkey_file
-/// and credentials_file one at the most is set. Secrets are neither told by errors nor by statistics and logs.
+/// How a bridge reaches its broker, and what it is called. Call pace_bridge_options_init() first. Of user, token, token_file,
+/// nkey_file and credentials_file one at the most is set. Secrets are neither told by errors nor by statistics and logs.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct pace_bridge_options_t {
@@ -47,7 +47,7 @@ pub struct pace_bridge_options_t {
     pub name: *const c_char,
     /// What the broker's own tools call the connection. Default NULL: "paceline".
     pub connection_name: *const c_char,
-    /// Logs in by this name and `password`. Default NULL: as the address says, or not at all.
+    /// Logs in by this name and `password` or `password_file`. Default NULL: as the address says, or not at all.
     pub user: *const c_char,
     /// The password of `user`. Default NULL: an empty one.
     pub password: *const c_char,
@@ -79,6 +79,11 @@ pub struct pace_bridge_options_t {
     pub window_ns: u64,
     /// How many ids of messages are kept at most. Default 100,000.
     pub window_count: u64,
+    /// The password of `user` is the text of this file, which is read at each connection; in place of `password`. Default
+    /// NULL.
+    pub password_file: *const c_char,
+    /// Logs in by the token that is the text of this file, which is read at each connection. Default NULL.
+    pub token_file: *const c_char,
 }
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
@@ -111,6 +116,8 @@ pub(super) const DEFAULTS: pace_bridge_options_t = pace_bridge_options_t {
     reconnect_cap_ns: 10_000_000_000,
     window_ns: 120_000_000_000,
     window_count: 100_000,
+    password_file: ptr::null(),
+    token_file: ptr::null(),
 };
 
 /// How keys go from the hub to the broker. Call pace_bridge_export_options_init() first.
@@ -294,21 +301,41 @@ pub(super) unsafe fn settings_of(options: &pace_bridge_options_t) -> Result<Nats
     if let Some(name) = text(options.connection_name, "connection_name")? {
         settings = settings.name(name);
     }
-    let logins = [options.user, options.token, options.nkey_file, options.credentials_file];
+    let pace_bridge_options_t { user, token, token_file, nkey_file, credentials_file, .. } =
+        *options;
+    let logins = [user, token, token_file, nkey_file, credentials_file];
     let count = logins.iter().filter(|login| !login.is_null()).count();
     if count > 1 {
-        let allowed = "one of user, token, nkey_file and credentials_file";
+        let allowed = "one of user, token, token_file, nkey_file and credentials_file";
         return Err(Failure::invalid("the number of logins", count, allowed));
     }
     let password = secret(options.password, "password")?;
-    settings = match (secret(options.user, "user")?, secret(options.token, "token")?) {
-        (Some(user), _) => settings.user(user, password.unwrap_or_default()),
-        (None, _) if password.is_some() => {
+    let password_file = text(options.password_file, "password_file")?;
+    settings = match (secret(user, "user")?, password, password_file) {
+        (_, Some(_), Some(_)) => {
+            let allowed = "NULL, or in place of password";
+            return Err(Failure::invalid("password_file", "set with password", allowed));
+        }
+        (None, Some(_), _) => {
             return Err(Failure::invalid("password", "set without user", "NULL, or with user"));
         }
-        (None, Some(token)) => settings.token(token),
-        (None, None) => settings,
+        (None, _, Some(_)) => {
+            return Err(Failure::invalid(
+                "password_file",
+                "set without user",
+                "NULL, or with user",
+            ));
+        }
+        (Some(user), _, Some(path)) => settings.password_file(user, path),
+        (Some(user), password, None) => settings.user(user, password.unwrap_or_default()),
+        (None, None, None) => settings,
     };
+    if let Some(token) = secret(token, "token")? {
+        settings = settings.token(token);
+    }
+    if let Some(path) = text(token_file, "token_file")? {
+        settings = settings.token_file(path);
+    }
     if let Some(path) = text(options.nkey_file, "nkey_file")? {
         settings = settings.nkey_file(path);
     }

@@ -328,11 +328,12 @@ layout! {
     webhook::pace_webhook_stats_t 48 {
         struct_size 0 reserved 4 posted 8 delivered 16 retried 24 failed 32 dropped 40
     }
-    bridge_options::pace_bridge_options_t 144 {
+    bridge_options::pace_bridge_options_t 160 {
         struct_size 0 require_tls 4 reserved 5 servers 8 name 16 connection_name 24 user 32
         password 40 token 48 nkey_file 56 credentials_file 64 root_certificates 72
         client_certificate 80 client_key 88 connect_timeout_ns 96 ping_interval_ns 104
-        reconnect_first_ns 112 reconnect_cap_ns 120 window_ns 128 window_count 136
+        reconnect_first_ns 112 reconnect_cap_ns 120 window_ns 128 window_count 136 password_file 144
+        token_file 152
     }
     bridge_options::pace_bridge_export_options_t 48 {
         struct_size 0 overflow 4 prefix 8 stream 16 buffer 24 block_ns 32 in_flight 40
@@ -354,6 +355,9 @@ layout! {
         struct_size 0 reserved 4 pattern 8 stream 24 published 40 acknowledged 48 in_flight 56
         again 64 dead 72 lag 80 duplicates 88 turned_back 96 refused 104
     }
+    job::pace_job_info_t 64 {
+        struct_size 0 number 4 id 8 name 24 arguments 40 size 48 time_left_ns 56
+    }
     durable::pace_durable_options_t 32 {
         struct_size 0 in_flight 4 results_ns 8 ack_wait_ns 16 window_ns 24
     }
@@ -363,9 +367,6 @@ layout! {
     }
     durable::pace_durable_id_t 24 {
         text 0
-    }
-    durable::pace_job_info_t 64 {
-        struct_size 0 number 4 id 8 name 24 arguments 40 size 48 time_left_ns 56
     }
     durable::pace_durable_info_t 88 {
         struct_size 0 status 4 attempts 8 reserved 12 number 16 id 24 name 40 bytes 56 size 64

@@ -17,13 +17,18 @@ static void tell(void *data, pace_status_t status) {
 }
 static void tell_drop(void *data) { atomic_fetch_add(&((told_t *)data)->drops, 1); }
 
-static pace_bridge_t *bridge_to(pace_hub_t *hub, const char *servers) {
+static pace_bridge_options_t options_of(const char *servers) {
     pace_bridge_options_t options;
-    pace_bridge_t *bridge = NULL;
     OK(pace_bridge_options_init(&options, sizeof options));
     options.servers = servers;
     options.reconnect_first_ns = MILLI;
     options.reconnect_cap_ns = 10 * MILLI;
+    return options;
+}
+
+static pace_bridge_t *bridge_to(pace_hub_t *hub, const char *servers) {
+    pace_bridge_options_t options = options_of(servers);
+    pace_bridge_t *bridge = NULL;
     OK(pace_bridge_new(hub, &options, &bridge));
     return bridge;
 }
@@ -102,6 +107,19 @@ static bool settings(pace_hub_t *hub) {
     options.password = "secret";
     SAYS(PACE_EINVAL, pace_bridge_new(hub, &options, &bridge));
     TELLS("without user");
+    options = good;
+    options.password_file = "/tmp/file";
+    SAYS(PACE_EINVAL, pace_bridge_new(hub, &options, &bridge));
+    TELLS("password_file is set without user");
+    options.user = "joe", options.password = "secret";
+    SAYS(PACE_EINVAL, pace_bridge_new(hub, &options, &bridge));
+    TELLS("in place of password");
+    CHECK(strstr(pace_last_error(), "secret") == NULL);
+    options = good;
+    options.token_file = "/tmp/file", options.token = "secret";
+    SAYS(PACE_EINVAL, pace_bridge_new(hub, &options, &bridge));
+    TELLS("token_file");
+    CHECK(strstr(pace_last_error(), "secret") == NULL);
     options = good;
     options.token = "secret\xff";
     SAYS(PACE_EINVAL, pace_bridge_new(hub, &options, &bridge));
@@ -393,10 +411,48 @@ static void from_settings(pace_hub_t *hub) {
     unlink(first), unlink(second);
 }
 
+#define SECRET "0pen.Sesame"
+
+static void no_secret(void *data, const pace_message_t *notice, int32_t *outcome) {
+    CHECK(memmem(notice->payload, notice->size, SECRET, strlen(SECRET)) == NULL);
+    atomic_fetch_add((atomic_int *)data, 1);
+    *outcome = 0;
+}
+
+/* Goal: a secret is read from its file at each connection, and is told by nobody. */
+static void logs_in(pace_hub_t *hub, broker_t *broker, bool by_token) {
+    char file[] = "/tmp/paceline-c-XXXXXX", reason[256];
+    pace_bridge_options_t options = options_of(broker->url);
+    pace_subscription_t notices;
+    pace_bridge_t *bridge;
+    atomic_int seen = 0;
+    size_t needed;
+    int fd = mkstemp(file);
+    CHECK(fd >= 0 && write(fd, "wrong" SECRET, 5 + sizeof SECRET - 1) > 0);
+    if (by_token) options.token_file = file;
+    if (!by_token) options.user = "joe", options.password_file = file;
+    OK(pace_hub_subscribe(hub, "$SYS.>", NULL, no_secret, &seen, NULL, &notices));
+    OK(pace_bridge_new(hub, &options, &bridge));
+    OK(pace_bridge_export(bridge, "a", NULL));
+    OK(pace_bridge_open(bridge));
+    do {
+        check_nap();
+        OK(pace_bridge_reason(bridge, reason, sizeof reason, &needed));
+    } while (strstr(reason, "uthorization") == NULL);
+    CHECK(strstr(reason, SECRET) == NULL && !stats_of(bridge).connected);
+    CHECK(ftruncate(fd, 0) == 0 && pwrite(fd, SECRET "\n", sizeof SECRET, 0) > 0);
+    OK(pace_bridge_wait_connected(bridge, PACE_FOREVER));
+    UNTIL(atomic_load(&seen) >= 2); /* refused, and connected */
+    OK(pace_hub_unsubscribe(hub, notices, PACE_UNSUBSCRIBE_SYNC, NULL));
+    close(fd), unlink(file);
+    pace_bridge_free(bridge);
+}
+
 int main(void) {
-    broker_t broker;
+    broker_t broker, locked[2];
     check_begin();
-    bool has_broker = broker_start(&broker);
+    bool has_broker = broker_start(&broker) && broker_start_with(&locked[0], "joe", SECRET) &&
+                      broker_start_with(&locked[1], NULL, SECRET);
     pace_pool_t *pool = pool_of(2);
     pace_hub_t *here, *there;
     OK(pace_hub_new(pool, NULL, &here));
@@ -408,10 +464,12 @@ int main(void) {
         at_least_once(here, there, &broker);
         requests(here, there, &broker);
         the_broker_goes(here, &broker);
+        logs_in(here, &locked[0], false);
+        logs_in(here, &locked[1], true);
     }
     pace_hub_free(there);
     pace_hub_free(here);
     finish(pool);
-    if (has_broker) broker_stop(&broker);
+    if (has_broker) broker_stop(&broker), broker_stop(&locked[0]), broker_stop(&locked[1]);
     return 0;
 }

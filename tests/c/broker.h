@@ -18,6 +18,7 @@
 typedef struct broker {
     pid_t process; /* 0: it does not run */
     char port[8], url[40], folder[32];
+    const char *login[4]; /* what it demands, as its command line says it */
 } broker_t;
 
 static inline struct sockaddr_in broker_address(const broker_t *broker) {
@@ -53,7 +54,8 @@ static inline bool broker_run(broker_t *broker) {
         int nowhere = open("/dev/null", O_RDWR);
         (void)dup2(nowhere, 1), (void)dup2(nowhere, 2);
         execlp("nats-server", "nats-server", "-a", "127.0.0.1", "-p", broker->port, "-js", "-sd",
-               broker->folder, (char *)NULL);
+               broker->folder, broker->login[0], broker->login[1], broker->login[2], broker->login[3],
+               (char *)NULL);
         _exit(127);
     }
     while (broker->process > 0 && !broker_answers(broker)) {
@@ -64,11 +66,18 @@ static inline bool broker_run(broker_t *broker) {
     return broker->process > 0;
 }
 
-/* False, and a word, where there is none. Call this before there are threads. */
-static inline bool broker_start(broker_t *broker) {
+/* One that demands a user, or with NULL a token, and this secret. False, and a word, where there is none. Call this before
+ * there are threads. */
+static inline bool broker_start_with(broker_t *broker, const char *user, const char *secret) {
     struct sockaddr_in address;
     socklen_t size = sizeof address;
     memset(broker, 0, sizeof *broker);
+    if (user != NULL) {
+        broker->login[0] = "--user", broker->login[1] = user;
+        broker->login[2] = "--pass", broker->login[3] = secret;
+    } else if (secret != NULL) {
+        broker->login[0] = "--auth", broker->login[1] = secret;
+    }
     strcpy(broker->port, "0");
     strcpy(broker->folder, "/tmp/paceline-nats-XXXXXX");
     /* The kernel's choice, which another process could take in between. */
@@ -85,6 +94,9 @@ static inline bool broker_start(broker_t *broker) {
     printf("skipped: there is no nats-server\n");
     return false;
 }
+
+/* One without a login. */
+static inline bool broker_start(broker_t *broker) { return broker_start_with(broker, NULL, NULL); }
 
 static inline void broker_stop(broker_t *broker) {
     char command[64];

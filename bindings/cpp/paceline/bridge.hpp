@@ -31,18 +31,22 @@ inline const char *unless_empty(const std::string &text) noexcept {
 } // namespace detail
 
 /// How a NATS broker is reached: its addresses, how the bridge proves who it is, TLS, and how it comes back after the
-/// connection was lost. Of user, token, nkey_file and credentials_file one at the most is set. Secrets are neither told by
-/// errors nor by statistics and logs.
+/// connection was lost. Of user, token, token_file, nkey_file and credentials_file one at the most is set. Secrets are
+/// neither told by errors nor by statistics and logs.
 struct NatsSettings {
     /// Addresses, separated by commas: "nats://host:port" or "tls://host:port", each maybe with user:password@ or token@
     /// before the host. Of several servers, one cluster, any one is used.
     std::string servers{};
     /// What the broker's own tools call the connection. Empty (default): "paceline".
     std::string name{};
-    /// Logs in by this name and `password`. Empty (default): as the address says, or not at all.
+    /// Logs in by this name and `password` or `password_file`. Empty (default): as the address says, or not at all.
     std::string user{}, password{};
+    /// The password of `user` is the text of this file, which is read at each connection, unless it is empty.
+    std::string password_file{};
     /// Logs in by a token, unless it is empty.
     std::string token{};
+    /// Logs in by the token that is the text of this file, which is read at each connection, unless it is empty.
+    std::string token_file{};
     /// Logs in by the nkey whose seed is the text of this file, which is read at each connection, unless it is empty.
     std::string nkey_file{};
     /// Logs in by the JWT and nkey in this file of the broker's tools (.creds), which is read at each connection, unless it
@@ -73,7 +77,11 @@ struct NatsSettings {
     NatsSettings &set_user(std::string value, std::string secret) {
         return user = std::move(value), password = std::move(secret), *this;
     }
+    NatsSettings &set_password_file(std::string value, std::string path) {
+        return user = std::move(value), password_file = std::move(path), *this;
+    }
     NatsSettings &set_token(std::string value) { return token = std::move(value), *this; }
+    NatsSettings &set_token_file(std::string path) { return token_file = std::move(path), *this; }
     NatsSettings &set_nkey_file(std::string path) { return nkey_file = std::move(path), *this; }
     NatsSettings &set_credentials_file(std::string path) {
         return credentials_file = std::move(path), *this;
@@ -98,7 +106,9 @@ struct NatsSettings {
         raw.connection_name = detail::unless_empty(name);
         raw.user = detail::unless_empty(user);
         raw.password = detail::unless_empty(password);
+        raw.password_file = detail::unless_empty(password_file);
         raw.token = detail::unless_empty(token);
+        raw.token_file = detail::unless_empty(token_file);
         raw.nkey_file = detail::unless_empty(nkey_file);
         raw.credentials_file = detail::unless_empty(credentials_file);
         raw.root_certificates = detail::unless_empty(root_certificates);

@@ -40,6 +40,22 @@ void until(F &&holds) {
 
 } // namespace
 
+TEST_CASE("a bridge logs in by a secret that is in a file") {
+    const Broker by_user("joe", "0pen.Sesame"), by_token(nullptr, "0pen.Sesame");
+    const Pool pool = make_pool();
+    const Hub hub = Hub::create(pool).value();
+    if (!by_user.runs() || !has_bridges(hub)) {
+        return;
+    }
+    const std::string file = "/tmp/paceline-cpp-secret-" + std::to_string(getpid());
+    std::ofstream(file) << "0pen.Sesame\n";
+    for (const auto &login :
+         {by_user.nats().set_password_file("joe", file), by_token.nats().set_token_file(file)}) {
+        connected(hub, BridgeConfig(login).add_export("a")).close(PATIENCE).value();
+    }
+    std::remove(file.c_str());
+}
+
 TEST_CASE("settings of a bridge that are wrong are told, without secrets") {
     const Pool pool = make_pool();
     const Hub hub = Hub::create(pool).value();

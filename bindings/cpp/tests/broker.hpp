@@ -13,6 +13,8 @@
 class Broker {
 public:
     Broker() : runs_(broker_start(&broker_)) {}
+    /// One that demands a user, or with nullptr a token, and this secret.
+    Broker(const char *user, const char *secret) : runs_(broker_start_with(&broker_, user, secret)) {}
     Broker(const Broker &) = delete;
     Broker &operator=(const Broker &) = delete;
     ~Broker() {

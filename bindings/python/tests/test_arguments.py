@@ -320,8 +320,8 @@ class Table(Case):
         yield row("Bridge.from_settings", load, {}, settings="none text bytes", **given)
         settings = lambda **given: opened(nats=NatsSettings(**{"servers": broker, **given}))
         texts = (
-            *("name", "user", "password", "token", "nkey_file", "credentials_file"),
-            *("root_certificates", "client_certificate", "client_key"),
+            *("name", "user", "password", "password_file", "token", "token_file", "nkey_file"),
+            *("credentials_file", "root_certificates", "client_certificate", "client_key"),
         )
         times = ("connect_timeout", "ping_interval", "reconnect_first", "reconnect_cap")
         told = {**dict.fromkeys(texts, "none text"), **dict.fromkeys(times, TIME)}

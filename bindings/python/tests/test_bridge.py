@@ -32,7 +32,7 @@ SOON = 0.01
 class Broker:
     """A nats-server on a free port."""
 
-    def __init__(self) -> None:
+    def __init__(self, more: str = "") -> None:
         # The kernel's choice, which another process could take in between.
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -40,7 +40,7 @@ class Broker:
         self.url = f"nats://127.0.0.1:{self.port}"
         self.folder = Path(tempfile.mkdtemp(prefix="paceline-nats-"))
         store = self.folder / "store"
-        text = f'host: 127.0.0.1\nport: {self.port}\njetstream {{ store_dir: "{store}" }}\n'
+        text = f'host: 127.0.0.1\nport: {self.port}\njetstream {{ store_dir: "{store}" }}\n{more}\n'
         (self.folder / "settings").write_text(text)
         self.start()
 
@@ -200,6 +200,27 @@ class Keys(Brokered):
         file.write_text("bridge:\n  exports: [a]\n")
         with self.assertRaisesRegex(paceline.InvalidError, "bridge.servers"):
             Bridge.from_settings(self.here, str(file))
+
+    def test_secrets_are_read_from_files(self) -> None:
+        secret = "0pen.Sesame"
+        file = self.broker.folder / "secret"
+        for more, login in (
+            (f'user: joe, password: "{secret}"', {"user": "joe", "password_file": str(file)}),
+            (f'token: "{secret}"', {"token_file": str(file)}),
+        ):
+            broker = Broker(f"authorization {{ {more} }}")
+            self.addCleanup(broker.close)
+            file.write_text(f"not {secret}")
+            nats = NatsSettings(broker.url, reconnect_first=SOON, reconnect_cap=SOON, **login)
+            with Bridge(self.here, nats, exports=["a"]) as made:
+                self.until(lambda made=made: "uthorization" in (made.stats().reason or ""))
+                self.assertNotIn(secret, f"{made.stats()} {nats}")
+                file.write_text(f"{secret}\n")
+                self.assertTrue(made.wait_connected(LONG))
+                self.assertNotIn(secret, str(made.stats()))
+        with self.assertRaisesRegex(paceline.InvalidError, "in place of password"):
+            both = NatsSettings("x", user="joe", password=secret, password_file=str(file))
+            Bridge(self.here, both, exports=["a"])
 
     def test_secrets_are_not_shown(self) -> None:
         settings = NatsSettings(

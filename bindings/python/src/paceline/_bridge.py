@@ -57,12 +57,17 @@ class NatsSettings:
     servers: str
     #: What the broker's own tools call the connection. None: "paceline".
     name: Optional[str] = None
-    #: Logs in by this name and ``password``. Of it, ``token``, ``nkey_file`` and ``credentials_file`` one is given.
+    #: Logs in by this name and ``password`` or ``password_file``. Of it, ``token``, ``token_file``, ``nkey_file`` and
+    #: ``credentials_file`` one is given.
     user: Optional[str] = None
-    #: The password of ``user``. None: an empty one.
+    #: The password of ``user``. None: an empty one, or that of ``password_file``.
     password: Optional[str] = None
+    #: The password of ``user`` is the text of this file, which is read at each connection.
+    password_file: Optional[str] = None
     #: Logs in by a token, in place of a user.
     token: Optional[str] = None
+    #: Logs in by the token that is the text of this file, which is read at each connection.
+    token_file: Optional[str] = None
     #: Logs in by the nkey whose seed is the text of this file, which is read at each connection.
     nkey_file: Optional[str] = None
     #: Logs in by the JWT and nkey in this file of the broker's tools (.creds), which is read at each connection.
@@ -89,8 +94,8 @@ class NatsSettings:
         options.servers = text("servers", self.servers)
         options.connection_name = some_text("name", self.name)
         for name in (
-            *("user", "password", "token", "nkey_file", "credentials_file"),
-            *("root_certificates", "client_certificate", "client_key"),
+            *("user", "password", "password_file", "token", "token_file", "nkey_file"),
+            *("credentials_file", "root_certificates", "client_certificate", "client_key"),
         ):
             # A value that is refused may be a secret.
             given = getattr(self, name)
