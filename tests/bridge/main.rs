@@ -8,6 +8,8 @@ mod client;
 #[path = "../common/mod.rs"]
 mod common;
 mod crash;
+#[path = "../../examples/durable.rs"]
+mod example;
 mod faults;
 #[cfg(feature = "config")]
 mod from_settings;

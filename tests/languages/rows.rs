@@ -74,6 +74,7 @@ pub const AREAS: &[Area] = &[
             ("workers/middleware", "middleware around attempts"),
             ("workers/health", "health, metrics, figures of the program's own"),
             ("workers/threads", "what each thread has run"),
+            ("workers/durable", "tasks that outlive the process, kept by a broker"),
             ("workers/shutdown", "the end in phases, with hooks and a report"),
         ],
     },
