@@ -147,6 +147,7 @@ mod header {
             sections: &[
                 ("bridge_options", "Bridges: how the broker is reached, and rules"),
                 ("bridge", "Bridges: keys between processes, over a broker"),
+                ("job", "Durable tasks: their attempts"),
                 ("durable", "Durable tasks: a queue that outlives the process"),
             ],
         },

@@ -28,8 +28,8 @@ extern "C" {
 #define PACE_START_AT_TIME 3
 
 /**
- * How a bridge reaches its broker, and what it is called. Call pace_bridge_options_init() first. Of user, token, nkey_file
- * and credentials_file one at the most is set. Secrets are neither told by errors nor by statistics and logs.
+ * How a bridge reaches its broker, and what it is called. Call pace_bridge_options_init() first. Of user, token, token_file,
+ * nkey_file and credentials_file one at the most is set. Secrets are neither told by errors nor by statistics and logs.
  */
 typedef struct pace_bridge_options_t {
     /** The size of the struct in bytes, as pace_bridge_options_init() sets it. */
@@ -47,7 +47,7 @@ typedef struct pace_bridge_options_t {
     const char *name;
     /** What the broker's own tools call the connection. Default NULL: "paceline". */
     const char *connection_name;
-    /** Logs in by this name and `password`. Default NULL: as the address says, or not at all. */
+    /** Logs in by this name and `password` or `password_file`. Default NULL: as the address says, or not at all. */
     const char *user;
     /** The password of `user`. Default NULL: an empty one. */
     const char *password;
@@ -87,6 +87,13 @@ typedef struct pace_bridge_options_t {
     uint64_t window_ns;
     /** How many ids of messages are kept at most. Default 100,000. */
     uint64_t window_count;
+    /**
+     * The password of `user` is the text of this file, which is read at each connection; in place of `password`. Default
+     * NULL.
+     */
+    const char *password_file;
+    /** Logs in by the token that is the text of this file, which is read at each connection. Default NULL. */
+    const char *token_file;
 } pace_bridge_options_t;
 
 /** How keys go from the hub to the broker. Call pace_bridge_export_options_init() first. */
@@ -540,6 +547,88 @@ pace_status_t pace_bridge_close(const pace_bridge_t *bridge,
  */
 void pace_bridge_free(pace_bridge_t *bridge);
 
+/* ------------------------------------- Durable tasks: their attempts */
+
+/** One attempt of a durable task, which a handler is lent or a host has taken. */
+typedef struct pace_job_t pace_job_t;
+
+/** An attempt of a durable task. Set struct_size to sizeof the struct before the call. Its texts live as long as the job. */
+typedef struct pace_job_info_t {
+    /** In: sizeof the struct. Out: how many bytes were written. */
+    uint32_t struct_size;
+    /** Which attempt it is, in all processes together: 1 for the first. An attempt whose process has died counts. */
+    uint32_t number;
+    /** The task's id, the same for each attempt in any process. */
+    pace_text_t id;
+    /** The name of the task, which has chosen its handler. */
+    pace_text_t name;
+    /** What the task was submitted with; NULL if there are none. */
+    const void *arguments;
+    /** The number of bytes at arguments. */
+    size_t size;
+    /**
+     * How long the attempt may take still, in nanoseconds: 0 if its time is over, and when it was ended;
+     * PACE_FOREVER without a limit.
+     */
+    uint64_t time_left_ns;
+} pace_job_info_t;
+
+/**
+ * Runs an attempt of a durable task. It says how that has ended by pace_job_complete() or pace_job_fail(); if it says
+ * nothing, PACE_OK completes the task with no bytes, and any other status fails the attempt. The job is lent until it
+ * returns.
+ */
+typedef pace_status_t (*pace_durable_fn)(void *user_data, pace_job_t *job);
+
+/**
+ * What an attempt is of.
+ *
+ * PACE_EVERSION.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_job_info(const pace_job_t *job, pace_job_info_t *info);
+
+/**
+ * Whether an attempt is to end, because its time is over or the pool ends: what comes of it then is waited for no longer.
+ * Also if it was ended.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_job_is_cancelled(const pace_job_t *job,
+                                    bool *cancelled);
+
+/**
+ * An attempt has succeeded, with these bytes. The first end that is said counts.
+ *
+ * PACE_ESTALE: it was ended before.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_job_complete(const pace_job_t *job, const void *bytes, size_t size);
+
+/**
+ * An attempt has failed. With `permanent` no other attempt follows; otherwise, if `retry_after_ns` is not 0, it follows
+ * after that time, and not after the delay of the retry. `message` may be NULL; what is not UTF-8 in it is replaced by
+ * U+FFFD. The first end that is said counts.
+ *
+ * PACE_ESTALE: it was ended before.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_job_fail(const pace_job_t *job,
+                            const char *message,
+                            bool permanent,
+                            uint64_t retry_after_ns);
+
+/**
+ * Frees a job that pace_durable_take() gave. One that was not ended is given back: it is run again, by this process or
+ * another. Not for a job that a handler is lent. NULL is a no-op, and in a forked child nothing is freed.
+ *
+ * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
+ */
+void pace_job_free(pace_job_t *job);
+
 /* ------------------ Durable tasks: a queue that outlives the process */
 
 /** A durable task has completed: its handler has succeeded. */
@@ -559,9 +648,6 @@ typedef struct pace_durable_report_t pace_durable_report_t;
 
 /** A queue of tasks that outlive the process: a broker has them, and any process with a handler for a task's name runs it. */
 typedef struct pace_durable_t pace_durable_t;
-
-/** One attempt of a durable task, which a handler is lent or a host has taken. */
-typedef struct pace_job_t pace_job_t;
 
 /** Settings of a queue of durable tasks. Call pace_durable_options_init() first. */
 typedef struct pace_durable_options_t {
@@ -612,36 +698,11 @@ typedef struct pace_submission_t {
     const char *unique;
 } pace_submission_t;
 
-/**
- * Runs an attempt of a durable task. It says how that has ended by pace_job_complete() or pace_job_fail(); if it says
- * nothing, PACE_OK completes the task with no bytes, and any other status fails the attempt. The job is lent until it
- * returns.
- */
-typedef pace_status_t (*pace_durable_fn)(void *user_data, pace_job_t *job);
-
 /** The id of a durable task in its queue, for any process: text that ends with NUL. */
 typedef struct pace_durable_id_t {
     /** A letter for the lane, and a number. */
     char text[24];
 } pace_durable_id_t;
-
-/** An attempt of a durable task. Set struct_size to sizeof the struct before the call. Its texts live as long as the job. */
-typedef struct pace_job_info_t {
-    /** In: sizeof the struct. Out: how many bytes were written. */
-    uint32_t struct_size;
-    /** Which attempt it is, in all processes together: 1 for the first. An attempt whose process has died counts. */
-    uint32_t number;
-    /** The task's id, the same for each attempt in any process. */
-    pace_text_t id;
-    /** The name of the task, which has chosen its handler. */
-    pace_text_t name;
-    /** What the task was submitted with; NULL if there are none. */
-    const void *arguments;
-    /** The number of bytes at arguments. */
-    size_t size;
-    /** How long the task could take still when the attempt began, in nanoseconds; PACE_FOREVER without a deadline. */
-    uint64_t time_left_ns;
-} pace_job_info_t;
 
 /**
  * How a durable task has ended, or a dead task. Set struct_size to sizeof the struct before the call. Its texts live as long
@@ -809,7 +870,8 @@ pace_status_t pace_durable_wait(const pace_durable_t *queue,
  * an attempt of it has begun, or it has ended, or there is none of this id. Workers are asked first, then it is deleted at
  * the broker, so it takes up to a second.
  *
- * PACE_EINVAL for what is no id, and before the queue is open.
+ * PACE_ETIMEDOUT: neither a worker nor the broker has answered, so that it may run. PACE_ESHUTDOWN; PACE_EINVAL for what is
+ * no id, and before the queue is open.
  *
  * Threads: any. In handlers: no. It blocks.
  */
@@ -830,49 +892,10 @@ pace_status_t pace_durable_take(const pace_durable_t *queue,
                                 pace_job_t **job);
 
 /**
- * What an attempt is of.
- *
- * PACE_EVERSION.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_job_info(const pace_job_t *job, pace_job_info_t *info);
-
-/**
- * An attempt has succeeded, with these bytes. The first end that is said counts.
- *
- * PACE_ESTALE: it was ended before.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_job_complete(const pace_job_t *job, const void *bytes, size_t size);
-
-/**
- * An attempt has failed. With `permanent` no other attempt follows; otherwise, if `retry_after_ns` is not 0, it follows
- * after that time, and not after the delay of the retry. `message` may be NULL; what is not UTF-8 in it is replaced by
- * U+FFFD. The first end that is said counts.
- *
- * PACE_ESTALE: it was ended before.
- *
- * Threads: any. In handlers: yes, it never waits.
- */
-pace_status_t pace_job_fail(const pace_job_t *job,
-                            const char *message,
-                            bool permanent,
-                            uint64_t retry_after_ns);
-
-/**
- * Frees a job that pace_durable_take() gave. One that was not ended is given back: it is run again, by this process or
- * another. Not for a job that a handler is lent. NULL is a no-op, and in a forked child nothing is freed.
- *
- * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
- */
-void pace_job_free(pace_job_t *job);
-
-/**
  * The first task that has failed for good whose number is `from` or more: *report, which is to be freed.
  *
- * PACE_ESTALE: there is none, or the broker does not answer; PACE_EINVAL before the queue is open.
+ * PACE_ESTALE: there is none. PACE_ETIMEDOUT: the broker does not answer. PACE_ESHUTDOWN; PACE_EINVAL before the queue is
+ * open.
  *
  * Threads: any. In handlers: no. It blocks.
  */
@@ -881,9 +904,10 @@ pace_status_t pace_durable_dead(const pace_durable_t *queue,
                                 pace_durable_report_t **report);
 
 /**
- * Submits a task that has failed for good once more, as a new one, and forgets the dead one. *id is that of the new one.
+ * Submits a task that has failed for good once more, as a new one, and forgets the dead one, unless the broker is away by
+ * then. *id is that of the new one.
  *
- * PACE_ESTALE: there is none of this number; as pace_durable_submit().
+ * PACE_ESTALE: there is none of this number; as pace_durable_dead() and pace_durable_submit().
  *
  * Threads: any. In handlers: no. It blocks.
  */
@@ -894,12 +918,11 @@ pace_status_t pace_durable_resubmit(const pace_durable_t *queue,
 /**
  * Forgets a task that has failed for good.
  *
- * PACE_ESTALE: there is none of this number, or the broker does not answer; PACE_EINVAL before the queue is open.
+ * PACE_ESTALE: there is none of this number; as pace_durable_dead().
  *
  * Threads: any. In handlers: no. It blocks.
  */
-pace_status_t pace_durable_forget(const pace_durable_t *queue,
-                                  uint64_t number);
+pace_status_t pace_durable_forget(const pace_durable_t *queue, uint64_t number);
 
 /**
  * What a report says.

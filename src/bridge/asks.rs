@@ -3,7 +3,8 @@
 use super::question::{Ask, Found, What, Which};
 use super::session::{Lost, Session};
 use async_nats::jetstream::context::ContextBuilder;
-use async_nats::jetstream::stream::Stream;
+use async_nats::jetstream::stream::{DeleteMessageErrorKind, RawMessageErrorKind, Stream};
+use async_nats::jetstream::{self, ErrorCode};
 use core::cell::RefCell;
 use core::future::poll_fn;
 use core::time::Duration;
@@ -28,31 +29,59 @@ pub(super) async fn answer(
             continue;
         }
         let stream = context.get_stream_no_info(&stream).await?;
-        let found = look(&stream, what).await;
-        // Nobody waits any more.
-        let _gone = answer.try_send(found);
+        if let Ok(found) = look(&stream, what).await {
+            // Nobody waits any more.
+            let _gone = answer.try_send(found);
+        }
     }
 }
 
-async fn look<I>(stream: &Stream<I>, what: What) -> Option<Found> {
-    let message = match what {
-        What::Get(Which::Last(subject)) => {
-            stream.get_last_raw_message_by_subject(&subject).await.ok()?
-        }
+/// The broker has not said what the stream has.
+struct NoAnswer;
+
+async fn look<I>(stream: &Stream<I>, what: What) -> Result<Option<Found>, NoAnswer> {
+    let message = match &what {
+        What::Get(Which::Last(subject)) => stream.get_last_raw_message_by_subject(subject).await,
         What::Get(Which::From(subject, number)) => {
-            stream.get_first_raw_message_by_subject(&subject, number).await.ok()?
+            stream.get_first_raw_message_by_subject(subject, *number).await
         }
-        What::Delete(number) => {
-            let message = stream.get_raw_message(number).await.ok()?;
-            stream.delete_message(number).await.ok().filter(|was_there| *was_there)?;
-            message
+        What::Delete(number) => stream.get_raw_message(*number).await,
+    };
+    let message = match message {
+        Ok(message) => message,
+        Err(error) => {
+            return match error.kind() {
+                RawMessageErrorKind::NoMessageFound => Ok(None),
+                RawMessageErrorKind::JetStream(error) if is_missing(&error) => Ok(None),
+                _ => Err(NoAnswer),
+            };
         }
     };
+    if let What::Delete(number) = what {
+        match stream.delete_message(number).await {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(error) => match error.kind() {
+                DeleteMessageErrorKind::JetStream(error) if is_missing(&error) => return Ok(None),
+                _ => return Err(NoAnswer),
+            },
+        }
+    }
     let subject = message.subject.to_string();
-    Some(Found {
+    Ok(Some(Found {
         sequence: message.sequence,
         subject,
         headers: message.headers,
         payload: message.payload,
-    })
+    }))
+}
+
+/// Whether there is no such message, or no such stream yet.
+fn is_missing(error: &jetstream::Error) -> bool {
+    const MISSING: [ErrorCode; 3] = [
+        ErrorCode::STREAM_NOT_FOUND,
+        ErrorCode::SEQUENCE_NOT_FOUND,
+        ErrorCode::STREAM_MESSAGE_DELETE_FAILED,
+    ];
+    MISSING.contains(&error.error_code())
 }

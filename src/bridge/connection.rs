@@ -72,10 +72,14 @@ pub(super) fn run(shared: &Shared, asks: UnboundedReceiver<Ask>) {
         shared.status().reason = Some("its thread has panicked".into());
     }
     // Nobody takes what waits, or comes, any more: publishers do not wait for that.
-    let mut left = 0;
+    let (mut left, mut unstored) = (0, 0);
     for exporting in &shared.exports {
         let stats = exporting.stats();
-        left += stats.waiting + stats.in_flight;
+        let waits = stats.waiting + stats.in_flight;
+        left += waits;
+        if exporting.rule.stream.is_some() {
+            unstored += waits;
+        }
         let taken = exporting.mailbox.stats().running;
         // It may have ended.
         let _ended = exporting.mailbox.unsubscribe(Unsubscribe::Async);
@@ -85,7 +89,7 @@ pub(super) fn run(shared: &Shared, asks: UnboundedReceiver<Ask>) {
     let mut status = shared.status();
     status.is_connected = false;
     status.has_ended = true;
-    status.left = left;
+    (status.left, status.unstored) = (left, unstored);
     drop(status);
     shared.waiters.end_all();
     shared.tell("bridge.closed", Severity::Info, "it has ended".into(), json!({ "left": left }));

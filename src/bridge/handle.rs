@@ -195,6 +195,12 @@ impl Bridge {
         &self.shared.waiters
     }
 
+    /// As [`close`](Self::close): how many messages were not stored that a stream was to store.
+    pub(super) fn close_stores(&self, timeout: Duration) -> u64 {
+        self.close(timeout);
+        self.shared.status().unstored
+    }
+
     /// # Errors
     /// [`Error::ShutDown`] if it has ended; [`Error::Forked`].
     pub(super) fn check_open(&self) -> Result<()> {
@@ -205,17 +211,24 @@ impl Bridge {
         }
     }
 
-    /// Asks for a message of a stream: None if there is none, or no answer within `timeout`, of seconds.
-    pub(super) fn ask(&self, stream: &str, what: What, timeout: Duration) -> Option<Found> {
+    /// Asks for a message of a stream: None if there is none.
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`] without an answer within `timeout`, of seconds, or if the connection was lost before it came;
+    /// [`Error::WouldDeadlock`] on the bridge's own thread; [`Error::ShutDown`] if it has ended; [`Error::Forked`].
+    pub(super) fn ask(&self, stream: &str, what: What, timeout: Duration) -> Result<Option<Found>> {
         if thread::current().id() == self.id {
-            // It would wait for itself.
-            return None;
+            return Err(Error::WouldDeadlock);
         }
+        self.check_open()?;
         let (answer, answered) = sync_channel(1);
         let until = Instant::now() + timeout;
         let ask = Ask { stream: stream.to_owned(), what, answer, until };
-        self.shared.asks.send(ask).ok()?;
-        answered.recv_timeout(timeout).ok()?
+        let _ended = self.shared.asks.send(ask);
+        answered.recv_timeout(timeout).or_else(|_| {
+            self.check_open()?;
+            Err(Error::TimedOut)
+        })
     }
 }
 

@@ -27,7 +27,8 @@ pub(super) enum What {
     Delete(u64),
 }
 
-/// A question, and where the answer goes: None: there is no such message. Without a connection it waits.
+/// A question, and where the answer goes: None: there is no such message. Without a connection it waits. Dropped, it has
+/// no answer.
 pub(super) struct Ask {
     pub(super) stream: String,
     pub(super) what: What,

@@ -92,8 +92,9 @@ pub(super) struct Status {
     pub(super) connects: u64,
     pub(super) reason: Option<String>,
     pub(super) has_ended: bool,
-    /// How many messages waited at its end.
+    /// How many messages waited at its end, and those of them that a stream was to store.
     pub(super) left: u64,
+    pub(super) unstored: u64,
 }
 
 impl Shared {

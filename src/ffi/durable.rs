@@ -8,12 +8,14 @@
 )]
 
 use super::boundary::{
-    self, Failure, Handle, Out, Result, Text, bytes as boundary_bytes, call, call_void, callback,
+    Failure, Handle, Out, Result, Text, bytes as boundary_bytes, call, call_void, callback,
     consumed, nanos, optional_out, out, usable,
 };
 use super::bridge::{of_nats, pace_bridge_stats_t};
 use super::bridge_options::{optional, pace_bridge_options_t};
 use super::callback::pace_drop_fn;
+use super::job::{pace_durable_fn, pace_job_t, pointer_of};
+use super::message::{NOTHING, lend};
 use super::owner::pair;
 use super::retry::{pace_retry_t, retry_of};
 use super::sized::{self, In, InOut};
@@ -26,14 +28,13 @@ use super::workers::pace_workers_t;
 use super::{bridge::stats_of, bridge_options::settings_of};
 #[cfg(feature = "nats")]
 use crate::bridge::tasks::{
-    DeadTask, DurableBuilder, DurableQueue, DurableReport, DurableStatus, Job, OpenJob,
+    DeadTask, DurableBuilder, DurableQueue, DurableReport, DurableStatus, Job,
 };
 use crate::pool::Pool;
 use crate::task::Fault;
 use core::ffi::{c_char, c_void};
 use core::mem::MaybeUninit;
 use core::ptr;
-use core::time::Duration;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A durable task has completed: its handler has succeeded.
@@ -53,29 +54,6 @@ pub struct pace_durable_t {
     builder: Mutex<Option<DurableBuilder>>,
     #[cfg(feature = "nats")]
     open: OnceLock<DurableQueue>,
-}
-
-/// One attempt of a durable task, which a handler is lent or a host has taken.
-pub struct pace_job_t {
-    pool: Pool,
-    id: String,
-    name: String,
-    arguments: Vec<u8>,
-    number: u32,
-    end: Mutex<JobEnd>,
-}
-
-/// How an attempt is ended.
-enum JobEnd {
-    /// A handler has not said it yet; it is lent this until it returns.
-    #[cfg(feature = "nats")]
-    Lent(Job<'static>),
-    /// What it has said.
-    Said(core::result::Result<Vec<u8>, Fault>),
-    /// A host's.
-    #[cfg(feature = "nats")]
-    Open(OpenJob),
-    Ended,
 }
 
 /// How a durable task has ended, and with what; or a dead task.
@@ -176,33 +154,6 @@ pub struct pace_durable_id_t {
     pub text: [c_char; 24],
 }
 
-/// An attempt of a durable task. Set struct_size to sizeof the struct before the call. Its texts live as long as the job.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct pace_job_info_t {
-    /// In: sizeof the struct. Out: how many bytes were written.
-    pub struct_size: u32,
-    /// Which attempt it is, in all processes together: 1 for the first. An attempt whose process has died counts.
-    pub number: u32,
-    /// The task's id, the same for each attempt in any process.
-    pub id: pace_text_t,
-    /// The name of the task, which has chosen its handler.
-    pub name: pace_text_t,
-    /// What the task was submitted with; NULL if there are none.
-    pub arguments: *const c_void,
-    /// The number of bytes at arguments.
-    pub size: usize,
-    /// How long the attempt may take still, in nanoseconds: 0 if its time is over, and when it was ended;
-    /// PACE_FOREVER without a limit.
-    pub time_left_ns: u64,
-}
-
-// SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
-unsafe impl sized::Sized for pace_job_info_t {
-    const FIRST: usize = 64;
-    const NAME: &'static str = "pace_job_info_t";
-}
-
 /// How a durable task has ended, or a dead task. Set struct_size to sizeof the struct before the call. Its texts live as long
 /// as the report.
 #[repr(C)]
@@ -236,12 +187,6 @@ unsafe impl sized::Sized for pace_durable_info_t {
     const FIRST: usize = 88;
     const NAME: &'static str = "pace_durable_info_t";
 }
-
-/// Runs an attempt of a durable task. It says how that has ended by pace_job_complete() or pace_job_fail(); if it says
-/// nothing, PACE_OK completes the task with no bytes, and any other status fails the attempt. The job is lent until it
-/// returns.
-pub type pace_durable_fn =
-    Option<unsafe extern "C" fn(user_data: *mut c_void, job: *mut pace_job_t) -> pace_status_t>;
 
 /// Fills in the defaults; `size` is sizeof *options.
 ///
@@ -342,24 +287,11 @@ pub unsafe extern "C" fn pace_durable_task(
                 let Some(data) = owner.enter() else {
                     return Err(Fault::new("the queue has ended"));
                 };
-                // SAFETY: `lent` has it, which is gone when this returns.
-                let its = unsafe { core::mem::transmute::<Job<'_>, Job<'static>>(*job) };
-                let lent = pace_job_t {
-                    pool: pool.clone(),
-                    id: job.id().to_owned(),
-                    name: job.name().to_owned(),
-                    arguments: job.arguments().to_vec(),
-                    number: job.number(),
-                    end: Mutex::new(JobEnd::Lent(its)),
+                let lend = |its: &pace_job_t| {
+                    // SAFETY: as the header demands, the function takes what came with it; the job lives for the call.
+                    unsafe { handler(data, ptr::from_ref(its).cast_mut()) }
                 };
-                // SAFETY: as the header demands, the function takes what came with it; the job lives for the call.
-                let status = unsafe { handler(data, ptr::from_ref(&lent).cast_mut()) };
-                let end = lent.end.into_inner().unwrap_or_else(PoisonError::into_inner);
-                match (end, status) {
-                    (JobEnd::Said(result), _) => result,
-                    (_, PACE_OK) => Ok(Vec::new()),
-                    (_, status) => Err(Fault::new(format!("the handler answered {status}"))),
-                }
+                pace_job_t::lent(&pool, job, lend)
             };
             queue.change(|builder| match retry {
                 Some(retry) => builder.task_with(name, retry, run),
@@ -546,7 +478,8 @@ pub extern "C" fn pace_durable_wait(
 /// an attempt of it has begun, or it has ended, or there is none of this id. Workers are asked first, then it is deleted at
 /// the broker, so it takes up to a second.
 ///
-/// PACE_EINVAL for what is no id, and before the queue is open.
+/// PACE_ETIMEDOUT: neither a worker nor the broker has answered, so that it may run. PACE_ESHUTDOWN; PACE_EINVAL for what is
+/// no id, and before the queue is open.
 ///
 /// Threads: any. In handlers: no. It blocks.
 #[unsafe(no_mangle)]
@@ -584,122 +517,16 @@ pub extern "C" fn pace_durable_take(
         of_nats!({
             let mut taken = queue.open()?.take(1, nanos(timeout_ns))?;
             let open = taken.pop().ok_or(crate::Error::TimedOut)?;
-            to.set(Box::into_raw(Box::new(pace_job_t {
-                pool: queue.pool.clone(),
-                id: open.id().to_owned(),
-                name: open.name().to_owned(),
-                arguments: open.arguments().to_vec(),
-                number: open.number(),
-                end: Mutex::new(JobEnd::Open(open)),
-            })));
+            to.set(Box::into_raw(Box::new(pace_job_t::taken(&queue.pool, open))));
             Ok(())
         })
     })
 }
 
-/// What an attempt is of.
-///
-/// PACE_EVERSION.
-///
-/// Threads: any. In handlers: yes, it never waits.
-#[unsafe(no_mangle)]
-pub extern "C" fn pace_job_info(
-    job: Option<&pace_job_t>,
-    info: InOut<pace_job_info_t>,
-) -> pace_status_t {
-    call(|| {
-        let job = usable(job)?;
-        let time_left = job.time_left().and_then(|left| u64::try_from(left.as_nanos()).ok());
-        info.room("info")?.fill(pace_job_info_t {
-            struct_size: 0,
-            number: job.number,
-            id: text_of(&job.id),
-            name: text_of(&job.name),
-            arguments: pointer_of(&job.arguments),
-            size: job.arguments.len(),
-            time_left_ns: time_left.unwrap_or(PACE_FOREVER),
-        });
-        Ok(())
-    })
-}
-
-/// Whether an attempt is to end, because its time is over or the pool ends: what comes of it then is waited for no longer.
-/// Also if it was ended.
-///
-/// Threads: any. In handlers: yes, it never waits.
-#[unsafe(no_mangle)]
-pub extern "C" fn pace_job_is_cancelled(
-    job: Option<&pace_job_t>,
-    cancelled: Option<&mut MaybeUninit<bool>>,
-) -> pace_status_t {
-    call(|| {
-        let job = usable(job)?;
-        let to = out(cancelled, "cancelled")?;
-        to.set(job.is_cancelled());
-        Ok(())
-    })
-}
-
-/// An attempt has succeeded, with these bytes. The first end that is said counts.
-///
-/// PACE_ESTALE: it was ended before.
-///
-/// Threads: any. In handlers: yes, it never waits.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_job_complete(
-    job: Option<&pace_job_t>,
-    bytes: *const c_void,
-    size: usize,
-) -> pace_status_t {
-    call(|| {
-        let job = usable(job)?;
-        // SAFETY: as the header demands.
-        let value = unsafe { boundary_bytes(bytes, size, 1, "bytes") }?;
-        job.end(Ok(value.to_vec()))
-    })
-}
-
-/// An attempt has failed. With `permanent` no other attempt follows; otherwise, if `retry_after_ns` is not 0, it follows
-/// after that time, and not after the delay of the retry. `message` may be NULL; what is not UTF-8 in it is replaced by
-/// U+FFFD. The first end that is said counts.
-///
-/// PACE_ESTALE: it was ended before.
-///
-/// Threads: any. In handlers: yes, it never waits.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_job_fail(
-    job: Option<&pace_job_t>,
-    message: *const c_char,
-    permanent: bool,
-    retry_after_ns: u64,
-) -> pace_status_t {
-    call(|| {
-        let job = usable(job)?;
-        let message = match message.is_null() {
-            true => "failed".into(),
-            // SAFETY: not NULL, and as the header demands.
-            false => unsafe { boundary::words(message) },
-        };
-        job.end(Err(match (permanent, retry_after_ns) {
-            (true, _) => Fault::permanent(message),
-            (false, 0) => Fault::new(message),
-            (false, delay) => Fault::retry_after(message, nanos(delay)),
-        }))
-    })
-}
-
-/// Frees a job that pace_durable_take() gave. One that was not ended is given back: it is run again, by this process or
-/// another. Not for a job that a handler is lent. NULL is a no-op, and in a forked child nothing is freed.
-///
-/// Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
-#[unsafe(no_mangle)]
-pub extern "C" fn pace_job_free(job: Option<Box<pace_job_t>>) {
-    call_void(|| drop(consumed(job)));
-}
-
 /// The first task that has failed for good whose number is `from` or more: *report, which is to be freed.
 ///
-/// PACE_ESTALE: there is none, or the broker does not answer; PACE_EINVAL before the queue is open.
+/// PACE_ESTALE: there is none. PACE_ETIMEDOUT: the broker does not answer. PACE_ESHUTDOWN; PACE_EINVAL before the queue is
+/// open.
 ///
 /// Threads: any. In handlers: no. It blocks.
 #[unsafe(no_mangle)]
@@ -712,7 +539,7 @@ pub extern "C" fn pace_durable_dead(
         let queue = usable(queue)?;
         let to = out(report, "report")?;
         of_nats!({
-            let dead = queue.open()?.dead(from, 1).pop();
+            let dead = queue.open()?.dead(from, 1)?.pop();
             let dead = dead.ok_or(crate::Error::Stale { what: "dead task" })?;
             queue.give(dead.into(), to);
             Ok(())
@@ -720,9 +547,10 @@ pub extern "C" fn pace_durable_dead(
     })
 }
 
-/// Submits a task that has failed for good once more, as a new one, and forgets the dead one. *id is that of the new one.
+/// Submits a task that has failed for good once more, as a new one, and forgets the dead one, unless the broker is away by
+/// then. *id is that of the new one.
 ///
-/// PACE_ESTALE: there is none of this number; as pace_durable_submit().
+/// PACE_ESTALE: there is none of this number; as pace_durable_dead() and pace_durable_submit().
 ///
 /// Threads: any. In handlers: no. It blocks.
 #[unsafe(no_mangle)]
@@ -743,7 +571,7 @@ pub extern "C" fn pace_durable_resubmit(
 
 /// Forgets a task that has failed for good.
 ///
-/// PACE_ESTALE: there is none of this number, or the broker does not answer; PACE_EINVAL before the queue is open.
+/// PACE_ESTALE: there is none of this number; as pace_durable_dead().
 ///
 /// Threads: any. In handlers: no. It blocks.
 #[unsafe(no_mangle)]
@@ -753,12 +581,7 @@ pub extern "C" fn pace_durable_forget(
 ) -> pace_status_t {
     call(|| {
         let queue = usable(queue)?;
-        of_nats!({
-            match queue.open()?.forget(number) {
-                true => Ok(()),
-                false => Err(crate::Error::Stale { what: "dead task" }.into()),
-            }
-        })
+        of_nats!({ Ok(queue.open()?.forget(number)?) })
     })
 }
 
@@ -774,18 +597,17 @@ pub extern "C" fn pace_durable_report_info(
 ) -> pace_status_t {
     call(|| {
         let Info { status, attempts, number, id, name, bytes, failure } = &usable(report)?.info;
-        let none = pace_text_t { text: ptr::null(), size: 0 };
         info.room("info")?.fill(pace_durable_info_t {
             struct_size: 0,
             status: *status,
             attempts: *attempts,
             reserved: 0,
             number: *number,
-            id: text_of(id),
-            name: if name.is_empty() { none } else { text_of(name) },
+            id: lend(id),
+            name: if name.is_empty() { NOTHING } else { lend(name) },
             bytes: pointer_of(bytes),
             size: bytes.len(),
-            failure: failure.as_deref().map_or(none, text_of),
+            failure: failure.as_deref().map_or(NOTHING, lend),
         });
         Ok(())
     })
@@ -853,18 +675,9 @@ pub extern "C" fn pace_durable_free(queue: Option<Box<pace_durable_t>>) {
 
 const OPEN: Failure = Failure::plain(PACE_EINVAL, c"the queue is open already");
 const NOT_OPEN: Failure = Failure::plain(PACE_EINVAL, c"the queue is not open");
-const ENDED: Failure = Failure::plain(PACE_ESTALE, c"the job was ended before");
 
 impl Handle for pace_durable_t {
     const NAME: &'static str = "queue";
-
-    fn is_forked(&self) -> bool {
-        self.pool.shared().is_forked()
-    }
-}
-
-impl Handle for pace_job_t {
-    const NAME: &'static str = "job";
 
     fn is_forked(&self) -> bool {
         self.pool.shared().is_forked()
@@ -897,54 +710,6 @@ impl pace_durable_t {
 
     fn give(&self, info: Info, to: Out<'_, *mut pace_durable_report_t>) {
         to.set(Box::into_raw(Box::new(pace_durable_report_t { pool: self.pool.clone(), info })));
-    }
-}
-
-impl pace_job_t {
-    fn lock(&self) -> MutexGuard<'_, JobEnd> {
-        self.end.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn is_cancelled(&self) -> bool {
-        match &*self.lock() {
-            #[cfg(feature = "nats")]
-            JobEnd::Lent(job) => job.is_cancelled(),
-            #[cfg(feature = "nats")]
-            JobEnd::Open(open) => open.is_cancelled(),
-            JobEnd::Said(_) | JobEnd::Ended => true,
-        }
-    }
-
-    fn time_left(&self) -> Option<Duration> {
-        match &*self.lock() {
-            #[cfg(feature = "nats")]
-            JobEnd::Lent(job) => job.time_left(),
-            #[cfg(feature = "nats")]
-            JobEnd::Open(open) => open.time_left(),
-            JobEnd::Said(_) | JobEnd::Ended => Some(Duration::ZERO),
-        }
-    }
-
-    /// Says how it has ended, once.
-    fn end(&self, result: core::result::Result<Vec<u8>, Fault>) -> Result {
-        let mut end = self.lock();
-        match core::mem::replace(&mut *end, JobEnd::Ended) {
-            #[cfg(feature = "nats")]
-            JobEnd::Lent(_) => *end = JobEnd::Said(result),
-            #[cfg(feature = "nats")]
-            JobEnd::Open(open) => {
-                drop(end);
-                match result {
-                    Ok(value) => open.complete(value),
-                    Err(fault) => open.fail(fault),
-                }
-            }
-            other => {
-                *end = other;
-                return Err(ENDED);
-            }
-        }
-        Ok(())
     }
 }
 
@@ -982,14 +747,6 @@ impl From<DeadTask> for Info {
             failure: Some(dead.failure),
         }
     }
-}
-
-fn text_of(text: &str) -> pace_text_t {
-    pace_text_t { text: text.as_ptr().cast(), size: text.len() }
-}
-
-fn pointer_of(bytes: &[u8]) -> *const c_void {
-    if bytes.is_empty() { ptr::null() } else { bytes.as_ptr().cast() }
 }
 
 fn give_id(id: &str, to: Out<'_, pace_durable_id_t>) {

@@ -59,6 +59,7 @@ mod http;
 mod http_options;
 mod hub;
 mod inherited;
+mod job;
 #[cfg(all(test, target_pointer_width = "64"))]
 mod layout;
 mod listener;

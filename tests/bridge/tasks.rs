@@ -4,7 +4,7 @@ use crate::broker::{Broker, broker};
 use crate::common::{Gate, hang_guard, quiet_panic, until};
 use paceline::bridge::tasks::{DurableBuilder, DurableQueue, DurableStatus, Job};
 use paceline::task::{Fault, WorkerPool};
-use paceline::{Lane, Pool, Retry};
+use paceline::{Error, Lane, Pool, Retry};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
@@ -122,7 +122,7 @@ fn failures_are_retried_and_end_as_dead_letters() {
         "{:?}",
         reports[2]
     );
-    let dead = queue.dead(0, 10);
+    let dead = queue.dead(0, 10).unwrap();
     let mut buried: Vec<_> =
         dead.iter().map(|one| (one.name.as_str(), one.arguments.as_slice())).collect();
     buried.sort_unstable();
@@ -138,8 +138,8 @@ fn failures_are_retried_and_end_as_dead_letters() {
     );
     let again = queue.resubmit(never.number).unwrap();
     assert_eq!(again.wait(LIMIT).unwrap().value, b"healed");
-    assert_eq!(queue.dead(0, 10).len(), 3);
-    assert!(queue.forget(dead[0].number) || dead[0].number == never.number);
+    assert_eq!(queue.dead(0, 10).unwrap().len(), 3);
+    assert!(queue.forget(dead[0].number).is_ok() || dead[0].number == never.number);
     assert!(queue.resubmit(never.number).is_err());
     // Fewer attempts than the handler allows.
     let once = queue.task("slow").attempts(1).submit().unwrap().wait(LIMIT).unwrap();
@@ -220,7 +220,70 @@ fn who_takes_one_at_a_time_leaves_the_others_to_others() {
     for task in &tasks {
         assert_eq!(task.wait(LIMIT).unwrap().status, DurableStatus::Completed);
     }
-    assert!(delayed.cancel());
+    assert!(delayed.cancel().unwrap());
+}
+
+#[test]
+fn the_example_says_what_became_of_its_tasks() {
+    let _guard = hang_guard();
+    let Some(broker) = broker() else { return };
+    let mut lines = Vec::new();
+    crate::example::story(&broker.url(), |line| lines.push(line)).unwrap();
+    let expected = [
+        "Completed after 2 attempts: hello, Ada",
+        "Failed after 1 attempts: nobody is there",
+        "dead: greet, nobody is there",
+        "not stored: 0",
+    ];
+    assert_eq!(lines, expected);
+}
+
+/// Goal: that there is no such task is told from a broker that does not say.
+#[test]
+fn a_broker_that_does_not_answer_is_not_one_that_has_none() {
+    let _guard = hang_guard();
+    let Some(mut broker) = broker() else { return };
+    // Its streams may not be there yet.
+    let bare = opened(queue(&broker, "bare"));
+    assert!(bare.dead(0, 1).unwrap().is_empty());
+    assert!(matches!(bare.forget(1), Err(Error::Stale { .. })));
+    assert!(!bare.cancel("n1").unwrap());
+    let refuses = |_: &Job<'_>| Err::<Vec<u8>, _>("no");
+    let queue = opened(queue(&broker, "q").task_with("fails", Retry::none(), refuses));
+    let task = queue.submit("fails", "").unwrap();
+    assert_eq!(task.wait(LIMIT).unwrap().status, DurableStatus::Failed);
+    let number = queue.dead(0, 1).unwrap()[0].number;
+    assert!(matches!(queue.resubmit(number + 1), Err(Error::Stale { .. })));
+    broker.kill();
+    until("it is away", || !queue.is_connected());
+    let stranger = queue.find("n999").unwrap();
+    let silent = |answer: Result<(), Error>| {
+        assert!(matches!(answer, Err(Error::TimedOut)), "{answer:?}");
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| silent(queue.dead(0, 1).map(drop)));
+        scope.spawn(|| silent(queue.forget(number)));
+        scope.spawn(|| silent(queue.resubmit(number).map(drop)));
+        scope.spawn(|| silent(stranger.cancel().map(drop)));
+    });
+    broker.start_again();
+    queue.wait_connected(LIMIT).unwrap();
+    assert_eq!(queue.dead(0, 10).unwrap().len(), 1);
+    queue.forget(number).unwrap();
+    assert!(matches!(queue.forget(number), Err(Error::Stale { .. })));
+    queue.close(LIMIT);
+    assert!(matches!(queue.dead(0, 1), Err(Error::ShutDown)));
+    assert!(matches!(queue.cancel("n999"), Err(Error::ShutDown)));
+}
+
+/// Goal: a broker without streams has not said that there is no such task.
+#[test]
+fn a_broker_without_streams_does_not_answer() {
+    let _guard = hang_guard();
+    let Some(broker) = Broker::start_plain() else { return };
+    let queue = opened(queue(&broker, "q"));
+    assert!(matches!(queue.dead(0, 1), Err(Error::TimedOut)));
+    assert!(matches!(queue.forget(1), Err(Error::TimedOut)));
 }
 
 /// Goal: what is cancelled before it began never begins, wherever it is; what has begun goes on.
@@ -231,9 +294,9 @@ fn what_is_cancelled_before_it_began_never_begins() {
     let here = opened(queue(&broker, "q"));
     // At the broker: nobody has it.
     let waits = here.submit("gate", "").unwrap();
-    assert!(waits.cancel());
+    assert!(waits.cancel().unwrap());
     assert_eq!(waits.wait(LIMIT).unwrap().status, DurableStatus::Cancelled);
-    assert!(!waits.cancel());
+    assert!(!waits.cancel().unwrap());
     let (gate, runs) = (Gate::new(), Arc::new(AtomicU64::new(0)));
     let (held, count) = (gate.clone(), Arc::clone(&runs));
     let pool = Pool::builder().threads(1).build().unwrap();
@@ -252,8 +315,8 @@ fn what_is_cancelled_before_it_began_never_begins() {
     until("it is there", || {
         there.stats().imports.iter().map(|one| one.in_flight).sum::<u64>() == 2
     });
-    assert!(behind.cancel());
-    assert!(!begun.cancel());
+    assert!(behind.cancel().unwrap());
+    assert!(!begun.cancel().unwrap());
     gate.open();
     assert_eq!(begun.wait(LIMIT).unwrap().status, DurableStatus::Completed);
     assert_eq!(behind.wait(LIMIT).unwrap().status, DurableStatus::Cancelled);
@@ -407,7 +470,7 @@ fn a_host_takes_tasks_as_data() {
         jobs.iter().map(|job| job.arguments()).collect::<Vec<_>>(),
         [&b"normal"[..], b"low"]
     );
-    assert!(!low.cancel());
+    assert!(!low.cancel().unwrap());
     jobs.remove(0).complete("done");
     drop(jobs);
     assert_eq!(normal.wait(LIMIT).unwrap().value, b"done");

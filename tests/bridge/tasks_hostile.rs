@@ -52,7 +52,7 @@ fn what_is_larger_than_the_broker_allows_ends() {
     let arguments = vec![b'a'; 64_000];
     let report = queue.submit("fails", arguments.clone()).unwrap().wait(LIMIT).unwrap();
     assert_eq!(report.status, DurableStatus::Failed);
-    let dead = queue.dead(0, 10);
+    let dead = queue.dead(0, 10).unwrap();
     assert_eq!((dead.len(), dead[0].arguments.as_slice()), (2, &b"!"[..]));
     assert!(dead[1].arguments == arguments && dead[1].failure.starts_with("no no"));
 }
@@ -117,7 +117,7 @@ fn what_is_too_late_is_told() {
     let task = queue.task("slow").deadline(100 * MS).submit().unwrap();
     let report = task.wait(LIMIT).unwrap();
     assert_eq!((report.status, report.attempts), (DurableStatus::TimedOut, 1));
-    assert!(queue.dead(0, 1).is_empty());
+    assert!(queue.dead(0, 1).unwrap().is_empty());
     let nobody = queue.submit("nobody", "").unwrap();
     let waits = std::thread::spawn(move || nobody.wait(LIMIT));
     std::thread::sleep(50 * MS);

@@ -113,6 +113,38 @@ static pace_status_t answer(void *data, pace_job_t *job) {
     return is_bytes(info.arguments, info.size, "good") ? PACE_OK : PACE_EFAILED;
 }
 
+static pace_status_t ask_dead(pace_durable_t *queue) {
+    pace_durable_report_t *report = NULL;
+    return pace_durable_dead(queue, 0, &report);
+}
+
+static pace_status_t ask_forget(pace_durable_t *queue) { return pace_durable_forget(queue, 1); }
+
+static pace_status_t ask_resubmit(pace_durable_t *queue) {
+    return pace_durable_resubmit(queue, 1, NULL);
+}
+
+static pace_status_t ask_cancel(pace_durable_t *queue) { return pace_durable_cancel(queue, "n1", NULL); }
+
+typedef struct ask {
+    pace_status_t (*call)(pace_durable_t *queue);
+    pace_durable_t *queue;
+} ask_t;
+
+static void *ask_nobody(void *data) {
+    const ask_t *ask = (const ask_t *)data;
+    SAYS(PACE_ETIMEDOUT, ask->call(ask->queue));
+    return NULL;
+}
+
+/* That there is none is not told by a broker that is away. */
+static void nobody_answers(pace_durable_t *queue) {
+    ask_t asks[] = {{ask_dead, queue}, {ask_forget, queue}, {ask_resubmit, queue}, {ask_cancel, queue}};
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++) CHECK(pthread_create(&threads[i], NULL, ask_nobody, &asks[i]) == 0);
+    for (int i = 0; i < 4; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
 /* What is found out without a broker. False: the library has no durable tasks. */
 static bool settings(pace_workers_t *workers) {
     pace_bridge_options_t broker;
@@ -208,12 +240,15 @@ static bool settings(pace_workers_t *workers) {
     SAYS(PACE_EINVAL, pace_durable_submit(queue, "echo", &submission, NULL, 0, 0, &id, NULL));
     SAYS(PACE_ETIMEDOUT, pace_durable_submit(queue, "echo", NULL, "x", 1, MILLI, &id, NULL));
     SAYS(PACE_ETIMEDOUT, pace_durable_take(queue, MILLI, &job));
+    nobody_answers(queue);
     OK(pace_durable_stats(queue, &stats));
     CHECK(!stats.connected && stats.connects == 0);
     OK(pace_durable_close(queue, MILLI, &left));
     CHECK(left == 1);
     SAYS(PACE_ESHUTDOWN, pace_durable_take(queue, PACE_FOREVER, &job));
     SAYS(PACE_ESHUTDOWN, pace_durable_wait_connected(queue, MILLI));
+    SAYS(PACE_ESHUTDOWN, pace_durable_dead(queue, 0, &report));
+    SAYS(PACE_ESHUTDOWN, pace_durable_cancel(queue, "n1", NULL));
     pace_durable_free(queue);
     CHECK(atomic_load(&seen.drops) == 2 && atomic_load(&seen.runs) == 0);
 

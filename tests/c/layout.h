@@ -556,7 +556,7 @@ AT(pace_webhook_stats_t, posted, 8); AT(pace_webhook_stats_t, delivered, 16);
 AT(pace_webhook_stats_t, retried, 24); AT(pace_webhook_stats_t, failed, 32);
 AT(pace_webhook_stats_t, dropped, 40);
 
-SIZE(pace_bridge_options_t, 144);
+SIZE(pace_bridge_options_t, 160);
 AT(pace_bridge_options_t, struct_size, 0); AT(pace_bridge_options_t, require_tls, 4);
 AT(pace_bridge_options_t, reserved, 5); AT(pace_bridge_options_t, servers, 8);
 AT(pace_bridge_options_t, name, 16); AT(pace_bridge_options_t, connection_name, 24);
@@ -567,7 +567,8 @@ AT(pace_bridge_options_t, client_certificate, 80); AT(pace_bridge_options_t, cli
 AT(pace_bridge_options_t, connect_timeout_ns, 96); AT(pace_bridge_options_t, ping_interval_ns, 104);
 AT(pace_bridge_options_t, reconnect_first_ns, 112);
 AT(pace_bridge_options_t, reconnect_cap_ns, 120); AT(pace_bridge_options_t, window_ns, 128);
-AT(pace_bridge_options_t, window_count, 136);
+AT(pace_bridge_options_t, window_count, 136); AT(pace_bridge_options_t, password_file, 144);
+AT(pace_bridge_options_t, token_file, 152);
 
 SIZE(pace_bridge_export_options_t, 48);
 AT(pace_bridge_export_options_t, struct_size, 0); AT(pace_bridge_export_options_t, overflow, 4);
@@ -612,6 +613,11 @@ AT(pace_bridge_import_stats_t, dead, 72); AT(pace_bridge_import_stats_t, lag, 80
 AT(pace_bridge_import_stats_t, duplicates, 88); AT(pace_bridge_import_stats_t, turned_back, 96);
 AT(pace_bridge_import_stats_t, refused, 104);
 
+SIZE(pace_job_info_t, 64);
+AT(pace_job_info_t, struct_size, 0); AT(pace_job_info_t, number, 4); AT(pace_job_info_t, id, 8);
+AT(pace_job_info_t, name, 24); AT(pace_job_info_t, arguments, 40); AT(pace_job_info_t, size, 48);
+AT(pace_job_info_t, time_left_ns, 56);
+
 SIZE(pace_durable_options_t, 32);
 AT(pace_durable_options_t, struct_size, 0); AT(pace_durable_options_t, in_flight, 4);
 AT(pace_durable_options_t, results_ns, 8); AT(pace_durable_options_t, ack_wait_ns, 16);
@@ -625,11 +631,6 @@ AT(pace_submission_t, reserved, 29); AT(pace_submission_t, unique, 32);
 
 SIZE(pace_durable_id_t, 24);
 AT(pace_durable_id_t, text, 0);
-
-SIZE(pace_job_info_t, 64);
-AT(pace_job_info_t, struct_size, 0); AT(pace_job_info_t, number, 4); AT(pace_job_info_t, id, 8);
-AT(pace_job_info_t, name, 24); AT(pace_job_info_t, arguments, 40); AT(pace_job_info_t, size, 48);
-AT(pace_job_info_t, time_left_ns, 56);
 
 SIZE(pace_durable_info_t, 88);
 AT(pace_durable_info_t, struct_size, 0); AT(pace_durable_info_t, status, 4);

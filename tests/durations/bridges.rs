@@ -126,7 +126,7 @@ pub const DRIVERS: &[(&str, Driver)] = &[
                 // One that the broker takes for none comes back at once, and again.
                 std::thread::sleep(100 * MS);
                 assert_eq!(sent_back(&queue), index as u64 + 1, "{delay:?}");
-                assert!(task.cancel());
+                assert!(task.cancel().unwrap());
                 assert_eq!(task.wait(LONG).unwrap().status, DurableStatus::Cancelled);
             }
         });

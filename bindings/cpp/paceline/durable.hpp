@@ -283,7 +283,8 @@ public:
     }
     /// Has it not begin. True: it has not begun, and will not, and its result is DurableStatus::Cancelled. False: an attempt
     /// has begun, or it has ended, or there is none of this id. Workers are asked first, then it is deleted at the broker, so
-    /// it takes up to a second. Code::Invalid for what is no id. Not in handlers.
+    /// it takes up to a second. Code::TimedOut: neither a worker nor the broker has answered, so that it may run;
+    /// Code::ShutDown; Code::Invalid for what is no id. Not in handlers.
     Result<bool> cancel() const {
         bool cancelled = false;
         const pace_status_t status = pace_durable_cancel(queue_.get(), id_.c_str(), &cancelled);
@@ -397,8 +398,8 @@ public:
         const pace_status_t status = pace_durable_take(raw_.get(), detail::nanos(time), &job);
         return status == PACE_OK ? Result<OpenJob>(OpenJob(job)) : Result<OpenJob>(Error::last(status));
     }
-    /// Up to `most` tasks that have failed for good, the oldest first, from this number on. Fewer if the broker does not
-    /// answer. Code::Invalid before the queue is open. Not in handlers.
+    /// Up to `most` tasks that have failed for good, the oldest first, from this number on. Code::TimedOut: the broker does
+    /// not answer; Code::ShutDown; Code::Invalid before the queue is open. Not in handlers.
     Result<std::vector<DeadTask>> dead(std::uint64_t from = 0, std::size_t most = 100) const {
         std::vector<DeadTask> tasks;
         while (tasks.size() < most) {
@@ -424,16 +425,15 @@ public:
         }
         return tasks;
     }
-    /// Submits a task that has failed for good once more, as a new one, and forgets the dead one. Code::Stale: there is none
-    /// of this number; otherwise as submit().
+    /// Submits a task that has failed for good once more, as a new one, and forgets the dead one, unless the broker is away by
+    /// then. Code::Stale: there is none of this number; otherwise as dead() and submit().
     Result<DurableTask> resubmit(std::uint64_t number) const {
         pace_durable_id_t id{};
         const pace_status_t status = pace_durable_resubmit(raw_.get(), number, &id);
         return status == PACE_OK ? Result<DurableTask>(DurableTask(raw_, id.text, false))
                                  : Result<DurableTask>(Error::last(status));
     }
-    /// Forgets a task that has failed for good. Code::Stale: there is none of this number, or the broker does not answer;
-    /// Code::Invalid before the queue is open. Not in handlers.
+    /// Forgets a task that has failed for good. Code::Stale: there is none of this number; otherwise as dead().
     Result<void> forget(std::uint64_t number) const {
         return detail::outcome(pace_durable_forget(raw_.get(), number));
     }

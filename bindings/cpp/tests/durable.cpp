@@ -2,6 +2,7 @@
 
 #include "broker.hpp"
 
+#include <future>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -191,6 +192,23 @@ TEST_CASE("durable tasks run, and their results come back") {
     CHECK_FALSE(waits.cancel().value());
     CHECK(queue.stats().value().connected);
     CHECK(queue.close(PATIENCE).value() == 0);
+}
+
+TEST_CASE("that there is no such durable task is not told by a broker that is away") {
+    const Pool pool = make_pool();
+    const auto workers = WorkerPool::create(pool).value();
+    if (!has_durable(workers)) {
+        return;
+    }
+    const auto queue = queue_of(workers, "nats://127.0.0.1:1");
+    queue.open().value();
+    const auto late = [](auto ask) {
+        return std::async(std::launch::async, [ask] { CHECK(ask().error() == Code::TimedOut); });
+    };
+    const auto dead = late([&] { return queue.dead(); });
+    const auto forgotten = late([&] { return queue.forget(1); });
+    const auto again = late([&] { return queue.resubmit(1); });
+    const auto cancelled = late([&] { return queue.find("n1").cancel(); });
 }
 
 TEST_CASE("a host takes durable tasks, and what it gives back comes again") {

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import unittest
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import Any
 
 import paceline
@@ -255,6 +255,14 @@ class Tasks(Durable):
         for name in ("a b", ""):
             with self.assertRaises(paceline.InvalidError):
                 self.workers.durable(name, self.broker.url).open()
+
+    def test_a_broker_that_is_away_is_not_one_that_has_none(self) -> None:
+        queue = self.workers.durable(self.name, "nats://127.0.0.1:1").open()
+        self.addCleanup(queue.close, 0)
+        asks = (queue.dead, lambda: queue.forget(1), lambda: queue.resubmit(1), queue.find("n1").cancel)
+        with ThreadPoolExecutor(len(asks)) as threads:
+            for answer in [threads.submit(ask) for ask in asks]:
+                self.assertIsInstance(answer.exception(), paceline.TimeoutError)
 
     def test_another_process_goes_on_with_what_a_dead_one_has_begun(self) -> None:
         """Goal: a task whose worker is killed runs elsewhere. Method: the first worker says that it has begun, and hangs."""

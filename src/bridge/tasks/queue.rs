@@ -66,7 +66,8 @@ impl Inner {
         *self.end.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.end.1.notify_all();
         self.desk.end();
-        let left = self.bridge.close(timeout);
+        // A request to cancel that waits still is nothing that was to be stored.
+        let left = self.bridge.close_stores(timeout);
         self.table.end();
         left
     }
@@ -137,7 +138,8 @@ impl DurableQueue {
     /// task, has not begun it, and cannot be reached while this is called may run it all the same.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for what is no id.
+    /// [`Error::Invalid`] for what is no id. [`Error::TimedOut`]: neither a worker nor the broker has answered, so that it
+    /// may run. [`Error::ShutDown`]; [`Error::WouldDeadlock`] in a function that the queue calls.
     pub fn cancel(&self, id: &str) -> Result<bool> {
         let (lane, sequence) = place_of(id)?;
         let inner = &self.inner;
@@ -153,11 +155,11 @@ impl DurableQueue {
             _ => {}
         }
         let stream = inner.stream(lane_name(lane));
-        let Some(task) = inner.bridge.ask(&stream, What::Delete(sequence), ASK_TIMEOUT) else {
-            return Ok(false);
-        };
-        self.tell_cancelled(id, &task);
-        Ok(true)
+        let task = inner.bridge.ask(&stream, What::Delete(sequence), ASK_TIMEOUT)?;
+        if let Some(task) = &task {
+            self.tell_cancelled(id, task);
+        }
+        Ok(task.is_some())
     }
 
     /// Stores the result of a task that no worker has.
@@ -180,14 +182,18 @@ impl DurableQueue {
     }
 
     /// Up to `most` tasks that have failed for good, the oldest first, from this number on.
-    pub fn dead(&self, from: u64, most: usize) -> Vec<DeadTask> {
+    ///
+    /// # Errors
+    /// [`Error::TimedOut`] if the broker does not answer; [`Error::ShutDown`]; [`Error::WouldDeadlock`] in a function that the
+    /// queue calls.
+    pub fn dead(&self, from: u64, most: usize) -> Result<Vec<DeadTask>> {
         let stream = self.inner.stream("dead");
         let subject = format!("paceline.dead.{}.>", self.inner.name);
         let mut dead = Vec::new();
         let mut next = from.max(1);
         while dead.len() < most {
             let which = What::Get(Which::From(subject.clone(), next));
-            let Some(found) = self.inner.bridge.ask(&stream, which, ASK_TIMEOUT) else { break };
+            let Some(found) = self.inner.bridge.ask(&stream, which, ASK_TIMEOUT)? else { break };
             next = found.sequence + 1;
             let text = |name: &str| found.headers.get(name).map(|value| value.as_str().to_owned());
             dead.push(DeadTask {
@@ -199,29 +205,33 @@ impl DurableQueue {
                 attempts: text("Paceline-Ran").and_then(|text| text.parse().ok()).unwrap_or(0),
             });
         }
-        dead
+        Ok(dead)
     }
 
-    /// Submits a task that has failed for good once more, as a new one, and forgets the dead one.
+    /// Submits a task that has failed for good once more, as a new one, and forgets the dead one, unless the broker is away
+    /// by then.
     ///
     /// # Errors
-    /// [`Error::Stale`] if there is none of this number; as [`Submission::submit`].
+    /// [`Error::Stale`] if there is none of this number; as [`dead`](Self::dead) and [`Submission::submit`].
     pub fn resubmit(&self, number: u64) -> Result<DurableTask> {
-        let dead = self.dead(number, 1).into_iter().find(|dead| dead.number == number);
+        let dead = self.dead(number, 1)?.into_iter().find(|dead| dead.number == number);
         let dead = dead.ok_or(Error::Stale { what: "dead task" })?;
         let task =
             self.task(&dead.name).arguments(dead.arguments).unique(&format!("dead-{number}"));
         let task = task.submit()?;
-        self.forget(number);
+        // The new one is accepted in any case.
+        let _stays = self.forget(number);
         Ok(task)
     }
 
-    /// Forgets a task that has failed for good. False: there is none of this number.
-    pub fn forget(&self, number: u64) -> bool {
-        self.inner
-            .bridge
-            .ask(&self.inner.stream("dead"), What::Delete(number), ASK_TIMEOUT)
-            .is_some()
+    /// Forgets a task that has failed for good.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] if there is none of this number; as [`dead`](Self::dead).
+    pub fn forget(&self, number: u64) -> Result<()> {
+        let (stream, what) = (self.inner.stream("dead"), What::Delete(number));
+        let found = self.inner.bridge.ask(&stream, what, ASK_TIMEOUT)?;
+        found.map(drop).ok_or(Error::Stale { what: "dead task" })
     }
 
     /// How its connection is, and what it has carried: tasks out are exports, tasks in are imports.
@@ -398,8 +408,11 @@ impl DurableTask {
     }
 
     /// As [`DurableQueue::cancel`].
-    pub fn cancel(&self) -> bool {
-        self.queue.cancel(&self.id).unwrap_or(false)
+    ///
+    /// # Errors
+    /// As there.
+    pub fn cancel(&self) -> Result<bool> {
+        self.queue.cancel(&self.id)
     }
 
     /// Waits until it has ended, for up to `timeout`: any number of times, and also if it was submitted by another
@@ -445,7 +458,7 @@ impl DurableTask {
         let subject = format!("paceline.results.{}.*.{}", inner.name, self.id);
         let what = What::Get(Which::Last(subject));
         let limit = left.clamp(LEAST_LOOK, ASK_TIMEOUT);
-        let found = inner.bridge.ask(&inner.stream("results"), what, limit)?;
+        let found = inner.bridge.ask(&inner.stream("results"), what, limit).ok()??;
         let pairs = found.headers.iter().flat_map(|(name, values)| {
             let name: &str = name.as_ref();
             values.iter().map(move |value| (name.to_owned(), value.as_str().to_owned()))

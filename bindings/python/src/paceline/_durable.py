@@ -217,7 +217,8 @@ class DurableTask(Generic[T]):
 
     def cancel(self) -> bool:
         """Has it not begin. True: it has not begun, and will not. False: an attempt of it has begun, or it has ended. It
-        takes up to a second. Raises ShutDownError."""
+        takes up to a second. Raises TimeoutError: neither a worker nor the broker has answered, so that it may run;
+        ShutDownError."""
         cancelled, queue = ctypes.c_bool(), self._queue
         at = ctypes.byref(cancelled)
         call = lambda: check(lib.pace_durable_cancel(queue._pointer(), self.id.encode(), at))
@@ -254,7 +255,11 @@ class DurableTask(Generic[T]):
             native = Native(pointer, lib.pace_durable_report_free)
             info = _info_of(native, layout.DurableInfo, quick.pace_durable_report_info)
             status_name = _STATUSES.get(info.status, str(info.status))
-            value = self._codec.value(_bytes_at(info, "bytes")) if status_name == "completed" else None
+            value = (
+                self._codec.value(_bytes_at(info.bytes, info.size))
+                if status_name == "completed"
+                else None
+            )
             self._report = DurableReport(
                 self.id, status_name, value, _text_at(info.failure), info.attempts
             )
@@ -429,7 +434,7 @@ class _Taker:
         calls: Any
         calls, codec = self.functions[job.name]
         try:
-            args, kwargs = codec.call(_bytes_at(info, "arguments"))
+            args, kwargs = codec.call(_bytes_at(info.arguments, info.size))
         except BaseException as raised:
             _fail(native, f"its arguments cannot be decoded: {failure_of(raised)}", permanent=True)
             return
@@ -638,7 +643,8 @@ class DurableQueue:
         return DurableTask(self, id, False, _codec_of(codec), found=True)
 
     def dead(self, first: int = 1, limit: int = 100) -> list[DeadTask]:
-        """Tasks that have failed for good, the oldest first, from this number on; at most ``limit``."""
+        """Tasks that have failed for good, the oldest first, from this number on; at most ``limit``. Raises
+        TimeoutError: the broker does not answer; ShutDownError."""
         found: list[DeadTask] = []
         first, limit, queue = whole("first", first, 64), whole("limit", limit), self._pointer()
 
@@ -653,7 +659,7 @@ class DurableQueue:
                 native = Native(pointer, lib.pace_durable_report_free)
                 info = _info_of(native, layout.DurableInfo, quick.pace_durable_report_info)
                 texts = (_text_at(info.id) or "", _text_at(info.name) or "")
-                sent, failure = _bytes_at(info, "bytes"), _text_at(info.failure) or ""
+                sent, failure = _bytes_at(info.bytes, info.size), _text_at(info.failure) or ""
                 found.append(DeadTask(info.number, *texts, sent, failure, info.attempts))
                 start = info.number + 1
 
@@ -661,8 +667,8 @@ class DurableQueue:
         return found
 
     def resubmit(self, number: int, codec: str = "json") -> DurableTask[Any]:
-        """Submits a dead task of this number once more, as a new one, and forgets the dead one. Raises StaleError: there is
-        none; and as ``DurableCalls.submit``."""
+        """Submits a dead task of this number once more, as a new one, and forgets the dead one, unless the broker is away by
+        then. Raises StaleError: there is none; and as ``dead`` and ``DurableCalls.submit``."""
         which, chosen = whole("number", number, 64), _codec_of(codec)
         id, queue = layout.DurableId(), self._pointer()
         at = ctypes.byref(id)
@@ -670,7 +676,7 @@ class DurableQueue:
         return DurableTask(self, id.text.decode(), False, chosen)
 
     def forget(self, number: int) -> None:
-        """Forgets a dead task. Raises StaleError: there is none of this number."""
+        """Forgets a dead task. Raises StaleError: there is none of this number; and as ``dead``."""
         which, queue = whole("number", number, 64), self._pointer()
         self._workers._core._awaited(lambda: check(lib.pace_durable_forget(queue, which)))
 
@@ -747,7 +753,5 @@ def _text_at(raw: layout.Text) -> Optional[str]:
     return ctypes.string_at(raw.text, raw.size).decode() if raw.text else None
 
 
-def _bytes_at(raw: Any, name: str) -> bytes:
-    """The bytes that a field points to. ctypes itself would end them at the first NUL."""
-    place = ctypes.c_void_p.from_buffer(raw, getattr(type(raw), name).offset).value
-    return ctypes.string_at(place, raw.size) if place else b""
+def _bytes_at(place: Optional[int], size: int) -> bytes:
+    return ctypes.string_at(place, size) if place else b""

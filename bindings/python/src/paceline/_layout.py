@@ -1548,6 +1548,8 @@ class BridgeOptions(c.Structure):
         ("reconnect_cap_ns", c.c_uint64),
         ("window_ns", c.c_uint64),
         ("window_count", c.c_uint64),
+        ("password_file", c.c_char_p),
+        ("token_file", c.c_char_p),
     ]
 
 
@@ -1642,6 +1644,20 @@ class BridgeImportStats(c.Structure):
     ]
 
 
+class JobInfo(c.Structure):
+    """``pace_job_info_t``"""
+
+    _fields_ = [
+        ("struct_size", c.c_uint32),
+        ("number", c.c_uint32),
+        ("id", Text),
+        ("name", Text),
+        ("arguments", c.c_void_p),
+        ("size", c.c_size_t),
+        ("time_left_ns", c.c_uint64),
+    ]
+
+
 class DurableOptions(c.Structure):
     """``pace_durable_options_t``"""
 
@@ -1677,20 +1693,6 @@ class DurableId(c.Structure):
     ]
 
 
-class JobInfo(c.Structure):
-    """``pace_job_info_t``"""
-
-    _fields_ = [
-        ("struct_size", c.c_uint32),
-        ("number", c.c_uint32),
-        ("id", Text),
-        ("name", Text),
-        ("arguments", c.c_char_p),
-        ("size", c.c_size_t),
-        ("time_left_ns", c.c_uint64),
-    ]
-
-
 class DurableInfo(c.Structure):
     """``pace_durable_info_t``"""
 
@@ -1702,7 +1704,7 @@ class DurableInfo(c.Structure):
         ("number", c.c_uint64),
         ("id", Text),
         ("name", Text),
-        ("bytes", c.c_char_p),
+        ("bytes", c.c_void_p),
         ("size", c.c_size_t),
         ("failure", Text),
     ]
@@ -1915,10 +1917,10 @@ STRUCTURES: dict[str, type[c.Structure | c.Union]] = {
     "pace_bridge_stats_t": BridgeStats,
     "pace_bridge_export_stats_t": BridgeExportStats,
     "pace_bridge_import_stats_t": BridgeImportStats,
+    "pace_job_info_t": JobInfo,
     "pace_durable_options_t": DurableOptions,
     "pace_submission_t": Submission,
     "pace_durable_id_t": DurableId,
-    "pace_job_info_t": JobInfo,
     "pace_durable_info_t": DurableInfo,
     "pace_cq_ready_t": CqReady,
     "pace_cq_conn_t": CqConn,
