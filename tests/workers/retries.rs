@@ -2,8 +2,10 @@
 
 use super::common::{Count, Gate, hang_guard, until};
 use super::kit::{Stage, pool, settled};
-use paceline::task::{Attempt, Backoff, Fault, Observer, Retry, RetryBudget, Status, WorkerPool};
-use std::sync::{Arc, Mutex};
+use paceline::task::{
+    Attempt, Backoff, Fault, Observer, Retry, RetryBudget, Status, TaskHandle, WorkerPool,
+};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -139,6 +141,28 @@ fn a_function_that_panics_instead_of_a_delay_ends_the_retries() {
     });
     let report = workers.task("custom", fails).retry(retry).submit().unwrap().wait().unwrap();
     assert_eq!((report.status, report.attempts), (Status::Failed, 2));
+    settled(&workers);
+}
+
+/// Goal: who cancels while the attempt that has failed is on its way to wait for the next is not forgotten. Method: the
+/// function that chooses the delay has it cancelled.
+#[test]
+fn a_task_that_is_cancelled_as_it_begins_to_wait_does_not_wait() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let (give, handle) = mpsc::channel::<Arc<TaskHandle<()>>>();
+    let (handle, said) = (Mutex::new(handle), Arc::new(Mutex::new(None)));
+    let answer = Arc::clone(&said);
+    let retry = Retry::custom(5, move |_| {
+        let task = handle.lock().unwrap().recv().unwrap();
+        *answer.lock().unwrap() = Some(task.cancel());
+        HOUR
+    });
+    let task = Arc::new(workers.task("cancelled", fails).retry(retry).submit().unwrap());
+    give.send(Arc::clone(&task)).unwrap();
+    until("its end", || task.status().is_end());
+    assert_eq!((task.status(), *said.lock().unwrap()), (Status::Cancelled, Some(false)));
     settled(&workers);
 }
 

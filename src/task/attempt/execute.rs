@@ -340,7 +340,11 @@ where
         // Before another attempt can clear it.
         let late = head.is_late();
         match delay_after(head, begun.number, &fault) {
-            Some(delay) if self.runner.retry() => self.try_again(begun.number, &fault, delay),
+            Some(delay) if self.runner.retry() => match head.is_asked() {
+                // Whoever asked while it ran still counts on that: from now on they end it themselves.
+                true => self.end(Status::Cancelled, fault),
+                false => self.try_again(begun.number, &fault, delay),
+            },
             _ if late => self.end(Status::TimedOut, fault),
             _ => self.end(Status::Failed, fault),
         }
