@@ -29,6 +29,18 @@
 //! so the first of the threads that are set aside looks too, with a time-out. When nothing is left to
 //! do, and the number is the least, both end; the next submission begins it again. A pool at rest makes
 //! no wake-ups.
+//!
+//! ```text
+//!                begin: a timer is armed, the first thread that is set aside is called
+//!   RESTS ──────────────────────────────────────────────────────────────────────► LOOKS
+//!     ▲                                                                             │
+//!     └──────── one of the two sees nothing to do; the other ends at its look ──────┘
+//! ```
+//!
+//! Whoever has it rest looks once more whether something waits, as a submission that saw LOOKS begins nothing. If so
+//! it begins as a submission does, and not just goes on: the other may have seen RESTS meanwhile, and have ended. What a
+//! thread has taken out of a lane, and not put into its own queue yet, is seen by its role: so nothing rests while one
+//! is at a task.
 
 use crate::error::{Error, Result};
 use crate::log::Component;
@@ -206,6 +218,32 @@ impl Waits {
     }
 }
 
+/// Whether somebody looks, or is about to. See the head of the file.
+struct Looks(AtomicBool);
+
+impl Looks {
+    fn new() -> Self {
+        Self(AtomicBool::new(false))
+    }
+
+    fn are_on(&self) -> bool {
+        self.0.load(Relaxed)
+    }
+
+    /// RESTS → LOOKS. True: the caller arms the timer, and calls the thread that is set aside.
+    fn begin(&self) -> bool {
+        !self.0.swap(true, AcqRel)
+    }
+
+    /// LOOKS → RESTS. False: something waits, and whoever submitted it may count on those who looked.
+    fn rest(&self, waits: impl FnOnce() -> bool) -> bool {
+        self.0.store(false, Relaxed);
+        // Against *post, then see that somebody looks*.
+        store_load_barrier();
+        !waits()
+    }
+}
+
 /// The controller at work.
 pub(crate) struct Scaler {
     controller: Mutex<Controller>,
@@ -214,8 +252,9 @@ pub(crate) struct Scaler {
     percentile: u32,
     period: Duration,
     next_look: AtomicU64,
-    /// Somebody looks, or is about to.
-    looks: AtomicBool,
+    looks: Looks,
+    /// The timer that looks, by number: one that was armed before it ends.
+    timer: AtomicU64,
     me: Weak<Scaler>,
     pool: Weak<Shared>,
 }
@@ -236,7 +275,8 @@ impl Scaler {
             percentile: scaling.percentile,
             period: scaling.period,
             next_look: AtomicU64::new(0),
-            looks: AtomicBool::new(false),
+            looks: Looks::new(),
+            timer: AtomicU64::new(0),
             me: me.clone(),
             pool: Arc::downgrade(shared),
         });
@@ -263,31 +303,33 @@ impl Scaler {
     /// A task was submitted: from now on somebody looks.
     #[inline]
     pub(crate) fn note_submission(&self, shared: &Arc<Shared>) {
-        // Against *stop looking, then look whether something waits*.
+        // Against *rest, then look whether something waits*.
         store_load_barrier();
-        if !self.looks.load(Relaxed) {
+        if !self.looks.are_on() {
             self.begin_to_look(shared);
         }
     }
 
     #[cold]
     fn begin_to_look(&self, shared: &Arc<Shared>) {
-        if self.looks.swap(true, AcqRel) {
+        if !self.looks.begin() {
             return;
         }
         let period = u64::try_from(self.period.as_nanos()).unwrap_or(u64::MAX);
         self.next_look.store(shared.now().saturating_add(period), Relaxed);
-        self.arm(shared, self.period);
+        let timer = self.timer.fetch_add(1, Relaxed) + 1;
+        self.arm(shared, self.period, timer);
         shared.places.wake_overseer(&shared.ready.members);
     }
 
-    fn arm(&self, shared: &Arc<Shared>, delay: Duration) {
+    fn arm(&self, shared: &Arc<Shared>, delay: Duration, timer: u64) {
         let (me, weak) = (self.me.clone(), Arc::downgrade(shared));
         let look = move || {
             if let (Some(me), Some(shared)) = (me.upgrade(), weak.upgrade())
+                && me.timer.load(Relaxed) == timer
                 && let Some(next) = me.look()
             {
-                me.arm(&shared, next);
+                me.arm(&shared, next, timer);
             }
         };
         let armed = Timer::after(shared, delay, look, |_| ());
@@ -298,8 +340,8 @@ impl Scaler {
 
 impl Overseer for Scaler {
     fn look(&self) -> Option<Duration> {
-        let shared = &*self.pool.upgrade()?;
-        if !self.looks.load(Relaxed) {
+        let shared = &self.pool.upgrade()?;
+        if !self.looks.are_on() {
             return None;
         }
         // Whoever else is at it looks for both.
@@ -329,15 +371,109 @@ impl Overseer for Scaler {
             });
             shared.places.set_active(active, &shared.ready, &shared.log);
         }
-        if controller.is_least() && seen == Seen::default() {
-            self.looks.store(false, Relaxed);
-            // Against *post, then see that somebody looks*.
-            store_load_barrier();
-            if shared.ready.waiting_tasks() == 0 || self.looks.swap(true, AcqRel) {
-                return None;
+        if controller.is_least() && seen == Seen::default() && !shared.ready.has_tasks() {
+            drop(controller);
+            if !self.looks.rest(|| shared.ready.has_tasks()) {
+                self.begin_to_look(shared);
             }
+            return None;
         }
         Some(self.period)
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    //! # Seeded faults
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | the timer and the thread that is set aside look, one has it rest, and a task is submitted | who finds that something waits goes on alone | the other has ended, and nobody begins it again |
+    //! |  | no look whether something waits | nobody looks |
+
+    use super::*;
+    use crate::pool::models::explore;
+    use crate::sync::atomic::AtomicUsize;
+    use loom::thread;
+
+    /// What they look after, and whether each of them comes again.
+    struct Place {
+        looks: Looks,
+        waiting: AtomicUsize,
+        timers: AtomicUsize,
+        called: AtomicBool,
+    }
+
+    impl Place {
+        fn begin(&self) {
+            if self.looks.begin() {
+                self.timers.fetch_add(1, AcqRel);
+                self.call();
+            }
+        }
+
+        /// As a parker is.
+        fn call(&self) {
+            self.called.swap(true, AcqRel);
+        }
+
+        /// Whether whoever looks comes again.
+        fn look(&self) -> bool {
+            if !self.looks.are_on() {
+                return false;
+            }
+            if self.waiting.load(Relaxed) > 0 {
+                return true;
+            }
+            if !self.looks.rest(|| self.waiting.load(Relaxed) > 0) {
+                self.begin();
+            }
+            false
+        }
+
+        fn submit(&self) {
+            self.waiting.store(1, Relaxed);
+            store_load_barrier();
+            if !self.looks.are_on() {
+                self.begin();
+            }
+        }
+    }
+
+    /// Goal: while a task waits, the timer and the thread that is set aside both come again. Method: each looks once, as
+    /// a task is submitted.
+    #[test]
+    fn both_look_while_something_waits() {
+        explore(3, || {
+            let place = Arc::new(Place {
+                looks: Looks::new(),
+                waiting: AtomicUsize::new(0),
+                timers: AtomicUsize::new(0),
+                called: AtomicBool::new(false),
+            });
+            place.begin();
+            let aside = Arc::clone(&place);
+            let aside = thread::spawn(move || {
+                // It was called for what it sees.
+                aside.called.swap(false, AcqRel);
+                if aside.look() {
+                    aside.call();
+                }
+            });
+            let timer = Arc::clone(&place);
+            let timer = thread::spawn(move || {
+                let comes_again = timer.look();
+                if !comes_again {
+                    timer.timers.fetch_sub(1, AcqRel);
+                }
+            });
+            place.submit();
+            aside.join().unwrap();
+            timer.join().unwrap();
+            assert!(place.looks.are_on());
+            assert!(place.called.load(Relaxed), "the thread that is set aside comes again");
+            assert!(place.timers.load(Relaxed) > 0, "the timer comes again");
+        });
     }
 }
 

@@ -35,19 +35,22 @@
 //! # The overseer
 //!
 //! Whoever adapts the number to the load must be able to look while every active thread is inside a long
-//! task. So the first of those that are set aside asks it, and parks for as long as it says: for good,
-//! unless there is something to look at.
+//! task. So one of those that are parked aside asks it, and parks for as long as it says: for good, unless there is
+//! something to look at. It is the *asker* until it is active again, and calls the others then, of which the first to
+//! come is the next. Not by rank: the first of those that are to be set aside may be inside a long task still.
 //!
 //! # Orderings
 //!
-//! *Change the number, barrier, wake and ring* against *announce, barrier, look at the number*. A
+//! *Change the number, barrier, wake and ring* against *announce, barrier, look at the number*. *Something to look at,
+//! barrier, call the asker* against *become the asker, barrier, look*. *Be no asker, barrier, call the others* needs no
+//! look: who found an asker parks, and is called after that. A
 //! thread that parks takes the wake with Acquire, and so sees the number that it was woken for.
 
 use super::Members;
 use crate::log::{Component, Logger};
 use crate::pool::ready::ReadyWork;
 use crate::sync::atomic::AtomicU32;
-use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::{CachePadded, Wakes, store_load_barrier};
 use core::ops::Range;
 use core::time::Duration;
@@ -68,8 +71,38 @@ pub(crate) struct Places {
     /// Members inside a wait of ours; see `begin_wait` for which.
     waiting: AtomicU32,
     overseer: Mutex<Option<Weak<dyn Overseer>>>,
+    asker: Asker,
     ordinary: usize,
     least: usize,
+}
+
+/// The rank of the thread that asks the overseer, and 1; 0: none does.
+struct Asker(AtomicU32);
+
+impl Asker {
+    fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
+    /// Whether the thread of this rank, which is set aside and about to park, is the one. Passes a barrier.
+    fn is(&self, rank: u32) -> bool {
+        let found = self.0.compare_exchange(0, rank + 1, AcqRel, Acquire);
+        store_load_barrier();
+        found.is_ok() || found == Err(rank + 1)
+    }
+
+    /// It is active again. True: the others are to be called.
+    fn leave(&self, rank: u32) -> bool {
+        self.0.load(Relaxed) == rank + 1 && {
+            self.0.store(0, Release);
+            true
+        }
+    }
+
+    /// Whom to call. The caller has passed a barrier since there is something to look at.
+    fn rank(&self) -> Option<u32> {
+        self.0.load(Acquire).checked_sub(1)
+    }
 }
 
 impl Places {
@@ -79,6 +112,7 @@ impl Places {
             active: CachePadded::new(AtomicU32::new(ordinary.max(1) as u32)),
             waiting: AtomicU32::new(0),
             overseer: Mutex::default(),
+            asker: Asker::new(),
             ordinary,
             least: if sets == 1 { 1 } else { sets + 1 },
         }
@@ -129,15 +163,25 @@ impl Places {
         free
     }
 
-    /// Has the first thread that is set aside, if one is, ask the overseer.
+    /// Has a thread that is parked aside, if one is, ask the overseer.
     pub(crate) fn wake_overseer(&self, members: &Members) {
-        let first = self.places() as usize;
-        self.call_back(first.min(self.ordinary)..(first + 1).min(self.ordinary), members);
+        // Against *become the asker, then look*.
+        store_load_barrier();
+        if let Some(rank) = self.asker.rank() {
+            self.call_back(rank as usize..rank as usize + 1, members);
+        }
+    }
+
+    /// The thread with this rank is active again: another one that is set aside asks the overseer.
+    pub(crate) fn oversee_no_more(&self, rank: u32, members: &Members) {
+        if self.asker.leave(rank) {
+            self.call_back((self.places() as usize).min(self.ordinary)..self.ordinary, members);
+        }
     }
 
     /// What the thread with this rank, which is set aside, parks for.
     pub(crate) fn oversee(&self, rank: u32) -> Option<Duration> {
-        if rank != self.places() {
+        if !self.asker.is(rank) {
             return None;
         }
         let place = self.overseer.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -193,5 +237,79 @@ impl Places {
             store_load_barrier();
             self.call_back(active..(active + waiting as usize).min(self.ordinary), members);
         }
+    }
+}
+
+#[cfg(all(test, loom))]
+mod models {
+    //! # Seeded faults
+    //!
+    //! | race | fault | how it shows |
+    //! |---|---|---|
+    //! | two threads are set aside, the asker is wanted again, and there is something to look at | who leaves does not call the other | nobody looks |
+    //! |  | no barrier before the look, or none before the asker is called | nobody looks |
+
+    use super::*;
+    use crate::pool::models::explore;
+    use crate::sync::Parker;
+    use crate::sync::atomic::AtomicBool;
+    use loom::thread;
+
+    struct Aside {
+        active: AtomicU32,
+        asker: Asker,
+        something: AtomicBool,
+        parkers: [Parker; 3],
+    }
+
+    impl Aside {
+        /// `Worker::stand_aside`, until it is active or has looked at something. Whether it has.
+        fn stand(&self, rank: u32) -> bool {
+            let mut looked = false;
+            while !looked && rank >= self.active.load(Acquire) {
+                looked = self.asker.is(rank) && self.something.load(Relaxed);
+                if !looked {
+                    let _woken = self.parkers[rank as usize].park(None);
+                }
+            }
+            if self.asker.leave(rank) {
+                self.call_from(1);
+            }
+            looked
+        }
+
+        fn call_from(&self, first: u32) {
+            self.parkers[first as usize..]
+                .iter()
+                .for_each(|parker| _ = parker.unpark(Wakes::ACTIVE));
+        }
+    }
+
+    /// Goal: while a thread is parked aside, somebody looks at what there is. Method: of two threads that are set aside
+    /// one is wanted again, as there begins to be something to look at.
+    #[test]
+    fn somebody_asks_the_overseer() {
+        explore(3, || {
+            let aside = Arc::new(Aside {
+                active: AtomicU32::new(1),
+                asker: Asker::new(),
+                something: AtomicBool::new(false),
+                parkers: core::array::from_fn(|_| Parker::new()),
+            });
+            let threads = [1, 2].map(|rank| {
+                let aside = Arc::clone(&aside);
+                thread::spawn(move || aside.stand(rank))
+            });
+            aside.active.store(2, Release);
+            store_load_barrier();
+            aside.call_from(1);
+            aside.something.store(true, Relaxed);
+            store_load_barrier();
+            if let Some(rank) = aside.asker.rank() {
+                let _ = aside.parkers[rank as usize].unpark(Wakes::ACTIVE);
+            }
+            let looked = threads.map(|thread| thread.join().unwrap());
+            assert!(looked[1] || looked[0]);
+        });
     }
 }

@@ -85,6 +85,12 @@ impl ReadyWork {
         self.queued().0 + self.members.claimed_tasks()
     }
 
+    /// Whether a task waits, or a thread is at one, or on its way to some.
+    pub(crate) fn has_tasks(&self) -> bool {
+        // In this order: a thread shows its role before it takes any out of a lane.
+        !self.tasks.is_empty() || !self.members.rest()
+    }
+
     /// Whether there is anything that only a watch comes across: what another member has claimed,
     /// or a handler that is to be reported if it goes on for too long.
     pub(crate) fn needs_watch(&self, me: usize) -> bool {

@@ -305,6 +305,7 @@ impl Worker<'_> {
             // Whatever the reason, the number says whether it is for this thread (rule 3).
             let _woken = self.member.parker.park(shared.places.oversee(self.rank));
         }
+        shared.places.oversee_no_more(self.rank, &ready.members);
         self.end_span(What::Aside);
         self.set_role(ThreadRole::Leader);
         // The time that passed was parked, and is no handler's.
