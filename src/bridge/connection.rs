@@ -22,8 +22,9 @@
 
 use super::asks;
 use super::consume::{Consuming, consume};
-use super::export::{Taken, export};
+use super::export::export;
 use super::import::import;
+use super::outbox::Taken;
 use super::question::Ask;
 use super::requests::Requests;
 use super::session::{Lost, Session, closing};
@@ -32,7 +33,7 @@ use super::stats::count;
 use super::store::{Storing, store};
 use super::window::Window;
 use crate::contain::contain;
-use crate::hub::{Acknowledged, Severity, Unsubscribe};
+use crate::hub::Severity;
 use async_nats::{Client, ConnectOptions, Event};
 use core::cell::RefCell;
 use core::future::Future;
@@ -74,17 +75,11 @@ pub(super) fn run(shared: &Shared, asks: UnboundedReceiver<Ask>) {
     // Nobody takes what waits, or comes, any more: publishers do not wait for that.
     let (mut left, mut unstored) = (0, 0);
     for exporting in &shared.exports {
-        let stats = exporting.stats();
-        let waits = stats.waiting + stats.in_flight;
-        left += waits;
+        let lost = exporting.outbox.close(exporting.in_hand());
+        left += lost;
         if exporting.rule.stream.is_some() {
-            unstored += waits;
+            unstored += lost;
         }
-        let taken = exporting.mailbox.stats().running;
-        // It may have ended.
-        let _ended = exporting.mailbox.unsubscribe(Unsubscribe::Async);
-        let discarded = Acknowledged { discarded: taken, ..Acknowledged::default() };
-        let _forked = exporting.mailbox.acknowledge(discarded);
     }
     let mut status = shared.status();
     status.is_connected = false;

@@ -1,13 +1,13 @@
 //! What goes from the hub to the broker.
 
+use super::outbox::Taken;
 use super::session::{Lost, Session, settled, taken};
 use super::shared::Exporting;
 use super::stats::count;
 use super::wire::{bytes_of, headers_of, is_imported, subject_of};
-use crate::hub::{Received, Stored, Unsubscribe};
+use crate::hub::Stored;
 use core::cell::RefCell;
 use core::sync::atomic::Ordering::Relaxed;
-use std::collections::VecDeque;
 
 /// How many messages are taken of the mailbox at once.
 const BATCH: usize = 256;
@@ -40,9 +40,6 @@ pub(super) async fn export(
     Ok(())
 }
 
-/// Messages that were taken of the mailbox and are not sent.
-pub(super) type Taken = VecDeque<Received>;
-
 /// Those of one connection: what is left when it is lost is kept for the next.
 pub(super) struct Batch<'a> {
     pub(super) taken: Taken,
@@ -61,7 +58,7 @@ impl Drop for Batch<'_> {
     }
 }
 
-/// The mailbox, as something that can be awaited.
+/// The outbox, as something that can be awaited.
 pub(super) struct Inbox<'a> {
     session: &'a Session<'a>,
     exporting: &'a Exporting,
@@ -75,19 +72,16 @@ impl<'a> Inbox<'a> {
 
     /// Takes what waits, up to a batch, without waiting. None: nothing more comes.
     pub(super) fn try_take(&self, into: &mut Taken, most: usize) -> Option<usize> {
-        let mut batch = Vec::new();
-        let taken = self.exporting.mailbox.recv_batch(&mut batch, most.min(BATCH)).ok();
-        into.extend(batch);
-        taken
+        self.exporting.outbox.take(into, most.min(BATCH))
     }
 
     /// Waits until something may wait.
     pub(super) async fn ready(&mut self) -> Result<(), Lost> {
         let shared = self.session.shared;
+        self.exporting.outbox.rest()?;
         if !self.is_closing && shared.deadline().is_some() && shared.is_settled() {
             self.is_closing = true;
-            let _drains = self.exporting.mailbox.unsubscribe(Unsubscribe::Drain)?;
-            return Ok(());
+            return Ok(self.exporting.outbox.drain()?);
         }
         tokio::select! {
             // What came since the last look has left its permit there.
@@ -112,7 +106,7 @@ pub(super) async fn send(
         count(&counters.turned_back);
         return Ok(());
     }
-    let headers = headers_of(message, &session.shared.origin);
+    let headers = headers_of(message, &session.shared.origin, exporting.outbox.ids());
     let subject = subject_of(&exporting.rule.prefix, message);
     let payload = bytes_of(message.payload());
     match taken(session.client.publish_with_headers(subject, headers, payload).await)? {

@@ -1,20 +1,20 @@
 //! The bridge itself: how it is set up, asked and ended.
 
 use super::connection;
+use super::outbox::{Bell, Outbox};
 use super::question::{Ask, Found, What};
 use super::rules::{Export, Import};
 use super::settings::NatsSettings;
-use super::shared::{Bell, Exporting, Importing, Shared, Status};
+use super::shared::{Exporting, Importing, Shared, Status};
 use super::sink::Sink;
 use super::stats::BridgeStats;
 use super::waiters::{PendingStore, Waiters};
 use super::wire::{Origin, RECEIPT};
 use crate::error::{Error, Result};
-use crate::hub::{HostMailbox, Hub, Pattern, Publication, ToKey, covers, overlap};
+use crate::hub::{Hub, Pattern, Publication, ToKey, covers, overlap};
 use crate::sys::thread::without_signals;
 use crate::time::MAX_DELAY;
 use core::fmt;
-use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -135,18 +135,11 @@ impl Bridge {
     /// # Errors
     /// [`Error::TimedOut`]; [`Error::ShutDown`] if it has ended.
     pub fn flush(&self, timeout: Duration) -> Result<()> {
-        let matched = |one: &Exporting| one.mailbox.stats().matched;
-        let before: Vec<u64> = self.shared.exports.iter().map(matched).collect();
+        let mark = |one: &Exporting| one.outbox.mark(&self.shared.hub);
+        let marks: Vec<u64> = self.shared.exports.iter().map(mark).collect();
         self.poll(timeout, |shared| {
-            shared.exports.iter().zip(&before).all(|(one, &before)| {
-                let now = one.mailbox.stats();
-                let in_hand = match one.rule.stream {
-                    Some(_) => now.running,
-                    None => one.counters.in_flight.load(Relaxed),
-                };
-                // What was thrown away at the end waits no more, and was not sent.
-                now.matched - now.waiting - now.discarded >= before + in_hand
-            })
+            let mut exports = shared.exports.iter().zip(&marks);
+            exports.all(|(one, &mark)| one.outbox.is_past(mark, one.in_hand()))
         })
     }
 
@@ -170,7 +163,8 @@ impl Bridge {
 
     /// Ends it: it takes nothing more from the broker, sends what waits, waits until the hub has dealt with what it has
     /// taken, and acknowledges that; for up to `timeout`. What is not acknowledged then comes again, to any process of the
-    /// same durable name; what waits to be sent is lost, and the answer says how many that are: 0 as a rule. It may be
+    /// same durable name; what waits to be sent is lost, unless it is in a [spool](Export::spool), and the answer says how many that are: 0 as a
+    /// rule. It may be
     /// called more than once, and anywhere: in a handler that a message of the bridge has come to it waits in vain for
     /// that one, and on the bridge's own thread, where [`PendingStore::then`] calls, it does not wait.
     pub fn close(&self, timeout: Duration) -> u64 {
@@ -309,18 +303,10 @@ impl BridgeBuilder {
         self.check_rules()?;
         let name = self.name;
         let counted = |rule: Export| {
-            let overflow = rule.overflow_policy();
-            let mailbox =
-                self.hub.subscription(&rule.pattern).capacity(rule.buffer).overflow(overflow);
-            let mailbox = match rule.stream {
-                Some(_) => mailbox.acknowledged(),
-                None => mailbox,
-            };
-            let pattern = Pattern::new(&rule.pattern)?;
-            let (mailbox, bell) = (mailbox.pull()?, Arc::<Bell>::default());
-            mailbox.listen(bell.clone());
+            let (pattern, bell) = (Pattern::new(&rule.pattern)?, Arc::<Bell>::default());
+            let outbox = Outbox::open(&self.hub, &rule, &bell)?;
             let (counters, trouble) = Default::default();
-            Ok(Exporting { mailbox, bell, pattern, rule, counters, trouble })
+            Ok(Exporting { outbox, bell, pattern, rule, counters, trouble })
         };
         let (asks, asked) = unbounded_channel();
         let shared = Arc::new(Shared {

@@ -9,12 +9,12 @@
 //!
 //! A bridge has a thread of its own, on which the broker's client lives: threads of the pool never wait for a broker. What
 //! is exported waits in a mailbox of the hub, with a capacity, an overflow policy and counters as every other mailbox
-//! has. What is imported is published in the hub as if a local publisher did. All that belongs to one connection is
+//! has, or in the archive of the hub's history (`outbox.rs`). What is imported is published in the hub as if a local publisher did. All that belongs to one connection is
 //! dropped with it (`connection.rs`).
 //!
 //! | what may be lost, or come twice | at most once | at least once |
 //! |---|---|---|
-//! | the exporting process dies | what waits, and what the connection has not sent | what waits and is not stored: who awaits [`Bridge::publish`] knows which |
+//! | the exporting process dies | what waits, and what the connection has not sent | what waits and is not stored: who awaits [`Bridge::publish`] knows which; with a [spool](Export::spool) what its archive had not committed and was not sent |
 //! | the broker dies, or the network | what is under way; what waits is sent later | nothing; what is under way is sent again, and its repetition dropped by the stream's window |
 //! | the importing process dies | what its hub has not handled | nothing; what its hub has not finished comes again, to it or to another |
 //! | the broker and the importing process die | both of these | nothing; what was acknowledged just before may come again, too |
@@ -38,6 +38,7 @@ mod flights;
 mod from_settings;
 mod handle;
 mod import;
+mod outbox;
 mod question;
 mod requests;
 mod rules;
@@ -45,6 +46,7 @@ mod session;
 mod settings;
 mod shared;
 mod sink;
+mod spool;
 mod stats;
 mod store;
 pub mod tasks;

@@ -5,6 +5,7 @@ use crate::hub::{Overflow, Pattern, check_crossing};
 use crate::time::{Backoff, Retry};
 use core::str::FromStr;
 use core::time::Duration;
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 /// Of an import at least once: more than a broker is sent acknowledgements in the time between two signs of life.
@@ -30,6 +31,7 @@ pub struct Export {
     pub(super) stream: Option<String>,
     pub(super) in_flight: usize,
     pub(super) keeps: Keeps,
+    pub(super) spool: Option<PathBuf>,
 }
 
 /// For how long a stream that the bridge makes keeps its messages.
@@ -53,6 +55,7 @@ impl Export {
             stream: None,
             in_flight: 256,
             keeps: Keeps::All,
+            spool: None,
         }
     }
 
@@ -97,6 +100,19 @@ impl Export {
         self
     }
 
+    /// At least once: messages wait for the broker in the archive of the hub's history instead of memory, as many as that
+    /// keeps, and are sent though the process ends or dies meanwhile. The hub needs a
+    /// [history](crate::hub::history::History) with an archive of all keys that the pattern matches. In this file, which
+    /// is made if it is not there, the bridge keeps how far the broker has stored them; it belongs to that archive, and to
+    /// one bridge at a time. Without it the export begins with the oldest message that is kept. Neither
+    /// [`buffer`](Self::buffer) nor [`overflow`](Self::overflow) means anything then: what the archive lets go of before
+    /// it was sent counts as dropped. Requests are not carried. Default: they wait in memory.
+    #[must_use]
+    pub fn spool(mut self, path: impl Into<PathBuf>) -> Self {
+        self.spool = Some(path.into());
+        self
+    }
+
     /// The stream, if it is made, keeps its messages for so long.
     pub(super) fn keeps(mut self, keeps: Keeps) -> Self {
         self.keeps = keeps;
@@ -108,6 +124,14 @@ impl Export {
         check_prefix(&self.prefix)?;
         check_buffer(self.buffer)?;
         check_in_flight(self.in_flight)?;
+        if let (Some(path), None) = (&self.spool, &self.stream) {
+            let allowed = "that of an export at least once, with a stream";
+            return Err(Error::invalid("spool", format!("{path:?}"), allowed));
+        }
+        if let (Some(_), Some(overflow)) = (&self.spool, self.overflow) {
+            let allowed = "unset with a spool: its archive says what is kept";
+            return Err(Error::invalid("overflow", format!("{overflow:?}"), allowed));
+        }
         self.stream.as_deref().map_or(Ok(()), |name| check_name("stream", name))
     }
 

@@ -1,6 +1,7 @@
 //! What the bridge's own thread and those who ask it share.
 
 use super::figures;
+use super::outbox::{Bell, Outbox};
 use super::question::Ask;
 use super::rules::{Export, Import};
 use super::settings::NatsSettings;
@@ -8,17 +9,16 @@ use super::sink::Sink;
 use super::stats::{BridgeStats, Counters, ExportStats, ImportStats};
 use super::waiters::Waiters;
 use super::wire::Origin;
-use crate::hub::{Hub, Mailbox, Pattern, Severity};
+use crate::hub::{Hub, Pattern, Severity};
 use crate::metrics::Collector;
 use crate::pool::{Remains, Served};
-use crate::queue::Line;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 /// See the head of the room.
 pub(super) struct Shared {
@@ -41,11 +41,11 @@ pub(super) struct Shared {
     pub(super) closing: watch::Sender<Option<Instant>>,
 }
 
-/// One export: what waits for the broker is in its mailbox.
+/// One export: what waits for the broker is in its outbox.
 pub(super) struct Exporting {
     pub(super) rule: Export,
     pub(super) pattern: Pattern,
-    pub(super) mailbox: Mailbox,
+    pub(super) outbox: Outbox,
     pub(super) bell: Arc<Bell>,
     pub(super) counters: Arc<Counters>,
     pub(super) trouble: Trouble,
@@ -63,18 +63,6 @@ impl Trouble {
     pub(super) fn end(&self) {
         *self.lock() = None;
     }
-}
-
-/// Rung by the mailbox when a message may wait, or it has ended.
-#[derive(Default)]
-pub(super) struct Bell(pub(super) Notify);
-
-impl Line for Bell {
-    fn raise(&self) {
-        self.0.notify_one();
-    }
-
-    fn lower(&self) {}
 }
 
 pub(super) struct Importing {
@@ -212,21 +200,22 @@ impl Exporting {
         stats.waiting + stats.in_flight == 0
     }
 
+    /// At most once: what is taken and not handed to the connection.
+    pub(super) fn in_hand(&self) -> u64 {
+        self.counters.in_flight.load(Relaxed)
+    }
+
     pub(super) fn stats(&self) -> ExportStats {
-        let (mailbox, counters) = (self.mailbox.stats(), &self.counters);
-        let in_flight = match self.rule.stream {
-            Some(_) => mailbox.running,
-            None => counters.in_flight.load(Relaxed),
-        };
+        let (counts, counters) = (self.outbox.counts(), &self.counters);
         ExportStats {
             pattern: self.rule.pattern.clone(),
             stream: self.rule.stream.clone(),
-            waiting: mailbox.waiting,
+            waiting: counts.waiting,
             sent: counters.passed.load(Relaxed),
             stored: counters.settled.load(Relaxed),
-            in_flight,
+            in_flight: counts.running + self.in_hand(),
             sent_again: counters.again.load(Relaxed),
-            dropped: mailbox.dropped + mailbox.rejected + mailbox.discarded,
+            dropped: counts.dropped,
             refused: counters.refused.load(Relaxed),
             late: counters.late.load(Relaxed),
             turned_back: counters.turned_back.load(Relaxed),

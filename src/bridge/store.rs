@@ -14,16 +14,17 @@
 //! 2. They are sent in the order of the mailbox, and after a lost connection from the first on; what the client of the
 //!    old connection held is gone (`connection.rs`). So what the stream gets of one key is in order, with repetitions at the
 //!    most, which it drops by their ids within its window.
-//! 3. In the mailbox they count as running until then.
+//! 3. In the mailbox, or the replay of a spool (`spool.rs`), they count as running until then.
 
-use super::export::{Batch, Inbox, Taken, send};
+use super::export::{Batch, Inbox, send};
+use super::outbox::Taken;
 use super::rules::Keeps;
 use super::session::{Lost, Session};
 use super::shared::Exporting;
 use super::stats::count;
 use super::waiters::Place;
 use super::wire::{bytes_of, headers_of, is_imported, subject_of};
-use crate::hub::{Acknowledged, Received};
+use crate::hub::Received;
 use async_nats::jetstream::context::{
     ContextBuilder, PublishAckFuture, PublishError, PublishErrorKind,
 };
@@ -135,12 +136,12 @@ pub(super) async fn store(
                 Sent::Stored(place) => {
                     exporting.trouble.end();
                     exporting.counters.settled.fetch_add(1, Relaxed);
-                    leave(session, exporting, storing, Ok(place));
+                    leave(session, exporting, storing, Ok(place))?;
                 }
                 Sent::Never(reason) => {
                     count(&exporting.counters.refused);
                     session.shared.refused(format!("stream {name:?} refuses a message: {reason}"));
-                    leave(session, exporting, storing, Err(reason));
+                    leave(session, exporting, storing, Err(reason))?;
                 }
                 Sent::NoRoom(reason) => {
                     let reason = format!("stream {name:?} has no room: {reason}");
@@ -177,8 +178,13 @@ async fn take(
     while let Some(message) = batch.taken.front() {
         let is_stored = message.reply_to().is_none() && !is_imported(message);
         if !is_stored {
-            send(session, exporting, message).await?;
-            acknowledge(exporting, 1);
+            match (message.reply_to(), exporting.outbox.ids()) {
+                // By the time that its turn comes, its inbox may be another's.
+                (Some(_), Some(_)) => count(&exporting.counters.turned_back),
+                _ => send(session, exporting, message).await?,
+            }
+            let is_next = storing.borrow().unstored.is_empty();
+            exporting.outbox.ended(1, is_next.then(|| message.sequence()))?;
         }
         let message = batch.taken.pop_front();
         storing.borrow_mut().unstored.extend(message.filter(|_| is_stored));
@@ -196,7 +202,7 @@ async fn send_next(
     let (subject, headers, payload) = {
         let storing = storing.borrow();
         let message = &storing.unstored[index];
-        let headers = headers_of(message, &session.shared.origin);
+        let headers = headers_of(message, &session.shared.origin, exporting.outbox.ids());
         (subject_of(&exporting.rule.prefix, message), headers, bytes_of(message.payload()))
     };
     let ack = context.publish_with_headers(subject, headers, payload).await?;
@@ -237,16 +243,9 @@ fn leave(
     exporting: &Exporting,
     storing: &RefCell<Storing>,
     end: Result<Place, String>,
-) {
-    let message = storing.borrow_mut().unstored.pop_front();
-    acknowledge(exporting, 1);
-    if let Some(message) = message {
-        session.shared.waiters.end(&message, end);
-    }
-}
-
-fn acknowledge(exporting: &Exporting, delivered: u64) {
-    // It has ended: nobody counts any more.
-    let _ended =
-        exporting.mailbox.acknowledge(Acknowledged { delivered, ..Acknowledged::default() });
+) -> crate::Result<()> {
+    let Some(message) = storing.borrow_mut().unstored.pop_front() else { return Ok(()) };
+    let ended = exporting.outbox.ended(1, Some(message.sequence()));
+    session.shared.waiters.end(&message, end);
+    ended
 }

@@ -4,20 +4,29 @@ use super::wire::RECEIPT;
 use crate::error::{Error, Result};
 use crate::hub::Stored;
 use core::future::Future;
+use core::hash::BuildHasher;
 use core::pin::Pin;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::collections::HashMap;
+use std::hash::RandomState;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// By the number in the message's own header, which is noted before it is published.
-#[derive(Default)]
 pub(super) struct Waiters {
     last: AtomicU64,
     open: Mutex<Open>,
+}
+
+impl Default for Waiters {
+    fn default() -> Self {
+        // A message that a spool has kept may carry a number of a process that is gone.
+        let last = RandomState::new().hash_one(()) >> 1;
+        Self { last: AtomicU64::new(last), open: Mutex::default() }
+    }
 }
 
 #[derive(Default)]

@@ -12,7 +12,8 @@
 //! # Origins
 //!
 //! The *origin* names the hub that a message was published in: 24 hexadecimal digits, of which 16 are the process's by
-//! chance. It is the first part of the message's id; beside an id of the publisher's it has a header of its own. What
+//! chance. It is the first part of the message's id; beside an id of the publisher's, or of a spool (`spool.rs`), it has a header of
+//! its own. What
 //! comes from the broker has it in its header `Paceline-Origin` in the hub, "elsewhere" if it has none: so whoever asks
 //! can know, and no bridge exports it again. The check makes an id of another's next message hard to guess: a peer that
 //! forges it could have the broker or a window drop that message as a duplicate.
@@ -23,7 +24,7 @@ use async_nats::{HeaderMap, Subject};
 use bytes::Bytes;
 use core::hash::BuildHasher;
 use core::str::FromStr;
-use std::hash::RandomState;
+use std::hash::{DefaultHasher, Hash, Hasher, RandomState};
 use std::sync::OnceLock;
 
 /// In the hub: where a message comes from that another process has published.
@@ -44,7 +45,7 @@ const OTHERS_NAME: HeaderName = HeaderName::from_static(OTHER_HEADERS);
 /// The hub that messages are published in, as others see it.
 pub(super) struct Origin {
     text: String,
-    secret: RandomState,
+    secret: u128,
 }
 
 impl Origin {
@@ -52,7 +53,18 @@ impl Origin {
         static SECRET: OnceLock<RandomState> = OnceLock::new();
         // A fork is another process.
         let process = SECRET.get_or_init(RandomState::new).hash_one(std::process::id());
-        Self { text: format!("{process:016x}{hub:08x}"), secret: RandomState::new() }
+        let chance = RandomState::new();
+        let [high, low] = [0, 1].map(|half: u8| u128::from(chance.hash_one(half)));
+        Self { text: format!("{process:016x}{hub:08x}"), secret: high << 64 | low }
+    }
+
+    /// One that was written down. None: it is none.
+    pub(super) fn again(text: &str, secret: u128) -> Option<Self> {
+        is_origin(text).then(|| Self { text: text.to_owned(), secret })
+    }
+
+    pub(super) fn secret(&self) -> u128 {
+        self.secret
     }
 
     pub(super) fn as_str(&self) -> &str {
@@ -60,7 +72,9 @@ impl Origin {
     }
 
     fn id(&self, sequence: u64) -> String {
-        let check = self.secret.hash_one(sequence);
+        let mut check = DefaultHasher::new();
+        (self.secret, sequence).hash(&mut check);
+        let check = check.finish();
         format!("{}.{sequence}.{check:016x}", self.text)
     }
 }
@@ -83,8 +97,8 @@ pub(super) fn bytes_of(payload: &Payload) -> Bytes {
     Bytes::copy_from_slice(payload)
 }
 
-/// The headers of a message that goes out.
-pub(super) fn headers_of(message: &Stored, origin: &Origin) -> HeaderMap {
+/// The headers of a message that goes out. Its id is made of `ids`, or of the origin.
+pub(super) fn headers_of(message: &Stored, origin: &Origin, ids: Option<&Origin>) -> HeaderMap {
     let mut map = HeaderMap::new();
     let mut others: Vec<(&str, &str)> = Vec::new();
     let mut has_id = false;
@@ -104,9 +118,12 @@ pub(super) fn headers_of(message: &Stored, origin: &Origin) -> HeaderMap {
         let json = serde_json::to_string(&others).unwrap_or_default();
         map.insert(OTHERS_NAME, HeaderValue::from(ascii(&json)));
     }
-    match has_id {
-        true => map.insert(ORIGIN_NAME, origin.as_str()),
-        false => map.insert(NATS_MESSAGE_ID, origin.id(message.sequence()).as_str()),
+    if has_id || ids.is_some() {
+        map.insert(ORIGIN_NAME, origin.as_str());
+    }
+    if !has_id {
+        let id = ids.unwrap_or(origin).id(message.sequence());
+        map.insert(NATS_MESSAGE_ID, id.as_str());
     }
     match message.priority() {
         Priority::Normal => {}
@@ -171,9 +188,6 @@ pub(super) fn read(headers: Option<&HeaderMap>, own: &Origin) -> crate::Result<I
             }
         }
     }
-    let is_origin = |text: &str| {
-        text.len() == ORIGIN_LENGTH && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-    };
     let of_id = || {
         let first = id.as_deref()?.split('.').next()?;
         is_origin(first).then(|| first.to_owned())
@@ -185,6 +199,10 @@ pub(super) fn read(headers: Option<&HeaderMap>, own: &Origin) -> crate::Result<I
     pairs.retain(|(name, _)| !["Reply-To", ORIGIN, RECEIPT].contains(&name.as_str()));
     pairs.push((ORIGIN.into(), mark));
     Ok(Incoming { headers: Headers::new(pairs)?, priority, id, is_own })
+}
+
+fn is_origin(text: &str) -> bool {
+    text.len() == ORIGIN_LENGTH && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn priority_of(text: &str) -> Priority {
@@ -210,7 +228,7 @@ mod tests {
         let headers = Headers::new(headers.iter().copied()).unwrap();
         let _ = hub.message("a").headers(headers).priority(priority).publish().unwrap();
         let message = mailbox.try_recv().unwrap().unwrap();
-        let map = headers_of(&message, &Origin::of(1));
+        let map = headers_of(&message, &Origin::of(1), None);
         read(Some(&map), &Origin::of(2)).unwrap()
     }
 

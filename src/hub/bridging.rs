@@ -1,7 +1,8 @@
 //! What a bridge needs of its hub beyond what users call.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hub::handle::Hub;
+use crate::hub::history::{ReplayFrom, ReplayMailbox};
 use crate::hub::keys::key;
 use crate::hub::message::Headers;
 use crate::hub::publish::publishing::{Publication, ToKey};
@@ -26,6 +27,35 @@ impl Hub {
     /// That it has not ended.
     pub(crate) fn check_open(&self) -> Result<()> {
         self.core.check_open()
+    }
+
+    /// The sequence of the last message that was published.
+    pub(crate) fn published(&self) -> u64 {
+        self.core.published()
+    }
+
+    /// A replay of what an archive has of these keys behind this sequence, to a host that acknowledges. None: this hub has
+    /// not published that much, so the sequence is another archive's.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a hub without an archive of all of them; [`Error::ShutDown`], [`Error::Forked`].
+    pub(crate) fn replay_archive(
+        &self,
+        pattern: &str,
+        behind: u64,
+    ) -> Result<Option<ReplayMailbox>> {
+        if !self.core.histories.keeps_archive(pattern)? {
+            let allowed = "within that of a history with an archive";
+            return Err(Error::invalid("the pattern of a spool", format!("{pattern:?}"), allowed));
+        }
+        if behind > self.published() {
+            return Ok(None);
+        }
+        let from = match behind {
+            0 => ReplayFrom::Beginning,
+            behind => ReplayFrom::Sequence(behind + 1),
+        };
+        self.replay(pattern, from).acknowledged().mailbox().map(Some)
     }
 
     /// Whether somebody waits for the reply to the request with this inbox.
@@ -89,7 +119,7 @@ pub(crate) fn check_crossing(name: &'static str, pattern: &str) -> Result<()> {
         false => Ok(()),
         true => {
             let allowed = "one without the keys of the hub's own and inboxes";
-            Err(crate::Error::invalid(name, format!("{pattern:?}"), allowed))
+            Err(Error::invalid(name, format!("{pattern:?}"), allowed))
         }
     }
 }

@@ -19,6 +19,8 @@ mod login;
 mod partitions;
 mod raw;
 mod requests;
+#[cfg(feature = "archive")]
+mod spool;
 mod stored;
 mod tasks;
 mod tasks_hostile;

@@ -119,6 +119,12 @@ impl Histories {
         })
     }
 
+    /// Whether the history that [covers](Self::covering) this pattern can be read from a disk.
+    #[cfg(feature = "nats")]
+    pub(in crate::hub) fn keeps_archive(&self, pattern: &str) -> Result<bool> {
+        Ok(self.covering(pattern)?.log.durable().is_some())
+    }
+
     /// All of them, whatever becomes of each.
     pub(in crate::hub) fn flush(&self) -> Result<()> {
         let flushed = self.kept.iter().map(|kept| kept.log.flush()).fold(Ok(()), Result::and);

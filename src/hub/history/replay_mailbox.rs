@@ -456,6 +456,18 @@ impl ReplayMailbox {
         self.pulling.stats()
     }
 
+    /// How many records of the history it has not looked at, those of other keys included.
+    #[cfg(feature = "nats")]
+    pub(crate) fn behind(&self) -> u64 {
+        self.log.next().saturating_sub(lock(&self.cursor).next)
+    }
+
+    /// Whether nothing waits to be pulled, and nothing that was is unacknowledged.
+    #[cfg(feature = "nats")]
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.is_worth_a_look() && self.stats().running == 0
+    }
+
     /// Ends it: nothing can be pulled any more, and who waits hears of it. Any thread, any number of times.
     ///
     /// # Errors

@@ -1,0 +1,179 @@
+//! A spool: the messages of an export wait in the archive of the hub's history, which outlives the process. What is kept
+//! here is how far the broker has stored them.
+//!
+//! # The file
+//!
+//! One line of a fixed length, so that a new number replaces the old one in one write of one block:
+//!
+//! ```text
+//!   paceline spool 1 <origin, 24 hexadecimal digits> <secret, 32> <sequence, 20 digits>
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. All messages of the export up to this sequence are stored by the broker, or never will be.
+//! 2. The number on disk is that or an older one, by 100 ms of a process that is killed. What is sent again therefore has
+//!    the id of the first time, as the ids are made of what is in this file, and the stream drops it within its window.
+//! 3. While a bridge has it, the file is locked: no other one sends the same messages.
+//! 4. A number is only used with the archive that it belongs to: its hub has published that much already.
+//!
+//! Nothing waits for the disk: after a loss of power the number may be older still, and more is sent again.
+
+use super::wire::Origin;
+use crate::error::{Error, Result};
+use crate::hub::Hub;
+use crate::hub::history::ReplayMailbox;
+use crate::sys::fd::try_lock;
+use core::time::Duration;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+const HEAD: &str = "paceline spool 1";
+/// Where the sequence begins.
+const AT: usize = HEAD.len() + 1 + 24 + 1 + 32 + 1;
+const LENGTH: usize = AT + 20 + 1;
+/// How old the number on disk may be while more is stored all the time.
+const LAG: Duration = Duration::from_millis(100);
+
+/// See the head of this file.
+pub(super) struct Spool {
+    pub(super) replay: ReplayMailbox,
+    /// What the ids of its messages are made of, for all processes that have the file in turn.
+    pub(super) ids: Origin,
+    path: PathBuf,
+    file: File,
+    noted: Mutex<Noted>,
+}
+
+/// How far the broker has stored.
+struct Noted {
+    stored: u64,
+    on_disk: u64,
+    at: Instant,
+}
+
+impl Spool {
+    /// Opens the file, or makes it, and begins behind what it says.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if another bridge has it, if it is none, or is another archive's, and for a hub without an archive
+    /// of these keys; [`Error::Os`].
+    pub(super) fn open(hub: &Hub, pattern: &str, path: &Path) -> Result<Self> {
+        let failed = |error| Error::os(format!("open the spool {}", path.display()), error);
+        let mut options = File::options();
+        let mut file = options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(failed)?;
+        if !try_lock(file.as_fd()) {
+            return Err(invalid(path, "one that no other bridge has open"));
+        }
+        let mut text = String::new();
+        let read = (&mut file).take(LENGTH as u64 + 1).read_to_string(&mut text);
+        let (ids, stored) = match read {
+            Ok(0) => {
+                let ids = Origin::of(hub.number());
+                file.write_all(line(&ids, 0).as_bytes()).map_err(failed)?;
+                file.sync_all().map_err(failed)?;
+                (ids, 0)
+            }
+            Ok(_) => parse(&text).ok_or_else(|| not_one(path))?,
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(not_one(path)),
+            Err(error) => return Err(failed(error)),
+        };
+        let Some(replay) = hub.replay_archive(pattern, stored)? else {
+            let allowed =
+                format!("that of the archive of this hub, whose messages do not reach {stored}");
+            return Err(invalid(path, &allowed));
+        };
+        let noted = Mutex::new(Noted { stored, on_disk: stored, at: Instant::now() });
+        Ok(Self { replay, ids, path: path.to_owned(), file, noted })
+    }
+
+    /// All up to this sequence is dealt with.
+    pub(super) fn stored(&self, sequence: u64) -> Result<()> {
+        let mut noted = self.noted();
+        noted.stored = sequence;
+        match noted.at.elapsed() >= LAG {
+            true => self.write(&mut noted),
+            false => Ok(()),
+        }
+    }
+
+    /// The sequence up to which all is dealt with.
+    pub(super) fn reached(&self) -> u64 {
+        self.noted().stored
+    }
+
+    /// Brings the number on disk up to date.
+    pub(super) fn note(&self) -> Result<()> {
+        let mut noted = self.noted();
+        match noted.stored == noted.on_disk {
+            true => Ok(()),
+            false => self.write(&mut noted),
+        }
+    }
+
+    fn write(&self, noted: &mut Noted) -> Result<()> {
+        let number = format!("{:020}", noted.stored);
+        let wrote = self.file.write_all_at(number.as_bytes(), AT as u64);
+        wrote.map_err(|error| Error::os(format!("write to {}", self.path.display()), error))?;
+        (noted.on_disk, noted.at) = (noted.stored, Instant::now());
+        Ok(())
+    }
+
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn line(ids: &Origin, stored: u64) -> String {
+    format!("{HEAD} {} {:032x} {stored:020}\n", ids.as_str(), ids.secret())
+}
+
+fn parse(text: &str) -> Option<(Origin, u64)> {
+    let rest = text.strip_prefix(HEAD)?.strip_prefix(' ')?.strip_suffix('\n')?;
+    let mut parts = rest.split(' ');
+    let (origin, secret, stored) = (parts.next()?, parts.next()?, parts.next()?);
+    let ids = Origin::again(origin, u128::from_str_radix(secret, 16).ok()?)?;
+    let found = (ids, stored.parse().ok()?);
+    (line(&found.0, found.1) == text).then_some(found)
+}
+
+fn invalid(path: &Path, allowed: &str) -> Error {
+    Error::invalid("the file of a spool", format!("{path:?}"), allowed)
+}
+
+fn not_one(path: &Path) -> Error {
+    let allowed =
+        "one that a bridge has made; without a file the export begins with the oldest message";
+    invalid(path, allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_back_and_nothing_else_is() {
+        let ids = Origin::of(1);
+        let text = line(&ids, 4711);
+        assert_eq!(text.len(), LENGTH);
+        let (again, stored) = parse(&text).unwrap();
+        assert_eq!((again.as_str(), again.secret(), stored), (ids.as_str(), ids.secret(), 4711));
+        for length in 0..text.len() {
+            assert!(parse(&text[..length]).is_none());
+        }
+        for odd in [text.replace("spool 1", "spool 2"), text.replace(' ', "  "), text + "x"] {
+            assert!(parse(&odd).is_none());
+        }
+    }
+}
