@@ -23,7 +23,7 @@ use super::import::{accept, key_of, room_nap};
 use super::rules::{Keeps, Source, StartAt};
 use super::session::{Lost, Session};
 use super::shared::Importing;
-use super::sink::{ABSENT, Arrival, End};
+use super::sink::{ABSENT, Arrival, End, Entry};
 use super::stats::count;
 use super::store::stream;
 use crate::error::Error;
@@ -47,8 +47,8 @@ const MOST_PENDING: i64 = 65_536;
 /// What survives a connection.
 pub(super) struct Consuming {
     flights: Flights<Rc<Acker>>,
-    end: mpsc::UnboundedSender<(u64, End)>,
-    ends: mpsc::UnboundedReceiver<(u64, End)>,
+    end: mpsc::UnboundedSender<(Entry, End)>,
+    ends: mpsc::UnboundedReceiver<(Entry, End)>,
     /// A message in flight that there is no room for yet, and how often it was offered.
     waiting: Option<(Arrival, usize)>,
 }
@@ -92,8 +92,8 @@ pub(super) async fn consume(
             // Ends first: they make room.
             biased;
             end = poll_fn(|context| consuming.borrow_mut().ends.poll_recv(context)) => {
-                if let Some((number, how)) = end {
-                    settle(importing, consuming, number, how).await;
+                if let Some((entry, how)) = end {
+                    settle(importing, consuming, entry, how).await;
                 }
             }
             _ = tick.tick() => extend(source, consuming).await,
@@ -192,6 +192,7 @@ async fn take(
     let counters = &importing.counters;
     let Ok(info) = message.info() else { return count(&counters.refused) };
     let (number, delivered) = (info.stream_sequence, u32::try_from(info.delivered).unwrap_or(1));
+    let entry = Entry { number, stored: info.published.unix_timestamp_nanos() };
     counters.lag.store(info.pending, Relaxed);
     let (message, acker) = message.split();
     let payload = message.payload;
@@ -211,14 +212,14 @@ async fn take(
     let id = match &incoming.id {
         // One that its publisher gave may come again on purpose.
         Some(id) if !importing.sink.takes_own() => id.clone(),
-        _ => number.to_string(),
+        _ => format!("{number} of {}", entry.stored),
     };
-    let came = consuming.borrow_mut().flights.come(number, id, Rc::new(acker), Instant::now());
+    let came = consuming.borrow_mut().flights.come(entry, id, Rc::new(acker), Instant::now());
     counters.in_flight.store(consuming.borrow().flights.len() as u64, Relaxed);
     match came {
         (Came::New, _) => {
             let again = source.retry.next(delivered, Duration::ZERO, None, number).ok();
-            let arrival = Arrival { number, delivered, key, payload, incoming, again };
+            let arrival = Arrival { entry, delivered, key, payload, incoming, again };
             consuming.borrow_mut().waiting = Some((arrival, 0));
         }
         (Came::Again, _) => {}
@@ -234,11 +235,11 @@ async fn take(
 /// Offers what waits to where it goes, if something does. It waits still if there is no room.
 fn offer(importing: &Importing, consuming: &RefCell<Consuming>) -> Result<(), Lost> {
     let Some((arrival, tries)) = consuming.borrow_mut().waiting.take() else { return Ok(()) };
-    let (number, end) = (arrival.number, consuming.borrow().end.clone());
+    let (entry, end) = (arrival.entry, consuming.borrow().end.clone());
     let at_once = end.clone();
     let tell = Box::new(move |how| {
         // The bridge has ended.
-        let _gone = end.send((number, how));
+        let _gone = end.send((entry, how));
     });
     match importing.sink.offer(&arrival, tell) {
         Ok(()) => {
@@ -246,25 +247,25 @@ fn offer(importing: &Importing, consuming: &RefCell<Consuming>) -> Result<(), Lo
         }
         Err(Error::TimedOut) => consuming.borrow_mut().waiting = Some((arrival, tries + 1)),
         Err(Error::ShutDown) => {
-            let _gone = at_once.send((number, End::Away(ABSENT)));
+            let _gone = at_once.send((entry, End::Away(ABSENT)));
             return Err(Lost("the hub has ended".into()));
         }
         // Of a mailbox that refuses what it has no room for.
         Err(Error::MailboxFull { .. }) => {
-            let _gone = at_once.send((number, End::Away(ABSENT)));
+            let _gone = at_once.send((entry, End::Away(ABSENT)));
         }
         Err(_) => {
             count(&importing.counters.refused);
-            let _gone = at_once.send((number, End::Never));
+            let _gone = at_once.send((entry, End::Never));
         }
     }
     Ok(())
 }
 
 /// Tells the broker what became of a message.
-async fn settle(importing: &Importing, consuming: &RefCell<Consuming>, number: u64, how: End) {
+async fn settle(importing: &Importing, consuming: &RefCell<Consuming>, entry: Entry, how: End) {
     let counters = &importing.counters;
-    let ended = consuming.borrow_mut().flights.end(number, how, Instant::now());
+    let ended = consuming.borrow_mut().flights.end(entry, how, Instant::now());
     counters.in_flight.store(consuming.borrow().flights.len() as u64, Relaxed);
     let Some((acker, settlement)) = ended else { return };
     let kind = match settlement {

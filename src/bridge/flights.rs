@@ -1,16 +1,16 @@
 //! Which messages of a stream this process has, and what the broker is told of each: the protocol of `consume.rs` without
 //! the broker.
 
-use super::sink::End;
+use super::sink::{End, Entry};
 use super::window::Window;
 use core::time::Duration;
 use std::collections::HashMap;
 use std::time::Instant;
 
-/// Messages that were taken and have not ended, by their number in the stream; and the ids of those that have ended for
-/// good. `A` is what a message is answered by.
+/// Messages that were taken and have not ended, and the ids of those that have ended for good. `A` is what a message is
+/// answered by.
 pub(super) struct Flights<A> {
-    open: HashMap<u64, Flight<A>>,
+    open: HashMap<Entry, Flight<A>>,
     ended: Window,
 }
 
@@ -54,25 +54,25 @@ impl<A> Flights<A> {
     /// A message has come. `acker` comes back unless it is kept for the answer.
     pub(super) fn come(
         &mut self,
-        number: u64,
+        entry: Entry,
         id: String,
         acker: A,
         now: Instant,
     ) -> (Came, Option<A>) {
-        if let Some(flight) = self.open.get_mut(&number) {
+        if let Some(flight) = self.open.get_mut(&entry) {
             flight.acker = acker;
             return (Came::Again, None);
         }
         if self.ended.has(&id) {
             return (Came::Ended, Some(acker));
         }
-        self.open.insert(number, Flight { acker, id, began: now });
+        self.open.insert(entry, Flight { acker, id, began: now });
         (Came::New, None)
     }
 
     /// A message in flight has ended. None: it was not in flight.
-    pub(super) fn end(&mut self, number: u64, how: End, now: Instant) -> Option<(A, Settlement)> {
-        let flight = self.open.remove(&number)?;
+    pub(super) fn end(&mut self, entry: Entry, how: End, now: Instant) -> Option<(A, Settlement)> {
+        let flight = self.open.remove(&entry)?;
         let settlement = match how {
             End::Done => Settlement::Acknowledge,
             End::Never => Settlement::Terminate,
@@ -101,6 +101,11 @@ mod tests {
     const ACK_WAIT: Duration = Duration::from_millis(300);
     const LIMIT: Duration = Duration::from_secs(5);
     const STEP: Duration = Duration::from_millis(100);
+
+    /// A broker that gives each number again, as one that was killed may.
+    fn entry(number: u64) -> Entry {
+        Entry { number: number % 3, stored: number.into() }
+    }
 
     /// What happens next.
     #[derive(Clone, Copy, Debug)]
@@ -166,8 +171,8 @@ mod tests {
                 }
                 stored.due = self.now + ACK_WAIT;
                 stored.deliveries += 1;
-                let came =
-                    self.flights.come(number, format!("{number}"), (number, connection), self.now);
+                let (id, acker) = (format!("{number}"), (number, connection));
+                let came = self.flights.come(entry(number), id, acker, self.now);
                 match came {
                     (Came::New, None) => {
                         assert!(!self.offered.contains(&number), "{number} is with a handler");
@@ -217,7 +222,7 @@ mod tests {
                 self.dealt_with.insert(number);
             }
             self.unbroken.remove(&number);
-            let (acker, settlement) = self.flights.end(number, end, self.now).unwrap();
+            let (acker, settlement) = self.flights.end(entry(number), end, self.now).unwrap();
             self.answer(acker, settlement);
         }
 
@@ -292,12 +297,12 @@ mod tests {
     fn what_takes_too_long_is_not_told_to_be_at_work() {
         let now = Instant::now();
         let mut flights = Flights::new((LIMIT, 10));
-        assert_eq!(flights.come(1, "a".into(), 'x', now), (Came::New, None));
+        assert_eq!(flights.come(entry(1), "a".into(), 'x', now), (Came::New, None));
         assert_eq!(flights.at_work(now + LIMIT / 2, LIMIT).count(), 1);
         assert_eq!(flights.at_work(now + LIMIT, LIMIT).count(), 0);
-        assert_eq!(flights.come(1, "a".into(), 'y', now), (Came::Again, None));
-        assert_eq!(flights.end(1, End::Done, now), Some(('y', Settlement::Acknowledge)));
-        assert_eq!(flights.come(1, "a".into(), 'z', now), (Came::Ended, Some('z')));
-        assert_eq!(flights.end(1, End::Done, now), None);
+        assert_eq!(flights.come(entry(1), "a".into(), 'y', now), (Came::Again, None));
+        assert_eq!(flights.end(entry(1), End::Done, now), Some(('y', Settlement::Acknowledge)));
+        assert_eq!(flights.come(entry(1), "a".into(), 'z', now), (Came::Ended, Some('z')));
+        assert_eq!(flights.end(entry(1), End::Done, now), None);
     }
 }

@@ -6,10 +6,18 @@ use crate::hub::{Handled, Hub, Mode};
 use bytes::Bytes;
 use core::time::Duration;
 
+/// A message of a stream: its number there, and when it was stored, in nanoseconds since 1970. A broker that was killed may
+/// give a number again.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Entry {
+    pub(super) number: u64,
+    pub(super) stored: i128,
+}
+
 /// A message that has come from a stream.
 pub(super) struct Arrival {
-    /// In the stream.
-    pub(super) number: u64,
+    /// Where the stream has it.
+    pub(super) entry: Entry,
     /// How often it has come: 1 at first.
     pub(super) delivered: u32,
     pub(super) key: String,

@@ -186,11 +186,11 @@ pub(super) struct Taken {
 impl Sink for Worker {
     fn offer(&self, arrival: &Arrival, tell: Tell) -> Result<()> {
         let orders = Orders::read(&arrival.incoming.headers);
-        let id = id_of(self.lane, arrival.number);
+        let id = id_of(self.lane, arrival.entry.number);
         // The first delivery of a task with a delay was too early.
         let number = arrival.delivered.saturating_sub(u32::from(orders.is_delayed)).max(1);
         let most = orders.attempts.unwrap_or(u32::MAX).max(1);
-        let retry = self.retry.next(number, Duration::ZERO, None, arrival.number).ok();
+        let retry = self.retry.next(number, Duration::ZERO, None, arrival.entry.number).ok();
         let taken = Arc::new(Taken {
             shop: Arc::clone(&self.shop),
             name: self.name.clone(),
