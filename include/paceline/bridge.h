@@ -125,6 +125,14 @@ typedef struct pace_bridge_export_options_t {
      * before the next is sent. Default 256.
      */
     uint64_t in_flight;
+    /**
+     * At least once: messages wait for the broker in the archive of the hub's history instead of memory, and are sent though
+     * the process ends or dies meanwhile. The hub needs a history with an archive of all keys of the pattern. This file,
+     * made if it is not there, is where the bridge keeps how far the broker has stored them; it belongs to that archive, and
+     * to one bridge at a time. `buffer` and `overflow` mean nothing then; requests are not carried. Default NULL: they wait
+     * in memory.
+     */
+    const char *spool;
 } pace_bridge_export_options_t;
 
 /** How keys come from the broker to the hub. Call pace_bridge_import_options_init() first. */

@@ -99,7 +99,8 @@ fn export(said: &ExportSettings) -> Result<Export> {
     rule = set(rule, &said.buffer, Export::buffer);
     rule = set(rule, &said.overflow, Export::overflow);
     rule = set(rule, &said.stream, Export::at_least_once);
-    Ok(set(rule, &said.in_flight, Export::in_flight))
+    rule = set(rule, &said.in_flight, Export::in_flight);
+    Ok(set(rule, &said.spool, Export::spool))
 }
 
 fn import(said: &ImportSettings) -> Result<Import> {
@@ -155,14 +156,14 @@ mod tests {
     #[test]
     fn all_that_is_said_of_rules_arrives() {
         let said = settings(
-            "bridge: {exports: [plain, {pattern: a, prefix: eu., buffer: 7, overflow: conflate, stream: A, in_flight: 3}], \
+            "bridge: {exports: [plain, {pattern: a, prefix: eu., buffer: 7, overflow: conflate, stream: A, in_flight: 3, spool: s}], \
              imports: [plain, {pattern: b, prefix: eu., group: g, buffer: 8, request_timeout: 2s}, \
              {pattern: c, stream: C, durable: d, start_at: 7, retries: 2, retry_growth: fixed, retry_delay: 3s, \
              in_flight: 4, ack_wait: 5s, handle_timeout: 6s}]}",
         );
         let second = Duration::from_secs;
         let full = Export::new("a").prefix("eu.").buffer(7).overflow(Overflow::Conflate);
-        let full = full.at_least_once("A").in_flight(3);
+        let full = full.at_least_once("A").in_flight(3).spool("s");
         let exports: Result<Vec<_>> = said.exports.iter().flatten().map(export).collect();
         assert_eq!(
             format!("{:?}", exports.unwrap()),

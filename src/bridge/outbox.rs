@@ -110,7 +110,7 @@ impl Outbox {
         match self {
             Self::Memory(_) => before.waiting + before.running + in_hand,
             Self::Spool(spool) => {
-                let _sent_again = spool.note();
+                spool.close();
                 0
             }
         }

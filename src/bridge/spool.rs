@@ -23,7 +23,7 @@ use super::wire::Origin;
 use crate::error::{Error, Result};
 use crate::hub::Hub;
 use crate::hub::history::ReplayMailbox;
-use crate::sys::fd::try_lock;
+use crate::sys::fd::{try_lock, unlock};
 use core::time::Duration;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -120,6 +120,13 @@ impl Spool {
             true => Ok(()),
             false => self.write(&mut noted),
         }
+    }
+
+    /// The last of this bridge: another one may have the file.
+    pub(super) fn close(&self) {
+        // What is not noted is sent again.
+        let _failed = self.note();
+        unlock(self.file.as_fd());
     }
 
     fn write(&self, noted: &mut Noted) -> Result<()> {

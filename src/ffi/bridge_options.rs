@@ -143,6 +143,12 @@ pub struct pace_bridge_export_options_t {
     /// At least once: how many messages may be under way to the broker at the same time, 1 to 65536. With 1 each is stored
     /// before the next is sent. Default 256.
     pub in_flight: u64,
+    /// At least once: messages wait for the broker in the archive of the hub's history instead of memory, and are sent though
+    /// the process ends or dies meanwhile. The hub needs a history with an archive of all keys of the pattern. This file,
+    /// made if it is not there, is where the bridge keeps how far the broker has stored them; it belongs to that archive, and
+    /// to one bridge at a time. `buffer` and `overflow` mean nothing then; requests are not carried. Default NULL: they wait
+    /// in memory.
+    pub spool: *const c_char,
 }
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
@@ -159,6 +165,7 @@ pub(super) const EXPORT: pace_bridge_export_options_t = pace_bridge_export_optio
     buffer: 65_536,
     block_ns: PACE_FOREVER,
     in_flight: 256,
+    spool: ptr::null(),
 };
 
 /// How keys come from the broker to the hub. Call pace_bridge_import_options_init() first.
@@ -371,8 +378,11 @@ pub(super) unsafe fn export_of(
     if let Some(overflow) = overflow_of(options.overflow, options.block_ns)? {
         rule = rule.overflow(overflow);
     }
-    Ok(match text(options.stream, "stream")? {
-        Some(stream) => rule.at_least_once(stream),
+    if let Some(stream) = text(options.stream, "stream")? {
+        rule = rule.at_least_once(stream);
+    }
+    Ok(match text(options.spool, "spool")? {
+        Some(path) => rule.spool(path),
         None => rule,
     })
 }

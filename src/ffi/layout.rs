@@ -335,8 +335,8 @@ layout! {
         reconnect_first_ns 112 reconnect_cap_ns 120 window_ns 128 window_count 136 password_file 144
         token_file 152
     }
-    bridge_options::pace_bridge_export_options_t 48 {
-        struct_size 0 overflow 4 prefix 8 stream 16 buffer 24 block_ns 32 in_flight 40
+    bridge_options::pace_bridge_export_options_t 56 {
+        struct_size 0 overflow 4 prefix 8 stream 16 buffer 24 block_ns 32 in_flight 40 spool 48
     }
     bridge_options::pace_bridge_import_options_t 136 {
         struct_size 0 start 4 prefix 8 group 16 stream 24 durable 32 buffer 40 request_timeout_ns 48

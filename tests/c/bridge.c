@@ -155,6 +155,18 @@ static bool settings(pace_hub_t *hub) {
     SAYS(PACE_EINVAL, pace_bridge_import(bridge, "a", &in));
     TELLS("PACE_START_AT_");
 
+    /* A spool needs a stream, and the archive of its hub. */
+    pace_bridge_t *spooled = NULL;
+    for (int has_stream = 0; has_stream < 2; has_stream++) {
+        OK(pace_bridge_new(hub, &good, &spooled));
+        OK(pace_bridge_export_options_init(&out, sizeof out));
+        out.spool = "spool", out.stream = has_stream ? "A" : NULL;
+        OK(pace_bridge_export(spooled, "a", &out));
+        SAYS(PACE_EINVAL, pace_bridge_open(spooled));
+        TELLS(has_stream ? "histor" : "spool");
+        pace_bridge_free(spooled);
+    }
+
     /* Before it is open. */
     SAYS(PACE_EINVAL, pace_bridge_open(bridge));
     TELLS("an export or an import");

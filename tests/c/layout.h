@@ -570,11 +570,11 @@ AT(pace_bridge_options_t, reconnect_cap_ns, 120); AT(pace_bridge_options_t, wind
 AT(pace_bridge_options_t, window_count, 136); AT(pace_bridge_options_t, password_file, 144);
 AT(pace_bridge_options_t, token_file, 152);
 
-SIZE(pace_bridge_export_options_t, 48);
+SIZE(pace_bridge_export_options_t, 56);
 AT(pace_bridge_export_options_t, struct_size, 0); AT(pace_bridge_export_options_t, overflow, 4);
 AT(pace_bridge_export_options_t, prefix, 8); AT(pace_bridge_export_options_t, stream, 16);
 AT(pace_bridge_export_options_t, buffer, 24); AT(pace_bridge_export_options_t, block_ns, 32);
-AT(pace_bridge_export_options_t, in_flight, 40);
+AT(pace_bridge_export_options_t, in_flight, 40); AT(pace_bridge_export_options_t, spool, 48);
 
 SIZE(pace_bridge_import_options_t, 136);
 AT(pace_bridge_import_options_t, struct_size, 0); AT(pace_bridge_import_options_t, start, 4);

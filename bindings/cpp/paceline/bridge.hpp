@@ -142,6 +142,12 @@ struct Export {
     Overflow overflow = Overflow::Default;
     /// For Overflow::Block: how long a publisher waits at most.
     Duration block{forever};
+    /// At least once: messages wait for the broker in the archive of the hub's history instead of memory, and are sent though
+    /// the process ends or dies meanwhile. The hub needs a history with an archive of all keys of the pattern. This file,
+    /// made if it is not there, is where the bridge keeps how far the broker has stored them; it belongs to that archive,
+    /// and to one bridge at a time. `buffer` and `overflow` mean nothing then; requests are not carried. Empty (default):
+    /// they wait in memory.
+    std::string spool{};
 
     Export() = default;
     Export(std::string keys) : pattern(std::move(keys)) {} // NOLINT: a pattern is one
@@ -151,6 +157,7 @@ struct Export {
     Export &set_at_least_once(std::string name) { return stream = std::move(name), *this; }
     Export &set_buffer(std::uint64_t value) { return buffer = value, *this; }
     Export &set_in_flight(std::uint64_t value) { return in_flight = value, *this; }
+    Export &set_spool(std::string path) { return spool = std::move(path), *this; }
     Export &set_overflow(Overflow value, Duration wait = forever) {
         return overflow = value, block = wait, *this;
     }
@@ -165,6 +172,7 @@ struct Export {
         raw.buffer = buffer;
         raw.block_ns = detail::nanos(block);
         raw.in_flight = in_flight;
+        raw.spool = detail::unless_empty(spool);
         return raw;
     }
 };

@@ -220,4 +220,35 @@ TEST_CASE("what waits for a broker that is gone is told of when the bridge goes"
     CHECK(pending->wait(0s).error() == Code::ShutDown);
 }
 
+TEST_CASE("what waits in an archive is sent by the next bridge") {
+    Broker broker;
+    const Pool pool = make_pool();
+    if (!broker.runs() || !has_bridges(Hub::create(pool).value())) {
+        return;
+    }
+    const std::string archive = "bridge-archive-" + std::to_string(::getpid());
+    const std::string spool = archive + ".spool";
+    const auto config = paceline::HubConfig().add_history(
+        paceline::HistoryConfig().set_pattern("a").set_archive(archive));
+    const auto rule = Export("a").set_at_least_once("SPOOLED").set_spool(spool);
+    {
+        const Hub hub = Hub::create(pool, config).value();
+        const auto away = BridgeConfig("nats://127.0.0.1:1").add_export(rule);
+        const auto bridge = paceline::Bridge::open(hub, away).value();
+        CHECK(hub.publish("a", "x").has_value());
+        CHECK(bridge.stats().value().exports[0].waiting == 1);
+        CHECK(bridge.close(0ms).value() == 0);
+    }
+    {
+        const Hub hub = Hub::create(pool, config).value();
+        const auto bridge = connected(hub, broker.config().add_export(rule));
+        CHECK(hub.publish("a", "y").has_value());
+        CHECK(bridge.flush(10s).has_value());
+        CHECK(bridge.stats().value().exports[0].stored == 2);
+    }
+    for (const char *end : {"", ".spool", "-wal", "-shm"}) {
+        std::remove((archive + end).c_str());
+    }
+}
+
 } // namespace of_bridges

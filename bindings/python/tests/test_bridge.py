@@ -293,6 +293,24 @@ class Stores(Brokered):
             pending.wait(LONG)
             self.assertEqual(out.stats().exports[0].stored, 12)
 
+    def test_what_waits_in_an_archive_is_sent_by_the_next_bridge(self) -> None:
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        history = paceline.History("a", archive=f"{folder}/archive")
+        rule = Export("a", stream=self.name, prefix=f"{self.name}.", spool=f"{folder}/spool")
+        with Hub(self.pool, histories=[history]) as hub:
+            with Bridge(hub, "nats://127.0.0.1:9", exports=[rule]) as bridge:
+                hub.publish("a", b"x")
+                self.assertEqual(bridge.stats().exports[0].waiting, 1)
+        with Hub(self.pool, histories=[history]) as hub:
+            bridge = Bridge(hub, self.broker.url, exports=[rule])
+            self.addCleanup(bridge.close)
+            hub.publish("a", b"y")
+            self.assertTrue(bridge.flush(LONG))
+            self.assertEqual(bridge.stats().exports[0].stored, 2)
+            with self.assertRaisesRegex(paceline.InvalidError, "no other bridge"):
+                Bridge(hub, self.broker.url, exports=[rule])
+
     def test_a_bridge_that_ends_tells_it(self) -> None:
         out = Bridge(self.here, "nats://127.0.0.1:9", exports=[Export("a", stream="A")])
         pending = out.publish("a")

@@ -456,7 +456,7 @@ pub(super) trait Rule: Default {
 
 section! {
     /// One export of a bridge; what is `None` is left to the rule.
-    ExportSettings, rule "bridge.exports", rows EXPORTS, of streams ["in_flight"]:
+    ExportSettings, rule "bridge.exports", rows EXPORTS, of streams ["in_flight", "spool"]:
     pattern: String, Kind::Text, "none: it is needed",
         "Messages whose key matches it.";
     prefix: String, Kind::Text, "nothing",
@@ -470,6 +470,8 @@ section! {
         "The stream that stores each message, at least once.";
     in_flight: usize, IN_FLIGHT, "256",
         "With a stream: how many messages may be under way to the broker.";
+    spool: String, Kind::Text, "none, that is they wait in memory",
+        "With a stream: messages wait in the archive of the hub's history; how far they are stored is in this file.";
 }
 
 section! {

@@ -137,6 +137,12 @@ class Export:
     #: At least once: how many messages may be under way to the broker at the same time, 1 to 65536. With 1 each is stored
     #: before the next is sent.
     in_flight: int = 256
+    #: At least once: messages wait for the broker in the archive of the hub's history instead of memory, and are sent though
+    #: the process ends or dies meanwhile. The hub needs a history with an archive of all keys of the pattern. This file,
+    #: made if it is not there, is where the bridge keeps how far the broker has stored them; it belongs to that archive,
+    #: and to one bridge at a time. ``buffer`` means nothing then, and ``overflow`` is to be None; requests are not
+    #: carried. None: they wait in memory.
+    spool: Optional[str] = None
 
     def _as_c(self) -> tuple[bytes, layout.BridgeExportOptions]:
         options = layout.BridgeExportOptions()
@@ -149,6 +155,7 @@ class Export:
         if self.block is not None:
             options.block_ns = nanos("block", self.block)
         options.in_flight = within("in_flight", self.in_flight, 1, 65536)
+        options.spool = some_text("spool", self.spool)
         return text("pattern", self.pattern), options
 
 

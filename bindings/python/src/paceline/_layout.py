@@ -1564,6 +1564,7 @@ class BridgeExportOptions(c.Structure):
         ("buffer", c.c_uint64),
         ("block_ns", c.c_uint64),
         ("in_flight", c.c_uint64),
+        ("spool", c.c_char_p),
     ]
 
 
