@@ -414,7 +414,7 @@ pace_status_t pace_bridge_wait_connected(const pace_bridge_t *bridge,
 
 /**
  * Publishes a message in the hub, and says when the broker has stored it: *pending, which is to be freed. Local subscribers
- * do not wait for that. The key needs an export at least once. `publication` may be NULL. `flags` is 0,
+ * do not wait for that. The key needs an export at least once that drops nothing. `publication` may be NULL. `flags` is 0,
  * PACE_PUBLISH_NO_WAIT or PACE_PUBLISH_TRY.
  *
  * PACE_EINVAL for a bad key or payload, a key without such an export, and before the bridge is open; PACE_EFULL: the buffer

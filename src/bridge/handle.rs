@@ -102,14 +102,23 @@ impl Bridge {
     /// key needs an export [at least once](Export::at_least_once).
     ///
     /// # Errors
-    /// As [`Hub::publish`](crate::hub::Hub::publish); [`Error::Invalid`] without such an export.
+    /// As [`Hub::publish`](crate::hub::Hub::publish); [`Error::Invalid`] without such an export, and if its overflow policy
+    /// drops what waits.
     pub fn publish<K: ToKey>(&self, message: Publication<'_, K>) -> Result<PendingStore> {
         let (number, pending) = self.shared.waiters.open();
         let exports = |key: &str| {
             let stores = |one: &&Exporting| one.rule.stream.is_some() && one.pattern.matches(key);
-            self.shared.exports.iter().filter(stores).count() as u64
+            let exports: Vec<_> = self.shared.exports.iter().filter(stores).collect();
+            let drops = exports.iter().find(|one| one.rule.may_drop()).copied();
+            (exports.len() as u64, drops)
         };
-        let (message, expected) = message.with_header(RECEIPT, &number.to_string(), exports)?;
+        let (message, (expected, drops)) =
+            message.with_header(RECEIPT, &number.to_string(), exports)?;
+        if let Some(drops) = drops {
+            let allowed = "block or reject for a message that is to be stored: nobody tells of one that was dropped";
+            let overflow = format!("{:?}", drops.rule.overflow_policy());
+            return Err(Error::invalid("the overflow policy of the export", overflow, allowed));
+        }
         if expected == 0 {
             let allowed = "one that an export at least once matches";
             return Err(Error::invalid(

@@ -135,6 +135,12 @@ impl Export {
         self.stream.as_deref().map_or(Ok(()), |name| check_name("stream", name))
     }
 
+    /// Whether a message may be thrown away that its publisher was not refused.
+    pub(super) fn may_drop(&self) -> bool {
+        let keeps = matches!(self.overflow_policy(), Overflow::Block(_) | Overflow::Reject);
+        self.spool.is_none() && !keeps
+    }
+
     pub(super) fn overflow_policy(&self) -> Overflow {
         self.overflow.unwrap_or(match self.stream {
             Some(_) => Overflow::Block(Duration::from_secs(10)),

@@ -261,7 +261,7 @@ fn a_process_that_is_killed_loses_nothing_durable() {
     let start = |life: u64, broker: &Broker| start(life, broker, &directory.0);
     let mut publisher = start(0, &broker);
     for kill in 1..=kills {
-        std::thread::sleep(Duration::from_millis(50 + random.below(300)));
+        std::thread::sleep(Duration::from_millis(20 + random.below(150)));
         if random.below(3) == 0 {
             broker.kill();
             std::thread::sleep(Duration::from_millis(random.below(100)));

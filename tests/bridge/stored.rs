@@ -5,7 +5,7 @@ use crate::common::{hang_guard, until};
 use crate::topics::{hub, next};
 use paceline::Retry;
 use paceline::bridge::{Bridge, Export, Import, StartAt};
-use paceline::hub::{Acknowledged, Execution, Failure, Message, OnFailure};
+use paceline::hub::{Acknowledged, Execution, Failure, Message, OnFailure, Overflow};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -61,6 +61,28 @@ fn what_is_stored_is_handled_later() {
     until("they are taken, which counts as delivered", || {
         late.stats().imports[0].acknowledged == 10
     });
+}
+
+/// Goal: who asks whether a message is stored is refused where nobody would tell that it was dropped.
+#[test]
+fn a_message_to_be_stored_needs_an_export_that_keeps_it() {
+    let _guard = hang_guard();
+    let here = hub();
+    for (overflow, keeps) in [
+        (Overflow::DropOldest, false),
+        (Overflow::DropNewest, false),
+        (Overflow::Conflate, false),
+        (Overflow::Reject, true),
+        (Overflow::Block(LIMIT), true),
+    ] {
+        let rule = Export::new("a").at_least_once("A").overflow(overflow);
+        let bridge = Bridge::nats(&here, "nats://127.0.0.1:1").export(rule).open().unwrap();
+        match bridge.publish(here.message("a").payload("x")) {
+            Ok(_) => assert!(keeps, "{overflow:?}"),
+            Err(error) => assert!(!keeps && error.to_string().contains("overflow policy")),
+        }
+        assert_eq!(bridge.close(Duration::ZERO), u64::from(keeps));
+    }
 }
 
 /// Goal: a message that the broker does not take is not sent for ever: its publisher learns why, and those behind it are

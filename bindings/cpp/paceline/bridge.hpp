@@ -440,7 +440,7 @@ public:
         return detail::outcome(pace_bridge_wait_connected(raw_.get(), detail::nanos(time)));
     }
     /// Publishes a message in the hub, and says when the broker has stored it. Local subscribers do not wait for that. The key
-    /// needs an export at least once: Code::Invalid otherwise. Else as Hub::publish().
+    /// needs an export at least once that drops nothing: Code::Invalid otherwise. Else as Hub::publish().
     Result<PendingStore> publish(const char *key, std::string_view payload,
                                  const Publication &with = {}) const {
         const detail::RawPublication terms(with);

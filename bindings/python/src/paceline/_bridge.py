@@ -527,8 +527,8 @@ class Bridge:
         """Publishes a message in the hub, as ``Hub.publish``, and says when the broker has stored it: ``wait``, or await,
         what this returns. Local subscribers do not wait for that. The key needs an export with a stream.
 
-        Raises InvalidError as ``Hub.publish``, and for a key without such an export; Full: the buffer of the export, or
-        a mailbox of the hub, was full and has refused it; ShutDownError, ForkedError."""
+        Raises InvalidError as ``Hub.publish``, for a key without such an export, and for one that drops what waits; Full:
+        the buffer of the export, or a mailbox of the hub, was full and has refused it; ShutDownError, ForkedError."""
         core, sent = self._hub._core, data("payload", payload)
         own = self._hub._own(key)
         publication, kept = publication_of(headers, priority)
