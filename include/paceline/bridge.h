@@ -275,7 +275,10 @@ typedef struct pace_bridge_export_stats_t {
     pace_text_t pattern;
     /** The stream that stores its messages; stream.text is NULL with at most once. */
     pace_text_t stream;
-    /** Messages that wait for the broker. */
+    /**
+     * Messages that wait for the broker; with a spool, records of its history that it has not looked at, those of other keys
+     * included.
+     */
     uint64_t waiting;
     /** Messages that were handed to the connection. */
     uint64_t sent;

@@ -117,6 +117,7 @@ fn serve(shared: &Shared, asks: UnboundedReceiver<Ask>) {
             }
             Err(error) => Err(Lost(format!("no async runtime: {error}"))),
         };
+        shared.exports.iter().for_each(|exporting| exporting.outbox.rest());
         match ended {
             Ok(()) => break,
             Err(_) if shared.hub.check_open().is_err() => break,

@@ -78,7 +78,7 @@ impl<'a> Inbox<'a> {
     /// Waits until something may wait.
     pub(super) async fn ready(&mut self) -> Result<(), Lost> {
         let shared = self.session.shared;
-        self.exporting.outbox.rest()?;
+        self.exporting.outbox.rest();
         if !self.is_closing && shared.deadline().is_some() && shared.is_settled() {
             self.is_closing = true;
             return Ok(self.exporting.outbox.drain()?);

@@ -69,7 +69,7 @@ impl Outbox {
         let mut batch = Vec::new();
         let taken = match self {
             Self::Memory(mailbox) => mailbox.recv_batch(&mut batch, most),
-            Self::Spool(spool) => spool.replay.recv_batch(&mut batch, most),
+            Self::Spool(spool) => spool.replay.recv_some(&mut batch, most),
         };
         into.extend(batch);
         taken.ok()
@@ -77,21 +77,36 @@ impl Outbox {
 
     /// As many of those that were taken have come to their end, `last` the sequence of the last that has nothing before it
     /// that has not.
-    pub(super) fn ended(&self, delivered: u64, last: Option<u64>) -> Result<()> {
+    pub(super) fn ended(&self, delivered: u64, last: Option<u64>) {
         // It may have ended: nobody counts any more.
         let done = Acknowledged { delivered, ..Acknowledged::default() };
         let _ended = self.mailbox().acknowledge(done);
-        match (self, last) {
-            (Self::Spool(spool), Some(sequence)) => spool.stored(sequence),
-            _ => Ok(()),
+        if let (Self::Spool(spool), Some(sequence)) = (self, last) {
+            spool.stored(sequence);
         }
     }
 
     /// Nothing is to be done just now.
-    pub(super) fn rest(&self) -> Result<()> {
+    pub(super) fn rest(&self) {
+        if let Self::Spool(spool) = self {
+            spool.note();
+        }
+    }
+
+    /// What is wrong with it.
+    pub(super) fn failure(&self) -> Option<String> {
         match self {
-            Self::Memory(_) => Ok(()),
-            Self::Spool(spool) => spool.note(),
+            Self::Memory(_) => None,
+            Self::Spool(spool) => spool.failure(),
+        }
+    }
+
+    /// Messages that are lost if nobody takes them.
+    pub(super) fn at_risk(&self) -> u64 {
+        let counts = self.counts();
+        match self {
+            Self::Memory(_) => counts.waiting + counts.running,
+            Self::Spool(_) => counts.running,
         }
     }
 
@@ -102,13 +117,13 @@ impl Outbox {
 
     /// Nobody takes anything any more; what that makes of what waits is in the answer: it is lost.
     pub(super) fn close(&self, in_hand: u64) -> u64 {
-        let before = self.counts();
+        let (running, at_risk) = (self.counts().running, self.at_risk());
         // It may have ended.
         let _ended = self.mailbox().unsubscribe(Unsubscribe::Async);
-        let discarded = Acknowledged { discarded: before.running, ..Acknowledged::default() };
+        let discarded = Acknowledged { discarded: running, ..Acknowledged::default() };
         let _forked = self.mailbox().acknowledge(discarded);
         match self {
-            Self::Memory(_) => before.waiting + before.running + in_hand,
+            Self::Memory(_) => at_risk + in_hand,
             Self::Spool(spool) => {
                 spool.close();
                 0

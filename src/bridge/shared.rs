@@ -153,7 +153,8 @@ impl Shared {
         let troubles = self.exports.iter().map(|one| &one.trouble);
         let mut troubles = troubles.chain(self.imports.iter().map(|one| &one.trouble));
         let reason = self.status().reason.clone();
-        reason.or_else(|| troubles.find_map(|trouble| trouble.lock().clone()))
+        let reason = reason.or_else(|| troubles.find_map(|trouble| trouble.lock().clone()));
+        reason.or_else(|| self.exports.iter().find_map(|one| one.outbox.failure()))
     }
 
     pub(super) fn stats(&self) -> BridgeStats {
@@ -194,10 +195,9 @@ impl Shared {
 }
 
 impl Exporting {
-    /// Whether nothing waits for the broker, and nothing that was sent is still to be stored.
+    /// Whether nothing waits for the broker but what an archive keeps, and nothing that was sent is still to be stored.
     pub(super) fn is_empty(&self) -> bool {
-        let stats = self.stats();
-        stats.waiting + stats.in_flight == 0
+        self.outbox.at_risk() + self.in_hand() == 0
     }
 
     /// At most once: what is taken and not handed to the connection.

@@ -28,7 +28,7 @@ use core::time::Duration;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -54,7 +54,9 @@ pub(super) struct Spool {
 struct Noted {
     stored: u64,
     on_disk: u64,
+    /// When that was written, or could not be.
     at: Instant,
+    failure: Option<String>,
 }
 
 impl Spool {
@@ -65,12 +67,16 @@ impl Spool {
     /// of these keys; [`Error::Os`].
     pub(super) fn open(hub: &Hub, pattern: &str, path: &Path) -> Result<Self> {
         let failed = |error| Error::os(format!("open the spool {}", path.display()), error);
+        // Before there is a file.
+        hub.check_archive(pattern)?;
         let mut options = File::options();
         let mut file = options
             .read(true)
             .write(true)
             .create(true)
             .truncate(false)
+            // Who knows what is in it can guess ids.
+            .mode(0o600)
             .open(path)
             .map_err(failed)?;
         if !try_lock(file.as_fd()) {
@@ -94,17 +100,17 @@ impl Spool {
                 format!("that of the archive of this hub, whose messages do not reach {stored}");
             return Err(invalid(path, &allowed));
         };
-        let noted = Mutex::new(Noted { stored, on_disk: stored, at: Instant::now() });
+        let at = Instant::now();
+        let noted = Mutex::new(Noted { stored, on_disk: stored, at, failure: None });
         Ok(Self { replay, ids, path: path.to_owned(), file, noted })
     }
 
     /// All up to this sequence is dealt with.
-    pub(super) fn stored(&self, sequence: u64) -> Result<()> {
+    pub(super) fn stored(&self, sequence: u64) {
         let mut noted = self.noted();
         noted.stored = sequence;
-        match noted.at.elapsed() >= LAG {
-            true => self.write(&mut noted),
-            false => Ok(()),
+        if noted.at.elapsed() >= LAG {
+            self.write(&mut noted);
         }
     }
 
@@ -114,27 +120,36 @@ impl Spool {
     }
 
     /// Brings the number on disk up to date.
-    pub(super) fn note(&self) -> Result<()> {
+    pub(super) fn note(&self) {
         let mut noted = self.noted();
-        match noted.stored == noted.on_disk {
-            true => Ok(()),
-            false => self.write(&mut noted),
+        if noted.stored != noted.on_disk {
+            self.write(&mut noted);
         }
+    }
+
+    /// Why the number on disk is older than it should be.
+    pub(super) fn failure(&self) -> Option<String> {
+        self.noted().failure.clone()
     }
 
     /// The last of this bridge: another one may have the file.
     pub(super) fn close(&self) {
-        // What is not noted is sent again.
-        let _failed = self.note();
+        self.note();
         unlock(self.file.as_fd());
     }
 
-    fn write(&self, noted: &mut Noted) -> Result<()> {
+    /// If that fails an older number stays, and it is tried again with the next.
+    fn write(&self, noted: &mut Noted) {
         let number = format!("{:020}", noted.stored);
         let wrote = self.file.write_all_at(number.as_bytes(), AT as u64);
-        wrote.map_err(|error| Error::os(format!("write to {}", self.path.display()), error))?;
-        (noted.on_disk, noted.at) = (noted.stored, Instant::now());
-        Ok(())
+        noted.at = Instant::now();
+        match wrote {
+            Ok(()) => (noted.on_disk, noted.failure) = (noted.stored, None),
+            Err(error) => {
+                let error = Error::os(format!("write to {}", self.path.display()), error);
+                noted.failure = Some(error.to_string());
+            }
+        }
     }
 
     fn noted(&self) -> MutexGuard<'_, Noted> {

@@ -41,7 +41,8 @@ pub struct ExportStats {
     pub pattern: String,
     /// The stream that stores its messages; none: at most once.
     pub stream: Option<String>,
-    /// Messages that wait for the broker.
+    /// Messages that wait for the broker; with a spool, records of its history that it has not looked at, those of other keys
+    /// included.
     pub waiting: u64,
     /// Messages that were handed to the connection.
     pub sent: u64,

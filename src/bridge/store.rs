@@ -136,12 +136,12 @@ pub(super) async fn store(
                 Sent::Stored(place) => {
                     exporting.trouble.end();
                     exporting.counters.settled.fetch_add(1, Relaxed);
-                    leave(session, exporting, storing, Ok(place))?;
+                    leave(session, exporting, storing, Ok(place));
                 }
                 Sent::Never(reason) => {
                     count(&exporting.counters.refused);
                     session.shared.refused(format!("stream {name:?} refuses a message: {reason}"));
-                    leave(session, exporting, storing, Err(reason))?;
+                    leave(session, exporting, storing, Err(reason));
                 }
                 Sent::NoRoom(reason) => {
                     let reason = format!("stream {name:?} has no room: {reason}");
@@ -184,7 +184,7 @@ async fn take(
                 _ => send(session, exporting, message).await?,
             }
             let is_next = storing.borrow().unstored.is_empty();
-            exporting.outbox.ended(1, is_next.then(|| message.sequence()))?;
+            exporting.outbox.ended(1, is_next.then(|| message.sequence()));
         }
         let message = batch.taken.pop_front();
         storing.borrow_mut().unstored.extend(message.filter(|_| is_stored));
@@ -243,9 +243,8 @@ fn leave(
     exporting: &Exporting,
     storing: &RefCell<Storing>,
     end: Result<Place, String>,
-) -> crate::Result<()> {
-    let Some(message) = storing.borrow_mut().unstored.pop_front() else { return Ok(()) };
-    let ended = exporting.outbox.ended(1, Some(message.sequence()));
+) {
+    let Some(message) = storing.borrow_mut().unstored.pop_front() else { return };
+    exporting.outbox.ended(1, Some(message.sequence()));
     session.shared.waiters.end(&message, end);
-    ended
 }

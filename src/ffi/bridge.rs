@@ -97,7 +97,8 @@ pub struct pace_bridge_export_stats_t {
     pub pattern: pace_text_t,
     /// The stream that stores its messages; stream.text is NULL with at most once.
     pub stream: pace_text_t,
-    /// Messages that wait for the broker.
+    /// Messages that wait for the broker; with a spool, records of its history that it has not looked at, those of other keys
+    /// included.
     pub waiting: u64,
     /// Messages that were handed to the connection.
     pub sent: u64,

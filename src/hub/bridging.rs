@@ -38,24 +38,32 @@ impl Hub {
     /// not published that much, so the sequence is another archive's.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a hub without an archive of all of them; [`Error::ShutDown`], [`Error::Forked`].
+    /// [`Error::Invalid`] for a hub without a history of all of them; [`Error::ShutDown`], [`Error::Forked`].
     pub(crate) fn replay_archive(
         &self,
         pattern: &str,
         behind: u64,
     ) -> Result<Option<ReplayMailbox>> {
-        if !self.core.histories.keeps_archive(pattern)? {
-            let allowed = "within that of a history with an archive";
-            return Err(Error::invalid("the pattern of a spool", format!("{pattern:?}"), allowed));
-        }
         if behind > self.published() {
             return Ok(None);
         }
-        let from = match behind {
-            0 => ReplayFrom::Beginning,
-            behind => ReplayFrom::Sequence(behind + 1),
-        };
+        // From the beginning, too, what is let go of from now on is lost.
+        let from = ReplayFrom::Sequence(behind + 1);
         self.replay(pattern, from).acknowledged().mailbox().map(Some)
+    }
+
+    /// That an archive has all keys of this pattern.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a hub without one.
+    pub(crate) fn check_archive(&self, pattern: &str) -> Result<()> {
+        match self.core.histories.keeps_archive(pattern)? {
+            true => Ok(()),
+            false => {
+                let allowed = "within that of a history with an archive";
+                Err(Error::invalid("the pattern of a spool", format!("{pattern:?}"), allowed))
+            }
+        }
     }
 
     /// Whether somebody waits for the reply to the request with this inbox.

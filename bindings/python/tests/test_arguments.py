@@ -327,7 +327,7 @@ class Table(Case):
         told = {**dict.fromkeys(texts, "none text"), **dict.fromkeys(times, TIME)}
         yield row("NatsSettings", settings, {}, servers="text", **told)
         export = lambda **given: opened(exports=[Export(**{"pattern": "a", **given})])
-        texts = ("prefix", "stream", "overflow")
+        texts = ("prefix", "stream", "overflow", "spool")
         told = {**dict.fromkeys(texts, "none text"), "buffer": "number", "in_flight": "number"}
         yield row("Export", export, {}, pattern="text", **told, block=MAYBE_TIME)
         taken = lambda **given: opened(imports=[Import(**{"pattern": "a", **given})])
@@ -345,7 +345,7 @@ class Table(Case):
         terms = {"payload": "bytes", "headers": "none", "priority": "text"}
         good = {"key": "a"}
         with contextlib.suppress(paceline.UnsupportedError):
-            rule = Export("a", stream="S", overflow="drop-oldest")
+            rule = Export("a", stream="S", overflow="reject")
             bridge = Bridge(hub, broker, exports=[rule])
             self.addCleanup(bridge.close, 0)
             pending = bridge.publish("a")

@@ -280,7 +280,14 @@ impl ReplayMailbox {
     /// # Errors
     /// [`Error::Stale`] when it has ended; [`Error::Forked`].
     pub fn recv_batch(&self, into: &mut Vec<Received>, most: usize) -> Result<usize> {
-        Ok(self.take(into, most, None)?.0)
+        Ok(self.take(into, most, None, usize::MAX)?.0)
+    }
+
+    /// As [`recv_batch`](Self::recv_batch), and looks at no more records than it can in a few milliseconds, if none of them
+    /// comes here: whoever listens is told again.
+    #[cfg(feature = "nats")]
+    pub(crate) fn recv_some(&self, into: &mut Vec<Received>, most: usize) -> Result<usize> {
+        Ok(self.take(into, most, None, 2)?.0)
     }
 
     /// As [`recv_batch`](Self::recv_batch), and waits for the first message so long. 0: none came.
@@ -301,7 +308,7 @@ impl ReplayMailbox {
         let sleeper = self.sleeper();
         loop {
             let rung = self.pulling.state().rung;
-            let (count, sleeps) = self.take(into, most, Some(&sleeper))?;
+            let (count, sleeps) = self.take(into, most, Some(&sleeper), usize::MAX)?;
             if count > 0 || most == 0 {
                 return Ok(count);
             }
@@ -516,6 +523,7 @@ impl ReplayMailbox {
         into: &mut Vec<Received>,
         most: usize,
         sleeper: Option<&Arc<dyn Sleeper>>,
+        reads: usize,
     ) -> Result<(usize, bool)> {
         if self.core.shared.is_forked() {
             return Err(Error::Forked);
@@ -529,7 +537,7 @@ impl ReplayMailbox {
         let again = into.len() - before;
         // What comes again while this reads is found by the next: it has woken those who wait.
         let sleeper = sleeper.filter(|_| again == 0);
-        let (read, sleeps) = self.read(into, most - again, sleeper);
+        let (read, sleeps) = self.read(into, most - again, sleeper, reads);
         if again + read < most {
             self.pulling.pollable.found_nothing(|| self.is_worth_a_look());
         }
@@ -541,6 +549,7 @@ impl ReplayMailbox {
         into: &mut Vec<Received>,
         most: usize,
         sleeper: Option<&Arc<dyn Sleeper>>,
+        mut reads: usize,
     ) -> (usize, bool) {
         let mut cursor = lock(&self.cursor);
         let before = into.len();
@@ -554,7 +563,8 @@ impl ReplayMailbox {
                 into.push(Received { stored, lost_before });
             }
             let count = into.len() - before;
-            if is_end || batch.sleeps || count >= most {
+            reads -= 1;
+            if is_end || batch.sleeps || count >= most || reads == 0 {
                 // Under the cursor's lock, so that the last that is told is the greatest.
                 self.pulling.count(&into[before..]);
                 return (count, batch.sleeps);

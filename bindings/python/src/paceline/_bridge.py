@@ -254,7 +254,8 @@ class ExportStats(NamedTuple):
     pattern: str
     #: The stream that stores its messages; None: at most once.
     stream: Optional[str]
-    #: Messages that wait for the broker, and those that were handed to the connection.
+    #: Messages that wait for the broker, with a spool those of other keys in its history included; and those that were
+    #: handed to the connection.
     waiting: int
     sent: int
     #: At least once: those that the broker has stored, and those that were sent and of which it has not said so.
