@@ -371,9 +371,11 @@ impl Overseer for Scaler {
             });
             shared.places.set_active(active, &shared.ready, &shared.log);
         }
-        if controller.is_least() && seen == Seen::default() && !shared.ready.has_tasks() {
+        // The timer's own look is a task.
+        let has_tasks = || shared.ready.has_tasks(shared.member_here());
+        if controller.is_least() && seen == Seen::default() && !has_tasks() {
             drop(controller);
-            if !self.looks.rest(|| shared.ready.has_tasks()) {
+            if !self.looks.rest(has_tasks) {
                 self.begin_to_look(shared);
             }
             return None;

@@ -587,8 +587,18 @@ impl Members {
     /// Whether there was an instant at which no member ran a task or held one: none did at its turn,
     /// and no role changed from the first one's first turn to the last one's second.
     pub(crate) fn rest(&self) -> bool {
+        self.rest_beside(None)
+    }
+
+    /// As [`rest`](Self::rest), whatever `me` runs, who asks.
+    pub(crate) fn rest_beside(&self, me: Option<usize>) -> bool {
+        let of = |(number, member): (usize, &Member)| match me == Some(number) {
+            true => member.local.age().is_none().then_some(0),
+            false => member.rest().map(u64::from),
+        };
         let look = || {
-            let rests = self.members.iter().map(|member| member.rest().map(u64::from));
+            let rests =
+                self.members.iter().enumerate().map(|(number, member)| of((number, member)));
             // Each of them only grows, so the sum is the same only if each of them is.
             rests.sum::<Option<u64>>()
         };

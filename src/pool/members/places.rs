@@ -175,6 +175,8 @@ impl Places {
     /// The thread with this rank is active again: another one that is set aside asks the overseer.
     pub(crate) fn oversee_no_more(&self, rank: u32, members: &Members) {
         if self.asker.leave(rank) {
+            // Against *the number, then those that it concerns*: who is beyond it now is called.
+            store_load_barrier();
             self.call_back((self.places() as usize).min(self.ordinary)..self.ordinary, members);
         }
     }

@@ -85,10 +85,10 @@ impl ReadyWork {
         self.queued().0 + self.members.claimed_tasks()
     }
 
-    /// Whether a task waits, or a thread is at one, or on its way to some.
-    pub(crate) fn has_tasks(&self) -> bool {
+    /// Whether a task waits, or a thread is at one, or on its way to some; whatever `me` runs, who asks.
+    pub(crate) fn has_tasks(&self, me: Option<usize>) -> bool {
         // In this order: a thread shows its role before it takes any out of a lane.
-        !self.tasks.is_empty() || !self.members.rest()
+        !self.tasks.is_empty() || !self.members.rest_beside(me)
     }
 
     /// Whether there is anything that only a watch comes across: what another member has claimed,

@@ -204,7 +204,10 @@ where
     fn go_to_lane(self) -> Result<(), Self> {
         let Some(common) = self.head().task_type().common() else { return Err(self) };
         match self.try_post(&common.shared) {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                common.note_submission(true);
+                Ok(())
+            }
             Err(Rejected::Full(job)) => job.try_later(),
             Err(Rejected::ShutDown(job) | Rejected::Forked(job)) => Err(job),
         }
