@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import tempfile
@@ -28,6 +29,9 @@ unsigned pace_version(void) { return 1u << 8; }
 int pace_log_config_init(unsigned *size, unsigned long known) { *size = 16; return 0; }
 int pace_handle_options_init(unsigned *size, unsigned long known) { *size = (unsigned)known; return 0; }
 """
+
+
+HEADERS = Path(__file__).resolve().parents[3] / "include" / "paceline"
 
 
 class Library(Case):
@@ -71,6 +75,23 @@ class Library(Case):
     def test_another_library(self) -> None:
         path = self.build("int unrelated;\n")
         self.assertIn(f"{path}: not paceline: it exports no pace_version", self.trouble(path))
+
+    def test_what_waits_lets_go_of_the_interpreter(self) -> None:
+        """Goal: a function that may wait for a handler is called through ``lib``: the handler needs the interpreter's lock.
+        Method: what the header says of each that is called through ``quick``."""
+        said: dict[str, str] = {}
+        for header in HEADERS.glob("*.h"):
+            text = header.read_text(encoding="utf-8")
+            for comment, name in re.findall(
+                r"/\*\*((?:(?!\*/).)*)\*/\n[^;{/]*?\b(pace_\w+)\(", text, re.DOTALL
+            ):
+                said[name] = re.sub(r"\s*\n \*\s*", " ", comment)
+        sources = (path.read_text(encoding="utf-8") for path in PACKAGE.glob("*.py"))
+        used = {name for source in sources for name in re.findall(r"\bquick\.(pace_\w+)", source)}
+        self.assertGreater(len(used & said.keys()), 100)
+        waits = {name for name in used if re.search(r"\bit waits\b", said.get(name, ""), re.IGNORECASE)}
+        # With a time-out of 0.
+        self.assertEqual(waits - {"pace_queue_push", "pace_queue_pop_batch", "pace_workers_wait"}, set())
 
     def test_the_right_one(self) -> None:
         self.assertEqual(paceline.library_version[:2], (0, 1))

@@ -224,7 +224,7 @@ class Called:
         ended, native = ctypes.c_bool(), self.core.native.pointer
         try:
             before = (self.stats(), self.handled, self.given_up, how == "drain")
-            check(quick.pace_hub_unsubscribe(native, self.name, WAYS[how], ctypes.byref(ended)))
+            check(lib.pace_hub_unsubscribe(native, self.name, WAYS[how], ctypes.byref(ended)))
             self.final = before
         except StaleError:
             # It was before.

@@ -367,7 +367,7 @@ class _Handles:
             except IndexError:
                 return
             # Stale: it was completed with DONE. Closing: it ends when what is out of it is completed.
-            quick.pace_handle_deregister(self._native.pointer, handle)
+            lib.pace_handle_deregister(self._native.pointer, handle)
 
 
 def _entry(row: layout.CqEntry) -> CompletionEntry:
