@@ -238,6 +238,7 @@ TEST_CASE("what waits in an archive is sent by the next bridge") {
         CHECK(hub.publish("a", "x").has_value());
         CHECK(bridge.stats().value().exports[0].waiting == 1);
         CHECK(bridge.close(0ms).value() == 0);
+        CHECK(hub.flush().has_value());
     }
     {
         const Hub hub = Hub::create(pool, config).value();

@@ -302,6 +302,7 @@ class Stores(Brokered):
             with Bridge(hub, "nats://127.0.0.1:9", exports=[rule]) as bridge:
                 hub.publish("a", b"x")
                 self.assertEqual(bridge.stats().exports[0].waiting, 1)
+            hub.flush()
         with Hub(self.pool, histories=[history]) as hub:
             bridge = Bridge(hub, self.broker.url, exports=[rule])
             self.addCleanup(bridge.close)
