@@ -10,6 +10,7 @@ use super::sink::Sink;
 use super::stats::BridgeStats;
 use super::waiters::{PendingStore, Waiters};
 use super::wire::{Origin, RECEIPT};
+use crate::contain::contain;
 use crate::error::{Error, Result};
 use crate::hub::{Hub, Pattern, Publication, ToKey, covers, overlap};
 use crate::sys::thread::without_signals;
@@ -346,7 +347,12 @@ impl BridgeBuilder {
         shared.hub.shared().end.serve(served);
         let its = Arc::clone(&shared);
         let thread = thread::Builder::new().name("paceline-nats".into());
-        let spawned = without_signals(|| thread.spawn(move || connection::run(&its, asked)));
+        let life = move || {
+            let _panicked = contain(|| connection::run(&its, asked));
+            // It may be the last to have handlers of the user's.
+            let _panicked = contain(|| drop(its));
+        };
+        let spawned = without_signals(|| thread.spawn(life));
         let thread = spawned
             .map_err(|error| Error::os(format!("start the thread of bridge {name:?}"), error))?;
         let id = thread.thread().id();
