@@ -249,7 +249,7 @@ mod models {
     //! | race | fault | how it shows |
     //! |---|---|---|
     //! | two threads are set aside, the asker is wanted again, and there is something to look at | who leaves does not call the other | nobody looks |
-    //! |  | no barrier before the look, or none before the asker is called | nobody looks |
+    //! |  | no barrier between becoming the asker and the look | nobody looks |
 
     use super::*;
     use crate::pool::models::explore;
