@@ -26,12 +26,12 @@
 //! # Who looks
 //!
 //! A timer of the pool, once per period. While every active thread is inside a long task no timer runs:
-//! so the first of the threads that are set aside looks too, with a time-out. When nothing is left to
+//! so one of the threads that are parked aside looks too, with a time-out. When nothing is left to
 //! do, and the number is the least, both end; the next submission begins it again. A pool at rest makes
 //! no wake-ups.
 //!
 //! ```text
-//!                begin: a timer is armed, the first thread that is set aside is called
+//!                begin: a timer is armed, the thread that is parked aside and asks is called
 //!   RESTS ──────────────────────────────────────────────────────────────────────► LOOKS
 //!     ▲                                                                             │
 //!     └──────── one of the two sees nothing to do; the other ends at its look ──────┘

@@ -592,13 +592,11 @@ impl Members {
 
     /// As [`rest`](Self::rest), whatever `me` runs, who asks.
     pub(crate) fn rest_beside(&self, me: Option<usize>) -> bool {
-        let of = |(number, member): (usize, &Member)| match me == Some(number) {
-            true => member.local.age().is_none().then_some(0),
-            false => member.rest().map(u64::from),
-        };
         let look = || {
-            let rests =
-                self.members.iter().enumerate().map(|(number, member)| of((number, member)));
+            let rests = self.members.iter().enumerate().map(|(number, member)| match me {
+                Some(me) if me == number => member.local.age().is_none().then_some(0),
+                _ => member.rest().map(u64::from),
+            });
             // Each of them only grows, so the sum is the same only if each of them is.
             rests.sum::<Option<u64>>()
         };
