@@ -32,6 +32,8 @@ fn bad() -> Vec<(Builder, &'static str, &'static str, &'static str)> {
         (pool().watch_period(short), "watch_period", "1ns", "10µs to 1s"),
         (pool().watch_period(long), "watch_period", "3600s", "10µs to 1s"),
         (pool().spin(long), "spin", "3600s", "0ns to 100ms"),
+        (pool().max_turn(short), "max_turn", "1ns", "10µs to 1s"),
+        (pool().max_turn(long), "max_turn", "3600s", "10µs to 1s"),
         (pool().on_slow(short, |_| ()), "on_slow", "1ns", "10µs to 86400s"),
         (pool().name(""), "name", "\"\"", "at least one byte"),
         (pool().name("a\0b"), "name", "\"a\\0b\"", "without NUL"),

@@ -190,13 +190,41 @@ fn joining_inside_a_handler_is_refused() {
 }
 
 #[test]
-fn a_pool_that_nobody_drives_cancels_what_it_has_at_shutdown() {
+fn a_pool_that_nobody_drives_is_drained_by_who_ends_it() {
     let _guard = hang_guard();
-    let pool = hosted(1);
-    let tasks: Vec<_> = (0..10).map(|_| pool.submit(|| ()).unwrap()).collect();
-    let report = pool.shutdown(LONG);
-    assert_eq!((report.drained, report.cancelled), (false, 10), "{report:?}");
-    assert!(tasks.into_iter().all(|task| matches!(task.wait(), Err(Error::Cancelled))));
+    for time in [Duration::ZERO, LONG] {
+        let (pool, strand_ran) = (hosted(1), Count::new());
+        let tasks: Vec<_> = (0..10).map(|_| pool.submit(|| ()).unwrap()).collect();
+        let (strand, ran) = (pool.strand().unwrap(), strand_ran.clone());
+        strand.post(move || ran.up()).unwrap();
+        let report = pool.shutdown(time);
+        if time.is_zero() {
+            assert_eq!((report.drained, report.cancelled), (false, 11), "{report:?}");
+            assert!(tasks.into_iter().all(|task| matches!(task.wait(), Err(Error::Cancelled))));
+        } else {
+            assert_eq!((report.drained, report.cancelled), (true, 0), "{report:?}");
+            assert!(tasks.into_iter().all(|task| task.wait().is_ok()));
+            assert_eq!(strand_ran.get(), 1);
+        }
+        is_over(&pool);
+    }
+}
+
+/// Goal: the end of the last owner of a pool without threads loses nothing that was accepted. Method: the clones of a pool
+/// that no host has joined are dropped.
+#[test]
+fn a_pool_that_nobody_drives_is_drained_by_its_last_owner() {
+    let _guard = hang_guard();
+    let (pool, ran) = (hosted(1), Count::new());
+    for _ in 0..5 {
+        let ran = ran.clone();
+        pool.post(move || ran.up()).unwrap();
+    }
+    drop((pool.clone(), pool));
+    assert_eq!(ran.get(), 5);
+}
+
+fn is_over(pool: &Pool) {
     assert!(matches!(pool.join(TURN), Err(Error::ShutDown)));
     assert!(matches!(pool.post(|| ()), Err(Rejected::ShutDown(_))));
     settled(&pool);
@@ -673,10 +701,16 @@ mod listens {
 #[test]
 fn a_report_counts_what_was_lost() {
     let _guard = hang_guard();
-    let leaves: &[(&str, Leave, bool)] = &[
-        ("nothing", |_| Box::new(()), true),
-        ("a task", |pool| Box::new(pool.submit(|| ()).unwrap()), false),
-        ("a timer", |pool| Box::new(pool.after(Duration::from_secs(3600), || ()).unwrap()), true),
+    // Whether all is well at the end of a shutdown without time; and of one with time for what the caller can do itself.
+    let leaves: &[(&str, Leave, bool, bool)] = &[
+        ("nothing", |_| Box::new(()), true, true),
+        ("a task", |pool| Box::new(pool.submit(|| ()).unwrap()), false, true),
+        (
+            "a timer",
+            |pool| Box::new(pool.after(Duration::from_secs(3600), || ()).unwrap()),
+            true,
+            true,
+        ),
         (
             "a tag",
             |pool| {
@@ -685,10 +719,12 @@ fn a_report_counts_what_was_lost() {
                 Box::new(queue)
             },
             false,
+            false,
         ),
         (
             "a handle",
             |pool| Box::new(pool.register(Fd::pipe().0, |_, _| Flow::Wait).unwrap()),
+            true,
             true,
         ),
         (
@@ -699,10 +735,11 @@ fn a_report_counts_what_was_lost() {
                 Box::new(ring)
             },
             false,
+            true,
         ),
-        ("a server", listens::without_clients, true),
-        ("a client that waits", listens::with_one_that_waits, false),
-        ("a client", listens::with_one_that_is_served, false),
+        ("a server", listens::without_clients, true, true),
+        ("a client that waits", listens::with_one_that_waits, false, true),
+        ("a client", listens::with_one_that_is_served, false, true),
         (
             "a task that is out",
             |pool| {
@@ -718,10 +755,12 @@ fn a_report_counts_what_was_lost() {
                 Box::new((task, workers, queue, entries))
             },
             false,
+            false,
         ),
     ];
-    for &(name, leave, drained) in leaves {
-        for time in [Duration::ZERO, Duration::from_millis(1)] {
+    for &(name, leave, at_once, in_time) in leaves {
+        let enough = if in_time { LONG } else { Duration::from_millis(1) };
+        for (time, drained) in [(Duration::ZERO, at_once), (enough, in_time)] {
             let pool = hosted(1);
             let left = leave(&pool);
             let report = pool.shutdown(time);

@@ -483,6 +483,7 @@ fn the_table_and_the_builder_agree_on_every_range() {
             "stack_size" => builder.stack_size(count),
             "watch_period" => builder.watch_period(nanos),
             "spin" => builder.spin(nanos),
+            "max_turn" => builder.max_turn(nanos),
             other => panic!("{other} is not looked at"),
         }
     };

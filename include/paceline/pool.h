@@ -109,6 +109,12 @@ typedef struct pace_pool_config_t {
      * to the one of pace_log_install(), or to none.
      */
     pace_log_t *log;
+    /**
+     * How long a thread works on ready work before it looks at everything that waits (the event source, timers that are due,
+     * more urgent lanes): 10 000 (10 µs) to 1 000 000 000 (1 s); 0 (default): 1 ms. A backlog leaves its thread after that
+     * time, once the handler that runs has returned.
+     */
+    uint64_t max_turn_ns;
 } pace_pool_config_t;
 
 /** How a shutdown went. Set struct_size to sizeof the struct before the call. */
@@ -213,6 +219,9 @@ pace_status_t pace_pool_set_active(const pace_pool_t *pool,
  * timer that is not due. A connection that is not through after the drain is cut off, and counted. Datagram sockets
  * stay open to the end, so that late answers can be sent.
  *
+ * A pool without threads is drained by the hosts that join it or wait at a completion queue. If none of them is left, the
+ * calling thread runs what was accepted, in the time that `drain_ns` gives.
+ *
  * Inside a handler it is only a request: it returns at once, and the pool shuts down when its
  * handlers have returned.
  *
@@ -236,7 +245,8 @@ pace_status_t pace_pool_stop_now(const pace_pool_t *pool,
 
 /**
  * Frees a pool. One that is still open is drained first, for up to 30 s, as by pace_pool_shutdown(): what was
- * accepted ends. For an end without a drain call pace_pool_stop_now() before. It waits until all handlers
+ * accepted ends; of a pool without threads the calling thread runs it. For an end without a drain call
+ * pace_pool_stop_now() before. It waits until all handlers
  * have returned; afterwards no callback runs any more, and every `drop` has run. NULL is a no-op.
  * Ids of its tasks, strands, handles and timers must not be used afterwards; rings, servers and
  * datagram sockets are freed by themselves, before or after.
@@ -837,8 +847,8 @@ void pace_signals_free(pace_signals_t *signals);
 
 /**
  * Makes the calling thread a member of the pool for `time_ns`: it leads, follows and runs handlers as
- * the pool's own threads do. With a time of 0 it runs what is ready, and returns; PACE_FOREVER lasts
- * until the pool shuts down. *ran says how many handlers and tasks it has run; `ran` may be NULL.
+ * the pool's own threads do. It returns when the time is over and the handler that runs then has returned. With a time of
+ * 0 it runs what is ready, for up to one turn (max_turn_ns), and returns; PACE_FOREVER lasts until the pool shuts down. *ran says how many handlers and tasks it has run; `ran` may be NULL.
  *
  * PACE_EFULL when max_joined threads are here already, PACE_EINVAL inside a handler, PACE_ESHUTDOWN.
  *

@@ -33,6 +33,8 @@ pub(crate) struct Core {
     /// How many threads wait, and when one has last come.
     waiting: AtomicUsize,
     asked_at: AtomicU64,
+    /// When a host has last done what the pool had ready.
+    served_at: AtomicU64,
     all: Mutex<Vec<Weak<Attachment>>>,
 }
 
@@ -49,6 +51,7 @@ impl Core {
             notes: Arc::new(Outbox::new()),
             waiting: AtomicUsize::new(0),
             asked_at: AtomicU64::new(clock::now()),
+            served_at: AtomicU64::new(0),
             all: Mutex::default(),
         });
         let events = Events { outbox: Arc::clone(&core.events), core: Arc::downgrade(&core) };
@@ -152,7 +155,7 @@ impl Core {
         let mut attachments = Vec::new();
         let mut wait = Duration::ZERO;
         // Without time the pool's work is looked at once.
-        let mut has_looked = false;
+        let mut has_looked = self.serve_if_due(most)? && time.is_zero();
         loop {
             match self.look(&mut attachments, out, most, wait) {
                 Found::Entries(count) => {
@@ -178,6 +181,28 @@ impl Core {
             } else {
                 wait = left;
             }
+        }
+    }
+
+    /// Sources that always have something must not keep a host from the pool's own work: after each turn of the pool's it
+    /// runs what is ready there. Whether it did.
+    fn serve_if_due(&self, most: usize) -> Result<bool> {
+        let may = self.takes_part && !self.shared.end.is_stopping();
+        if !may || crate::thread_state::is_member() || self.list.listed.load(Relaxed) == 0 {
+            return Ok(false);
+        }
+        // Relaxed: a host that sees it late looks once more.
+        let (now, served_at) = (clock::now(), self.served_at.load(Relaxed));
+        if now < served_at.saturating_add(self.shared.max_turn) {
+            return Ok(false);
+        }
+        self.served_at.store(now, Relaxed);
+        match take_part(&self.shared, Duration::ZERO, |mut worker| {
+            worker.host(&self.list.listed, most, true);
+        }) {
+            // Others are there for it.
+            Ok(()) | Err(Error::Full { .. }) => Ok(true),
+            Err(error) => Err(error),
         }
     }
 

@@ -8,8 +8,8 @@ use core::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 
 /// Makes the calling thread a member of the pool for `time_ns`: it leads, follows and runs handlers as
-/// the pool's own threads do. With a time of 0 it runs what is ready, and returns; PACE_FOREVER lasts
-/// until the pool shuts down. *ran says how many handlers and tasks it has run; `ran` may be NULL.
+/// the pool's own threads do. It returns when the time is over and the handler that runs then has returned. With a time of
+/// 0 it runs what is ready, for up to one turn (max_turn_ns), and returns; PACE_FOREVER lasts until the pool shuts down. *ran says how many handlers and tasks it has run; `ran` may be NULL.
 ///
 /// PACE_EFULL when max_joined threads are here already, PACE_EINVAL inside a handler, PACE_ESHUTDOWN.
 ///

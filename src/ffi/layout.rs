@@ -54,11 +54,11 @@ layout! {
     log::pace_log_stats_t 48 {
         struct_size 0 reserved 4 told 8 dropped 16 errors 24 last_error 32 queued 40
     }
-    pool::pace_pool_config_t 160 {
+    pool::pace_pool_config_t 168 {
         struct_size 0 threads 4 max_joined 8 leaders 12 source 16 promotion 20 watch_period_ns 24
         spin_ns 32 lane_capacity 40 strand_capacity 44 max_handles 48 pin_strict 52 reserved 53
         pin 56 name 64 stack_size 72 on_start 80 on_stop 88 on_slow 96 slow_ns 104 hook_data 112
-        hook_drop 120 reserve 128 ageing_ns 144 log 152
+        hook_drop 120 reserve 128 ageing_ns 144 log 152 max_turn_ns 160
     }
     pool::pace_report_t 48 {
         struct_size 0 drained 4 requested 5 reserved 6 cancelled 8 stuck 16 reserved2 20 left 24

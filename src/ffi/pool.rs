@@ -102,6 +102,10 @@ pub struct pace_pool_config_t {
     /// What happens in the pool, and in all that stands on it, is told to this log, which it keeps. NULL (default):
     /// to the one of pace_log_install(), or to none.
     pub log: *mut pace_log_t,
+    /// How long a thread works on ready work before it looks at everything that waits (the event source, timers that are due,
+    /// more urgent lanes): 10 000 (10 µs) to 1 000 000 000 (1 s); 0 (default): 1 ms. A backlog leaves its thread after that
+    /// time, once the handler that runs has returned.
+    pub max_turn_ns: u64,
 }
 
 /// How a shutdown went. Set struct_size to sizeof the struct before the call.
@@ -216,6 +220,7 @@ fn said_of(config: &mut pace_pool_config_t, pool: PoolSettings) {
     });
     change_time(&mut config.watch_period_ns, pool.watch_period);
     change_time(&mut config.spin_ns, pool.spin);
+    change_time(&mut config.max_turn_ns, pool.max_turn);
     change(&mut config.pin_strict, pool.pin_strict);
     change_text(&mut config.pin, "pool.pin", pool.pin.map(|pin| pin.to_string()));
     change_text(&mut config.name, "pool.name", pool.name);
@@ -246,6 +251,9 @@ pub extern "C" fn pace_pool_set_active(pool: Option<&pace_pool_t>, threads: u32)
 /// run. A retry, or a delayed task of a worker pool, that is due only after the drain is not waited for; nor is a one-shot
 /// timer that is not due. A connection that is not through after the drain is cut off, and counted. Datagram sockets
 /// stay open to the end, so that late answers can be sent.
+///
+/// A pool without threads is drained by the hosts that join it or wait at a completion queue. If none of them is left, the
+/// calling thread runs what was accepted, in the time that `drain_ns` gives.
 ///
 /// Inside a handler it is only a request: it returns at once, and the pool shuts down when its
 /// handlers have returned.
@@ -302,7 +310,8 @@ fn end(pool: Option<&pace_pool_t>, drain_ns: u64, report: InOut<pace_report_t>) 
 }
 
 /// Frees a pool. One that is still open is drained first, for up to 30 s, as by pace_pool_shutdown(): what was
-/// accepted ends. For an end without a drain call pace_pool_stop_now() before. It waits until all handlers
+/// accepted ends; of a pool without threads the calling thread runs it. For an end without a drain call
+/// pace_pool_stop_now() before. It waits until all handlers
 /// have returned; afterwards no callback runs any more, and every `drop` has run. NULL is a no-op.
 /// Ids of its tasks, strands, handles and timers must not be used afterwards; rings, servers and
 /// datagram sockets are freed by themselves, before or after.
@@ -380,6 +389,7 @@ const DEFAULTS: pace_pool_config_t = pace_pool_config_t {
     reserve: [0; 4],
     ageing_ns: 0,
     log: ptr::null_mut(),
+    max_turn_ns: 0,
 };
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
@@ -448,6 +458,9 @@ fn settings(config: &pace_pool_config_t) -> Result<Builder> {
     }
     for (lane, &threads) in Lane::ALL.into_iter().zip(&config.reserve) {
         builder = builder.reserve(lane, threads as usize);
+    }
+    if config.max_turn_ns != 0 {
+        builder = builder.max_turn(nanos(config.max_turn_ns));
     }
     match config.ageing_ns {
         0 => {}

@@ -15,7 +15,7 @@ use crate::hub::request::requests::{Ended, Requests};
 use crate::hub::run::ready::{Call, Ready};
 use crate::hub::supervise::dead::DeadLetters;
 use crate::hub::system::key_counts::KeyCounts;
-use crate::pool::{self, Shared, service};
+use crate::pool::{self, Shared, TurnClock, service};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use crate::sync::{CachePadded, Mutex, MutexGuard, store_load_barrier};
@@ -88,7 +88,7 @@ pub(in crate::hub) struct Core {
 /// A replay to a handler, as far as its hub has to do with it.
 pub(in crate::hub) trait ReplayRun: Send + Sync {
     /// Runs it for a while. True: there may be more, and it is to be listed again.
-    fn run(self: Arc<Self>, core: &Core) -> bool;
+    fn run(self: Arc<Self>, core: &Core, turn: &mut TurnClock) -> bool;
     /// The hub ends: nothing wakes it any more.
     fn leave_log(self: Arc<Self>);
     /// What is not among the hub's counters: its own, what waits and what runs.

@@ -25,6 +25,7 @@
 //! | `end.rs`, `shutdown.rs` | the end: refuse, drain, stop, sweep |
 //! | `shared.rs` | what the members share: the owners of all this |
 //! | `handle.rs`, `timers/`, `ring.rs` | what users register |
+//! | `turn.rs` | turns: how long a thread works on ready work before it looks at everything that waits |
 //! | `service.rs` | slots for parts that keep ready work of their own |
 //! | `host/` | threads of a host: they take part, or take events from completion queues |
 //! | `signals.rs` | signals of the process, handled on the pool |
@@ -94,6 +95,7 @@ mod tests;
 mod this_thread;
 mod timeline;
 mod timers;
+mod turn;
 mod worker;
 
 pub use config::{Builder, Promotion, SourceKind};
@@ -127,6 +129,7 @@ pub(crate) use tasks::Staged;
 pub(crate) use this_thread::{Outcome, member_here, report, take_outcome};
 #[cfg(feature = "capi")]
 pub(crate) use timeline::KEPT_RECORDS;
+pub(crate) use turn::TurnClock;
 
 use crate::error::{Error, Result};
 use core::fmt;
@@ -188,7 +191,8 @@ impl Pool {
     /// harmless.
     ///
     /// A pool without threads is drained by the hosts that are in it now: those that [join](Self::join) until the
-    /// last of them leaves, and those that wait at a [completion queue](crate::cq::CompletionQueue), until it is closed.
+    /// last of them leaves, and those that wait at a [completion queue](crate::cq::CompletionQueue), until it is closed. If
+    /// none of them is left, the calling thread runs what was accepted, in the time that `drain` gives.
     ///
     /// The end of a pool's last owner does the same, for up to 30 s.
     pub fn shutdown(&self, drain: Duration) -> PoolReport {

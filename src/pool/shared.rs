@@ -39,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) promotion: Promotion,
     /// How long a leader polls before it blocks, in nanoseconds.
     pub(crate) spin: u64,
+    /// How long a thread works on what is ready before it looks at everything that waits, in nanoseconds.
+    pub(crate) max_turn: u64,
     pub(crate) strand_capacity: usize,
     pub(crate) log: Logger,
     fork: ForkGuard,
@@ -78,6 +80,7 @@ impl Shared {
             alarm: Alarm::new(),
             promotion: config.promotion,
             spin: nanos(config.spin),
+            max_turn: nanos(config.max_turn),
             strand_capacity: config.strand_capacity,
             log: config.logger(),
             fork,

@@ -22,6 +22,7 @@
 //! the rest stays allocated for it.
 
 use super::end::{DRAIN_LOOK, PoolReport, Remains};
+use super::host::take_part;
 use super::log;
 use super::shared::Shared;
 use super::slots::{Key, Payload};
@@ -62,7 +63,7 @@ impl Threads {
 }
 
 impl Shared {
-    pub(super) fn shut_down(&self, drain: u64, threads: &Threads) -> PoolReport {
+    pub(super) fn shut_down(self: &Arc<Self>, drain: u64, threads: &Threads) -> PoolReport {
         let deadline = self.now().saturating_add(drain).min(u64::MAX - 1);
         // So that none of them takes its counts along.
         let _parts: Vec<_> = self.end.parts().collect();
@@ -79,22 +80,24 @@ impl Shared {
     }
 
     /// The end of the last owner, who is the only one that could have taken what waits for hosts.
-    pub(crate) fn end_with_owner(&self, threads: &Threads) -> PoolReport {
+    pub(crate) fn end_with_owner(self: &Arc<Self>, threads: &Threads) -> PoolReport {
         self.hosts.close();
         self.counters.dropped.fetch_add(self.hosts.sweep(), Relaxed);
         self.shut_down(LAST_DRAIN.as_nanos() as u64, threads)
     }
 
     /// Waits until the last member has left, sees to it that the drain ends in time even if every
-    /// member is stuck, and sweeps.
-    fn wait_for_members(&self, deadline: u64) {
+    /// member is stuck, and sweeps. Where no thread is left that could run what was accepted, this one does.
+    fn wait_for_members(self: &Arc<Self>, deadline: u64) {
         loop {
             let epoch = self.ready.handles.changed.epoch();
             let now = self.now();
             let is_empty = self.ready.members.present() == 0;
-            if now >= deadline
-                || is_empty && self.hosts.is_delivered() && !self.hosts.are_elsewhere()
-            {
+            let is_alone = is_empty && self.hosts.is_delivered() && !self.hosts.are_elsewhere();
+            if now < deadline && is_alone && !self.end.is_stopping() {
+                self.run_alone(deadline - now);
+            }
+            if now >= deadline || is_alone {
                 self.stop();
             } else if is_empty {
                 // Hosts are busy elsewhere, and it may be over by what other threads do.
@@ -113,6 +116,12 @@ impl Shared {
             self.ready.handles.changed.wait(epoch, Some(Duration::from_nanos(next - now)));
         }
         self.sweep();
+    }
+
+    /// No host comes back: the calling thread runs what was accepted, for up to so many nanoseconds.
+    fn run_alone(self: &Arc<Self>, time: u64) {
+        // There is a place for it, as nobody is here, unless the pool is to have no hosts.
+        let _full = take_part(self, Duration::from_nanos(time), |mut worker| worker.run());
     }
 
     /// Whether nothing more may begin. A drain whose time is over is ended here: members that find

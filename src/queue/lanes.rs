@@ -152,6 +152,14 @@ pub(crate) enum Picked {
     ForAge(Lane),
 }
 
+impl Picked {
+    fn lane(self) -> Lane {
+        match self {
+            Self::First(lane) | Self::InTurn(lane) | Self::ForAge(lane) => lane,
+        }
+    }
+}
+
 /// What a worker has claimed while the lanes below had something.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Turn {
@@ -163,6 +171,8 @@ pub(crate) struct Turn {
     low: u8,
     /// Claims, by 6 bits, for the aged lanes; and above them whether HIGH has one less now, and NORMAL one more.
     claims: u8,
+    /// The lane of the last claim.
+    pub(crate) claimed: Lane,
 }
 
 impl Turn {
@@ -280,7 +290,7 @@ impl Turn {
 
     pub(crate) fn from_bits(bits: u32) -> Self {
         let [high, normal, low, claims] = bits.to_ne_bytes();
-        Self { high, normal, low, claims }
+        Self { high, normal, low, claims, claimed: Lane::default() }
     }
 }
 
@@ -435,6 +445,7 @@ impl TaskQueue {
         match claimed {
             Some((task, picked)) => {
                 turn.note(picked, |lane| !self.ring(lane).is_empty());
+                turn.claimed = picked.lane();
                 Claimed::Some(task)
             }
             None if busy => Claimed::Busy,

@@ -13,6 +13,10 @@ pub(crate) enum Clock {
 }
 
 impl Clock {
+    pub(crate) fn is_manual(&self) -> bool {
+        matches!(self, Self::Manual(_))
+    }
+
     /// Nanoseconds since some fixed point of the past, never 0.
     #[inline]
     pub(crate) fn now(&self) -> u64 {

@@ -56,7 +56,7 @@ AT(pace_log_stats_t, struct_size, 0); AT(pace_log_stats_t, reserved, 4);
 AT(pace_log_stats_t, told, 8); AT(pace_log_stats_t, dropped, 16); AT(pace_log_stats_t, errors, 24);
 AT(pace_log_stats_t, last_error, 32); AT(pace_log_stats_t, queued, 40);
 
-SIZE(pace_pool_config_t, 160);
+SIZE(pace_pool_config_t, 168);
 AT(pace_pool_config_t, struct_size, 0); AT(pace_pool_config_t, threads, 4);
 AT(pace_pool_config_t, max_joined, 8); AT(pace_pool_config_t, leaders, 12);
 AT(pace_pool_config_t, source, 16); AT(pace_pool_config_t, promotion, 20);
@@ -69,7 +69,7 @@ AT(pace_pool_config_t, on_start, 80); AT(pace_pool_config_t, on_stop, 88);
 AT(pace_pool_config_t, on_slow, 96); AT(pace_pool_config_t, slow_ns, 104);
 AT(pace_pool_config_t, hook_data, 112); AT(pace_pool_config_t, hook_drop, 120);
 AT(pace_pool_config_t, reserve, 128); AT(pace_pool_config_t, ageing_ns, 144);
-AT(pace_pool_config_t, log, 152);
+AT(pace_pool_config_t, log, 152); AT(pace_pool_config_t, max_turn_ns, 160);
 
 SIZE(pace_report_t, 48);
 AT(pace_report_t, struct_size, 0); AT(pace_report_t, drained, 4); AT(pace_report_t, requested, 5);

@@ -76,6 +76,7 @@ static void every_field_is_checked(void) {
         {"promotion", offsetof(pace_pool_config_t, promotion), 4, 2},
         {"watch_period", offsetof(pace_pool_config_t, watch_period_ns), 8, 9999},
         {"spin", offsetof(pace_pool_config_t, spin_ns), 8, 100000001},
+        {"max_turn", offsetof(pace_pool_config_t, max_turn_ns), 8, 9999},
         {"lane_capacity", offsetof(pace_pool_config_t, lane_capacity), 4, 1},
         {"strand_capacity", offsetof(pace_pool_config_t, strand_capacity), 4, 1},
         {"max_handles", offsetof(pace_pool_config_t, max_handles), 4, 0},

@@ -1965,13 +1965,13 @@ static void from_a_file(void) {
     write_file(
         path,
         "{\"pool\": {\"leaders\": 2, \"source\": \"ring\", \"promotion\": \"eager\","
-        " \"watch_period\": \"1ms\", \"spin\": \"5us\", \"lane_capacity\": 16, \"strand_capacity\": 32,"
+        " \"watch_period\": \"1ms\", \"spin\": \"5us\", \"max_turn\": \"2ms\", \"lane_capacity\": 16, \"strand_capacity\": 32,"
         " \"max_handles\": 64, \"stack_size\": \"128 KiB\", \"pin\": \"0,2-3\", \"pin_strict\": true,"
         " \"name\": \"own\"}}");
     OK(pace_pool_config_load(&own, path, false));
     CHECK(own.threads == 1 && own.leaders == 2 && own.source == PACE_SOURCE_RING);
     CHECK(own.promotion == PACE_PROMOTION_EAGER && own.watch_period_ns == 1000000 &&
-          own.spin_ns == 5000);
+          own.spin_ns == 5000 && own.max_turn_ns == 2000000);
     CHECK(own.lane_capacity == 16 && own.strand_capacity == 32 && own.max_handles == 64);
     CHECK(own.stack_size == 128 << 10 && own.pin_strict);
     CHECK(strcmp(own.pin, "0,2-3") == 0 && strcmp(own.name, "own") == 0);

@@ -162,6 +162,11 @@ impl Count {
         self.0.fetch_add(n, SeqCst);
     }
 
+    /// Counts one more, and says how many that are.
+    pub fn next(&self) -> u64 {
+        self.0.fetch_add(1, SeqCst) + 1
+    }
+
     pub fn get(&self) -> u64 {
         self.0.load(SeqCst)
     }

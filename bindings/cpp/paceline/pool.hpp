@@ -301,6 +301,8 @@ struct Config {
     Promotion promotion{Promotion::Deferred};
     std::optional<Duration> watch_period{};
     std::optional<Duration> spin{};
+    /// How long a thread works on ready work before it looks at everything that waits. Default 1 ms.
+    std::optional<Duration> max_turn{};
     std::optional<std::uint32_t> lane_capacity{};
     std::optional<std::uint32_t> strand_capacity{};
     std::optional<std::uint32_t> max_handles{};
@@ -331,6 +333,7 @@ struct Config {
     Config &set_promotion(Promotion value) { return promotion = value, *this; }
     Config &set_watch_period(Duration value) { return watch_period = value, *this; }
     Config &set_spin(Duration value) { return spin = value, *this; }
+    Config &set_max_turn(Duration value) { return max_turn = value, *this; }
     Config &set_lane_capacity(std::uint32_t value) { return lane_capacity = value, *this; }
     Config &set_strand_capacity(std::uint32_t value) { return strand_capacity = value, *this; }
     Config &set_max_handles(std::uint32_t value) { return max_handles = value, *this; }
@@ -391,6 +394,7 @@ inline pace_pool_config_t to_native(const Config &config) noexcept {
     raw.promotion = static_cast<std::uint32_t>(config.promotion);
     set_time(raw.watch_period_ns, config.watch_period);
     set_time(raw.spin_ns, config.spin);
+    set_time(raw.max_turn_ns, config.max_turn);
     set(raw.lane_capacity, config.lane_capacity);
     set(raw.strand_capacity, config.strand_capacity);
     set(raw.max_handles, config.max_handles);

@@ -156,10 +156,12 @@ TEST_CASE("settings keep durations of any type") {
     CHECK(is_least(Of<double>(not_a_number)));
     KEEPS(Config, watch_period);
     KEEPS(Config, spin);
+    KEEPS(Config, max_turn);
     KEEPS(Config, ageing);
     KEEPS(Config, slow);
     SETS(Config, set_watch_period, watch_period);
     SETS(Config, set_spin, spin);
+    SETS(Config, set_max_turn, max_turn);
     SETS(Config, set_ageing, ageing);
     TAKES("Config::set_on_slow",
           keeps([](auto time) { return paceline::Config().set_on_slow(time, {}).slow; }));

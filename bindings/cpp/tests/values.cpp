@@ -127,6 +127,7 @@ TEST_CASE("every setting arrives") {
                                      .set_promotion(paceline::Promotion::Eager)
                                      .set_watch_period(1ms)
                                      .set_spin(0ns)
+                                     .set_max_turn(2ms)
                                      .set_lane_capacity(64)
                                      .set_strand_capacity(8)
                                      .set_max_handles(5)

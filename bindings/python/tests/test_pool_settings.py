@@ -145,7 +145,7 @@ class Waiting(Case):
                 Pool(1, watch_period=period)
 
     def test_what_is_no_way_of_waiting(self) -> None:
-        for name, value in (("source", "poll"), ("promotion", "late"), ("spin", -1), ("spin", 0.2)):
+        for name, value in (("source", "poll"), ("promotion", "late"), ("spin", -1), ("spin", 0.2), ("max_turn", 2)):
             settings: dict[str, Any] = {name: value}
             with self.subTest(settings), self.assertRaisesRegex(InvalidError, f"{name} is"):
                 Pool(1, **settings)
@@ -273,7 +273,7 @@ class Settings(Case):
 
     def test_from_a_file(self) -> None:
         text = """{"pool": {"threads": 3, "name": "filed", "pin": "%d", "pin_strict": true, "promotion": "eager",
-            "watch_period": "5ms", "source": "ring", "max_joined": 2, "leaders": 1, "spin": "1us",
+            "watch_period": "5ms", "source": "ring", "max_joined": 2, "leaders": 1, "spin": "1us", "max_turn": "2ms",
             "lane_capacity": 16, "strand_capacity": 4}}"""
         with Pool(settings=self.file(text % CPUS[0])) as pool:
             threads = pool.stats().threads

@@ -498,6 +498,8 @@ section! {
         "Whether a failure to pin is an error.";
     spin: Duration, Kind::Time { low: micros(0), high: micros(100_000) }, "0s",
         "How long a leader polls before it sleeps.";
+    max_turn: Duration, Kind::Time { low: micros(10), high: micros(1_000_000) }, "1ms",
+        "How long a thread works on ready work before it looks at everything that waits.";
     lane_capacity: usize, Kind::Count { low: 2, high: 1 << 24 }, "8192",
         "Tasks that each lane has room for.";
     strand_capacity: usize, Kind::Count { low: 2, high: 1 << 24 }, "1024",

@@ -4,7 +4,9 @@ use super::cycle::{RequestCycle, Stage};
 use super::hook::Hook;
 use crate::http::exchange::Exchange;
 use crate::http::service::HttpService;
+use crate::net::calls::Calls;
 use crate::net::{Conn, ConnHandler, Reason, Timeout, TimeoutAction};
+use crate::pool::TurnClock;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
@@ -31,10 +33,16 @@ impl ConnHandler for HttpHandler {
         let Self { service, cycle } = self;
         let service = &Hook::of(service);
         let mut taken = 0;
+        let mut turn = TurnClock::new();
         loop {
             let step = cycle.step(service, conn, &bytes[taken..]);
             taken += step.taken;
             if !step.goes_on {
+                return taken;
+            }
+            // The requests behind it have their turn after everything else that waits.
+            if taken < bytes.len() && turn.is_over() {
+                conn.connection.call(Calls::RESUME);
                 return taken;
             }
         }

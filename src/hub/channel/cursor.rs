@@ -32,6 +32,11 @@ impl RingCursor {
         self.0.store(self.next() + count as u64, Relaxed);
     }
 
+    /// Gives so many back that it has taken last.
+    pub(in crate::hub) fn retreat(&self, count: usize) {
+        self.0.store(self.next() - count as u64, Relaxed);
+    }
+
     pub(in crate::hub) fn is_in_ring(&self) -> bool {
         self.next() != NOT_IN_RING
     }

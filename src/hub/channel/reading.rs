@@ -3,6 +3,7 @@
 use crate::hub::channel::route::{Channel, State};
 use crate::hub::channel::segment::{AT_ONCE, Following, Taken};
 use crate::hub::core::Core;
+use crate::hub::mailbox::counters::Settled;
 use crate::hub::mailbox::entry::Entry;
 use crate::hub::mailbox::handler::Handler;
 use crate::hub::mailbox::mail::{Close, Mail, Phase, Room};
@@ -76,6 +77,25 @@ impl Channel {
             true => NextWork::Mailbox,
             false => NextWork::Nothing,
         }
+    }
+
+    /// A run whose turn is over gives back the last `count` messages that it took from the ring, and says what became of
+    /// the others. False: the subscription has left the ring, or ends, and they are the run's still.
+    pub(in crate::hub) fn give_back(
+        &self,
+        member: &Arc<Subscriber>,
+        count: usize,
+        settled: &Settled,
+    ) -> bool {
+        let _state = self.lock();
+        let mut mail = member.mail();
+        let is_there = member.cursor.is_in_ring() && mail.phase() == Phase::Open;
+        if is_there {
+            mail.settle(settled);
+            mail.give_back_shared(count as u32);
+            member.cursor.retreat(count);
+        }
+        is_there
     }
 
     /// A run of a subscription that shares has found nothing more, and leaves with the handler. True: something

@@ -46,7 +46,7 @@
 //! 5. Of a subscription in the ring: offered = head + what its mailbox says, from which the head was taken away
 //!    when it came; waiting = head - cursor + what its mailbox says.
 //! 6. A cursor is moved forward by the subscription's run, under the mailbox's lock, and set under both locks
-//!    when the subscription comes or goes. So a run takes what has been appended to the segment that it is
+//!    when the subscription comes or goes, or when a run whose turn is over gives back what it took and has not begun. So a run takes what has been appended to the segment that it is
 //!    in without the channel's lock, which publishers need (*streaming*): `shown` of the page says how far
 //!    it may go. Before it rests it looks with the channel's lock. Before it streams, it looks at its mailbox, by
 //!    invariant 2: a message in the ring that it sees was appended after what the same publisher brought to the
@@ -54,7 +54,8 @@
 //!    What a run takes with the channel's lock may lie in several segments. It *turns over* from one to the next
 //!    under the mailbox's lock alone, and tells there who waits for room.
 //! 7. `started` says up to which message all have begun. It is behind the truth at the most, so no member is
-//!    given more than its capacity by a publisher that looks at it without the mailbox's lock.
+//!    given more than its capacity by a publisher that looks at it without the mailbox's lock. A segment stays until all
+//!    of its messages have begun everywhere: so what is given back is there still.
 //! 8. A puller that sleeps has found its mailbox resting, under the mailbox's lock, and is counted before it gives
 //!    that back. Whoever calls clears `resting`, takes that lock, and then looks whether somebody sleeps. So one of
 //!    the two sees the other.
@@ -380,7 +381,7 @@ impl Flow {
     #[inline(never)]
     fn grow(&mut self, host: &impl Host, members: &[Arc<Subscriber>], head: u64) -> &mut Segment {
         self.full.extend(self.last.take());
-        let read = members.iter().map(|member| member.cursor.next()).min();
+        let read = members.iter().map(|member| member.started()).min();
         let read = read.unwrap_or(head);
         while self.base + SEGMENT as u64 <= read
             && let Some(mut first) = self.full.pop_front()

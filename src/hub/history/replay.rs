@@ -66,7 +66,7 @@ use crate::hub::supervise::failure_policy::{
 };
 use crate::hub::supervise::failures::{failed, tell_resumption, tell_suspension};
 use crate::hub::supervise::supervisor::{Find, Intensity, OnFailure, Supervised, Supervisor};
-use crate::pool::{Timer, contain};
+use crate::pool::{Timer, TurnClock, contain};
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::{Acquire, Release};
 use crate::sync::{Mutex, MutexGuard};
@@ -79,8 +79,6 @@ use std::time::SystemTime;
 
 /// Messages of one read.
 pub(in crate::hub) const BATCH: usize = 64;
-/// Reads of one run, before others on the list have their turn.
-const READS: usize = 4;
 /// So many dead letters may wait to be delivered again.
 pub(in crate::hub) const AGAIN: usize = 1024;
 /// What becomes of the messages of one that is suspended.
@@ -373,19 +371,17 @@ enum Left {
 }
 
 impl ReplayRun for Replaying {
-    fn run(self: Arc<Self>, core: &Core) -> bool {
+    fn run(self: Arc<Self>, core: &Core, turn: &mut TurnClock) -> bool {
         if !self.turn().run() {
             return false;
         }
         trace::runs(trace::of_text(&self.pattern));
         let sleeper: Arc<dyn Sleeper> = Arc::<Self>::clone(&self);
-        let mut reads = 0;
         loop {
             let Some(mut serving) = lock(&self.work).take() else { return false };
             let mut left = Left::More;
-            while reads < READS && matches!(left, Left::More) && !self.turn().halts() {
-                left = self.deliver(core, &mut serving, &sleeper);
-                reads += 1;
+            while !turn.share_is_over() && matches!(left, Left::More) && !self.turn().halts() {
+                left = self.deliver(core, &mut serving, &sleeper, turn);
             }
             *lock(&self.work) = Some(serving);
             let next = match left {
@@ -548,6 +544,7 @@ impl Replaying {
         core: &Core,
         serving: &mut Serving,
         sleeper: &Arc<dyn Sleeper>,
+        turn: &mut TurnClock,
     ) -> Left {
         let again = match serving.pending.is_empty() {
             true => core::mem::take(&mut *lock(&self.again)),
@@ -566,12 +563,13 @@ impl Replaying {
             counts.waiting += serving.pending.len() as u64;
         }
         while let Some((lost_before, mut stored)) = serving.pending.pop_front() {
-            if self.turn().halts() {
+            if self.turn().halts() || turn.was_over() {
                 serving.pending.push_front((lost_before, stored));
                 return Left::More;
             }
             own_key(core, &mut stored);
             let after = self.call(core, serving, lost_before, &stored);
+            turn.is_over();
             if let Some(After::Retry(delay)) = after {
                 serving.pending.push_front((lost_before, stored));
                 match delay.is_zero() {

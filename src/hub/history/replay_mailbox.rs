@@ -19,7 +19,7 @@ use crate::hub::supervise::failure_policy::FailurePolicy;
 use crate::hub::supervise::failures::{AfterCrash, crashed, tell_resumption, tell_suspension};
 use crate::hub::supervise::supervisor::{Find, Supervised};
 use crate::hub::system::notice::lock;
-use crate::pool::contain;
+use crate::pool::{TurnClock, contain};
 use crate::queue::{Line, Pollable, Wire};
 use crate::sync::{Condvar, Mutex, MutexGuard, store_load_barrier};
 use core::fmt;
@@ -171,7 +171,7 @@ impl Ledger {
 
 impl ReplayRun for Pulling {
     /// Whoever pulls does.
-    fn run(self: Arc<Self>, _: &Core) -> bool {
+    fn run(self: Arc<Self>, _: &Core, _: &mut TurnClock) -> bool {
         false
     }
 

@@ -5,7 +5,7 @@ use crate::hub::mailbox::entry::Entry;
 use crate::hub::mailbox::progress::Progress;
 use crate::hub::message::Message;
 use crate::hub::supervise::failure_policy::{FailurePolicy, Handling};
-use crate::pool::Shared;
+use crate::pool::{Shared, TurnClock};
 use crate::sync::atomic::Ordering::Release;
 use crate::trace;
 
@@ -16,6 +16,7 @@ pub(in crate::hub) struct Lent<'a> {
     progress: &'a Progress,
     pub(in crate::hub) policy: Option<&'a FailurePolicy>,
     shared: &'a Shared,
+    turn: &'a mut TurnClock,
     taken: &'a Taken,
     /// What was lost before the first.
     lost: u64,
@@ -26,15 +27,15 @@ pub(in crate::hub) struct Lent<'a> {
 }
 
 impl<'a> Lent<'a> {
-    /// Of a subscription with this progress and failure policy, in this pool.
+    /// Of a subscription with this progress and failure policy, in this pool, until the thread's turn is over.
     pub(in crate::hub) fn new(
         (progress, policy): (&'a Progress, Option<&'a FailurePolicy>),
-        shared: &'a Shared,
+        (shared, turn): (&'a Shared, &'a mut TurnClock),
         taken: &'a Taken,
         lost: u64,
     ) -> Self {
         let messages = taken.messages();
-        Self { messages, progress, policy, shared, taken, lost, begun: 0, handling: None }
+        Self { messages, progress, policy, shared, turn, taken, lost, begun: 0, handling: None }
     }
 
     /// The handler is through. Says how many have begun.
@@ -62,7 +63,7 @@ impl<'a> Iterator for Lent<'a> {
     fn next(&mut self) -> Option<Message<'a>> {
         self.shared.end_if_forked();
         self.handling = None;
-        if self.progress.is_closing() {
+        if self.progress.is_closing() || self.begun > 0 && self.turn.is_over() {
             return None;
         }
         let stored = self.messages.next()?;

@@ -587,6 +587,11 @@ impl<H> Mail<H> {
         !into.is_empty()
     }
 
+    /// So many of the channel's ring that a run has taken are there again.
+    pub(in crate::hub) fn give_back_shared(&mut self, count: u32) {
+        self.taken -= count;
+    }
+
     /// A run has found nothing more. Under the same lock it leaves. True: nothing has come meanwhile, and it
     /// is no longer scheduled.
     pub(in crate::hub) fn rest(&mut self, rules: &Rules) -> bool {

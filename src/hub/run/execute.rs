@@ -3,7 +3,7 @@
 use crate::Flow;
 use crate::contain::Contained;
 use crate::hub::channel::reading::NextWork;
-use crate::hub::channel::segment::{Following, SEGMENT, Taken};
+use crate::hub::channel::segment::{AT_ONCE, Following, SEGMENT, Taken};
 use crate::hub::core::{Core, Strand, Work};
 use crate::hub::group::dispatch::finished;
 use crate::hub::mailbox::counters::Settled;
@@ -21,7 +21,7 @@ use crate::hub::supervise::burial::bury_of;
 use crate::hub::supervise::dead::DeadReason;
 use crate::hub::supervise::failure_policy::After;
 use crate::hub::supervise::failures::{failed_at, suspend_all};
-use crate::pool::Timer;
+use crate::pool::{Timer, TurnClock};
 use crate::sync::atomic::Ordering::Release;
 use crate::trace::{self, Name};
 use core::time::Duration;
@@ -29,16 +29,6 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 
-/// How many things a service takes from the ready list before other work of the pool has its turn.
-const TURNS: usize = 64;
-/// How many messages a run delivers before others on the list have their turn.
-const MESSAGES: usize = 256;
-/// How many more a run delivers whose handler was quick: as often as it has not gone on for [`QUICK_TIME`].
-const QUICK: usize = 2 * MESSAGES;
-/// In nanoseconds.
-const QUICK_TIME: u64 = 10_000;
-/// So often, if the time stands still.
-const QUICK_ROUNDS: u32 = 16;
 /// A run looks out for more while fewer than so many wait for their turn.
 const AWAITING: usize = 16;
 
@@ -50,23 +40,32 @@ pub(in crate::hub) struct Service {
     name: Name,
     /// What a run has taken. It is kept, so that taking allocates nothing.
     batch: VecDeque<Entry>,
+    turn: TurnClock,
 }
 
 impl Service {
     pub(in crate::hub) fn new(core: Weak<Core>, number: usize) -> Self {
-        Self { core, number, name: Name::new("hub"), batch: VecDeque::new() }
+        Self {
+            core,
+            number,
+            name: Name::new("hub"),
+            batch: VecDeque::new(),
+            turn: TurnClock::new(),
+        }
     }
 
     pub(in crate::hub) fn serve(&mut self) -> Flow {
         let Some(core) = self.core.upgrade().map(Contained::new) else { return Flow::Done };
         core.ready.begin();
-        for _ in 0..TURNS {
+        self.turn.begin();
+        while !self.turn.was_over() {
             if core.shared.must_stop() {
                 core.ready.stop(self.number);
                 return Flow::Wait;
             }
             let Some((work, call)) = core.ready.pop(self.number) else { return Flow::Wait };
             core.call(call);
+            self.turn.begin_share();
             // What is dropped with the last reference to it, a handler that has ended say, is the program's, and may
             // panic. A service that unwound would be lost to the hub.
             let again = catch_unwind(AssertUnwindSafe(|| self.perform(&core, work)));
@@ -85,17 +84,23 @@ impl Service {
     /// Does a piece of the hub's work; what is to be put on the list again.
     fn perform(&mut self, core: &Arc<Core>, work: Work) -> Option<Work> {
         match work {
-            Work::Mailbox(subscriber) => serve(subscriber, core, &mut self.batch),
-            Work::Replay(replay) => Arc::clone(&replay).run(core).then_some(Work::Replay(replay)),
-            Work::Strand => run_strand(core).then_some(Work::Strand),
+            Work::Mailbox(subscriber) => serve(subscriber, core, &mut self.batch, &mut self.turn),
+            Work::Replay(replay) => {
+                let again = Arc::clone(&replay).run(core, &mut self.turn);
+                again.then_some(Work::Replay(replay))
+            }
+            Work::Strand => run_strand(core, &mut self.turn).then_some(Work::Strand),
             Work::Notices => {
                 trace::runs(self.name);
-                run_notices(core).then_some(Work::Notices)
+                let again = run_notices(core);
+                self.turn.is_over();
+                again.then_some(Work::Notices)
             }
             Work::Reply(ended) => {
                 trace::runs(self.name);
                 ended.call();
                 core.shared.end_if_forked();
+                self.turn.is_over();
                 None
             }
         }
@@ -110,45 +115,25 @@ enum Left {
     More,
 }
 
-/// How long a run goes on. To be put on the list and taken from it costs as much as some hundred messages to a
-/// handler that only counts them.
-#[derive(Default)]
-struct Turn {
-    /// By the clock, which is read only if there is a backlog.
-    began: Option<u64>,
-    rounds: u32,
-}
-
-impl Turn {
-    /// It has taken so many at once.
-    fn note(&mut self, core: &Core, count: usize) {
-        if count >= SEGMENT && self.began.is_none() {
-            self.began = Some(core.shared.now());
-        }
-    }
-
-    /// How many more it may deliver, having delivered [`MESSAGES`].
-    fn more(&mut self, core: &Core) -> usize {
-        let Some(began) = self.began else { return 0 };
-        self.rounds += 1;
-        let quick = self.rounds < QUICK_ROUNDS && core.shared.now() < began + QUICK_TIME;
-        if quick { QUICK } else { 0 }
-    }
-}
-
 /// Serves the mailbox for a while. Answers what is to be put on the ready list again.
 fn serve(
     subscriber: Arc<Subscriber>,
     core: &Arc<Core>,
     batch: &mut VecDeque<Entry>,
+    turn: &mut TurnClock,
 ) -> Option<Work> {
-    match run(&subscriber, core, batch) {
+    match run(&subscriber, core, batch, turn) {
         Left::Nothing => None,
         Left::More => Some(Work::Mailbox(subscriber)),
     }
 }
 
-fn run(subscriber: &Arc<Subscriber>, core: &Arc<Core>, batch: &mut VecDeque<Entry>) -> Left {
+fn run(
+    subscriber: &Arc<Subscriber>,
+    core: &Arc<Core>,
+    batch: &mut VecDeque<Entry>,
+    turn: &mut TurnClock,
+) -> Left {
     let shared = subscriber.rules.runs > 1;
     let mut mail = subscriber.mail();
     if !mail.begin() {
@@ -160,8 +145,8 @@ fn run(subscriber: &Arc<Subscriber>, core: &Arc<Core>, batch: &mut VecDeque<Entr
     let in_handler = InHandler::enter();
     trace::runs(subscriber.name());
     let mut left = match subscriber.rules.shared {
-        true => deliver_shared(subscriber, core, &mut handler, batch),
-        false if deliver(subscriber, core, &mut handler, batch) => Left::More,
+        true => deliver_shared(subscriber, core, &mut handler, batch, turn),
+        false if deliver(subscriber, core, &mut handler, batch, turn) => Left::More,
         false => Left::Nothing,
     };
     drop(in_handler);
@@ -201,9 +186,9 @@ fn deliver(
     core: &Arc<Core>,
     handler: &mut Handler,
     batch: &mut VecDeque<Entry>,
+    turn: &mut TurnClock,
 ) -> bool {
-    let mut left = MESSAGES;
-    while left > 0 {
+    while !turn.share_is_over() {
         let mut mail = subscriber.mail();
         let some = mail.take(&subscriber.rules, batch);
         subscriber.progress.begun.store(0, Release);
@@ -215,8 +200,7 @@ fn deliver(
         if !some {
             return false;
         }
-        left = left.saturating_sub(batch.len());
-        deliver_batch(subscriber, core, handler, batch);
+        deliver_batch(subscriber, core, handler, batch, turn);
     }
     true
 }
@@ -227,39 +211,29 @@ fn deliver_shared(
     core: &Arc<Core>,
     handler: &mut Handler,
     batch: &mut VecDeque<Entry>,
+    turn: &mut TurnClock,
 ) -> Left {
-    let mut turn = Turn::default();
-    let mut left = MESSAGES;
-    loop {
-        if left == 0 {
-            left = turn.more(core);
-            if left == 0 {
-                return Left::More;
-            }
-        }
+    while !turn.share_is_over() {
+        let most = turn.batch(AT_ONCE * SEGMENT);
         let (mut taken, mut following, lost) =
-            match subscriber.channel().next(subscriber, batch, left) {
+            match subscriber.channel().next(subscriber, batch, most) {
                 NextWork::Nothing => return Left::Nothing,
                 NextWork::Ring(taken, following, lost) => (taken, following, lost),
                 NextWork::Mailbox => {
-                    left = left.saturating_sub(batch.len());
-                    deliver_batch(subscriber, core, handler, batch);
+                    deliver_batch(subscriber, core, handler, batch, turn);
                     continue;
                 }
             };
-        let count = taken.count + following.count;
-        turn.note(core, count);
-        left = left.saturating_sub(count);
         let all = (&mut taken, &mut following);
-        match deliver_in_place(subscriber, core, handler, all, lost, batch, left) {
-            Some(rest) => left = rest,
-            None => return Left::Nothing,
+        if !deliver_in_place(subscriber, core, handler, all, lost, batch, turn) {
+            return Left::Nothing;
         }
     }
+    Left::More
 }
 
-/// Lends the handler messages where they lie, and up to `left` more that are appended to the same segment
-/// meanwhile. Answers how many of those are left; none, if no messages are left, either.
+/// Lends the handler messages where they lie, and those that are appended to the same segment meanwhile, for its share
+/// of the turn. False: no messages are left.
 fn deliver_in_place(
     subscriber: &Arc<Subscriber>,
     core: &Arc<Core>,
@@ -267,15 +241,15 @@ fn deliver_in_place(
     (taken, following): (&mut Taken, &mut Following),
     lost: u64,
     batch: &mut VecDeque<Entry>,
-    mut left: usize,
-) -> Option<usize> {
+    turn: &mut TurnClock,
+) -> bool {
     let mut settled = Settled::default();
     let mut lost_before = lost;
     loop {
         let (mut lent, mut failed) = (
             Lent::new(
                 (&subscriber.progress, subscriber.policy()),
-                &core.shared,
+                (&core.shared, turn),
                 taken,
                 lost_before,
             ),
@@ -295,7 +269,7 @@ fn deliver_in_place(
                     // Behind what was taken, so before it is given back.
                     subscriber.channel().part(&mut subscriber.channel().lock(), subscriber);
                     stop(subscriber, core, entry, after, settled, batch);
-                    return Some(left);
+                    return true;
                 }
             }
             // It may have been made for this failure.
@@ -303,30 +277,36 @@ fn deliver_in_place(
         }
         let begun = lent.end();
         settled.delivered += (begun - failed) as u64;
-        if begun < taken.count {
+        let rest = taken.count - begun + following.count;
+        if turn.was_over() && rest > 0 && subscriber.channel().give_back(subscriber, rest, &settled)
+        {
+            return true;
+        }
+        if begun < taken.count || turn.was_over() && rest > 0 {
             batch.extend(taken.rest(begun, following));
             let mut mail = subscriber.mail();
             mail.settle(&settled);
             let back = mail.put_back(&subscriber.rules, batch);
             drop(mail);
             given_back(subscriber, core, back, batch);
-            return Some(left);
+            return true;
         }
         if subscriber.turn_over(taken, following, &mut settled) {
             lost_before = 0;
             continue;
         }
         let more = || taken.more() > 0 || core.ready.len() < AWAITING && taken.await_more();
-        if left > 0 && !taken.is_at_end() && !more() {
+        let goes_on = !turn.share_is_over();
+        if goes_on && !taken.is_at_end() && !more() {
             subscriber.mail().settle(&settled);
-            return None;
+            return false;
         }
-        let streamed = subscriber.stream(taken, &mut settled, left);
+        let most = if goes_on { turn.batch(SEGMENT) } else { 0 };
+        let streamed = subscriber.stream(taken, &mut settled, most);
         match streamed {
             Some(lost) => lost_before = lost,
-            None => return Some(left),
+            None => return true,
         }
-        left -= taken.count;
     }
 }
 
@@ -335,6 +315,7 @@ fn deliver_batch(
     core: &Arc<Core>,
     handler: &mut Handler,
     batch: &mut VecDeque<Entry>,
+    turn: &mut TurnClock,
 ) {
     let mut settled = Settled::default();
     let mut stopped = None;
@@ -357,6 +338,9 @@ fn deliver_batch(
             },
         }
         finished(subscriber, core, &entry.stored);
+        if turn.is_over() {
+            break;
+        }
     }
     if let Some((entry, after)) = stopped {
         return stop(subscriber, core, entry, after, settled, batch);
@@ -480,9 +464,9 @@ fn retry_now(core: &Weak<Core>, subscriber: &Weak<Subscriber>, number: u64) {
     }
 }
 
-/// Works on the strand for a while. True: there may be more.
-fn run_strand(core: &Core) -> bool {
-    for _ in 0..MESSAGES {
+/// Works on the strand for a share of the turn. True: there may be more.
+fn run_strand(core: &Core, turn: &mut TurnClock) -> bool {
+    while !turn.share_is_over() {
         let mut strand = core.strand();
         let Some((subscriber, number)) = strand.order.pop_front() else {
             strand.scheduled = false;
@@ -490,6 +474,7 @@ fn run_strand(core: &Core) -> bool {
         };
         drop(strand);
         deliver_number(&subscriber, core, number);
+        turn.is_over();
     }
     true
 }

@@ -36,7 +36,7 @@ use crate::net::calls::{CallWord, Calls};
 use crate::net::slot_ref::SlotRef;
 use crate::net::socket;
 use crate::net::stream::status::Reason;
-use crate::pool::{Activity, Deadline, Flow, HandleOptions, Key, Pool, Timer, WeakPool};
+use crate::pool::{Activity, Deadline, Flow, HandleOptions, Key, Pool, Timer, TurnClock, WeakPool};
 use crate::pool::{Remains, Served};
 use crate::source::{Interest, Ready};
 use crate::sync::RwLock;
@@ -55,7 +55,7 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-/// Batches received in one run, before others have their turn.
+/// Batches received in one run, before others have their turn, unless the thread's turn is over earlier.
 const BATCHES: usize = 16;
 
 /// How long a socket that was cut off may take to end, before a drain stops waiting for it.
@@ -665,11 +665,13 @@ impl Reader {
     fn turn(&mut self, ready: Ready) -> Result<Flow, Reason> {
         self.obey()?;
         self.readable |= ready.is_readable() || ready.is_error();
+        let mut turn = TurnClock::new();
         for _ in 0..BATCHES {
-            if !self.readable {
+            if !self.readable || turn.was_over() {
                 break;
             }
             self.receive();
+            turn.is_over();
             self.obey()?;
         }
         match (self.readable, self.draining) {

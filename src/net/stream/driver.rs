@@ -34,7 +34,7 @@ use super::status::{Accept, Reason, Timeout, TimeoutAction};
 use crate::contain::contain;
 use crate::error::Result;
 use crate::net::calls::Calls;
-use crate::pool::{Activity, Flow, HandleOptions, Key, Pool};
+use crate::pool::{Activity, Flow, HandleOptions, Key, Pool, TurnClock};
 use crate::source::Ready;
 use crate::sync::store_load_barrier;
 use crate::sys::clock;
@@ -46,7 +46,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-/// Reads in one run, before others have their turn.
+/// Reads in one run, before others have their turn, unless the thread's turn is over earlier.
 const READS: usize = 16;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -505,11 +505,15 @@ impl Driver {
             return Ok(());
         }
         let mut buffer = ReadBuffer::lend();
+        let mut turn = TurnClock::new();
         for _ in 0..READS {
-            if !self.readable || !self.may_read() {
+            // What it is called for comes first: to show what is left over again, say.
+            let is_called = self.connection().output.calls.is_called();
+            if !self.readable || !self.may_read() || turn.was_over() || is_called {
                 break;
             }
             self.read(buffer.bytes())?;
+            turn.is_over();
         }
         Ok(())
     }

@@ -12,8 +12,9 @@ use std::sync::Arc;
 
 impl Pool {
     /// Makes the calling thread a member of the pool for `time`: it leads, follows and runs handlers
-    /// as the pool's own threads do. Returns how many handlers and tasks it has run. With a time of
-    /// zero it runs what is ready when it is called, and returns. The thread is not pinned.
+    /// as the pool's own threads do. Returns how many handlers and tasks it has run. It returns when the time is over and
+    /// the handler that runs then has returned. With a time of zero it runs what is ready when it is called, for up to one
+    /// turn ([`Builder::max_turn`](crate::Builder::max_turn)); what is left is for the next call. The thread is not pinned.
     ///
     /// # Errors
     /// [`Error::Full`] when `max_joined` host threads are here already, [`Error::Invalid`] inside a

@@ -1,8 +1,8 @@
 //! Strands: serial execution without locks.
 //!
 //! A strand is a queue of tasks and one slot. Whoever posts makes the slot runnable, if it is not
-//! already; the slot's run takes tasks in order, a few at a time, and goes to the back of the ready
-//! work when there are more. The slot word's rule that a handler runs on one thread at a time is what
+//! already; the slot's run takes tasks in order, for a share of its thread's turn (`turn.rs`), and goes to the back of
+//! the ready work when there are more. The slot word's rule that a handler runs on one thread at a time is what
 //! makes the strand serial; no thread ever waits for another.
 //!
 //! No post is missed: it publishes its task and *then* changes the slot word, while the run claims the
@@ -19,6 +19,7 @@ use crate::pool::handler::Flow;
 use crate::pool::shared::Shared;
 use crate::pool::slots::{Activity, Key};
 use crate::pool::this_thread;
+use crate::pool::turn::TurnClock;
 use crate::queue::{CLOSED_ALL, Erased, MpmcRing, Origin, PopError, PushError, Run};
 use crate::source::Ready;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
@@ -28,9 +29,6 @@ use core::any::Any;
 use core::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-
-/// Tasks per run, before other ready work has its turn.
-const RUN: usize = 32;
 
 /// Runs tasks one at a time, in the order in which they were posted, on whatever thread of the pool
 /// is free. Clones are the same strand. It ends by itself when the last clone is dropped and its
@@ -88,13 +86,17 @@ impl Activity for Serve {
 
 impl Serve {
     fn run_some(&self, shared: &Shared) -> Flow {
-        for _ in 0..RUN {
+        let mut turn = TurnClock::new();
+        while !turn.share_is_over() {
             if shared.must_stop() {
                 // What has not begun is cancelled, by this value's end.
                 return Flow::Done;
             }
             match self.tasks.try_pop() {
-                Ok(task) => run_one(shared, task),
+                Ok(task) => {
+                    run_one(shared, task);
+                    turn.is_over();
+                }
                 Err(PopError::Empty) if self.tasks.is_closed(Origin::Inside) => {
                     // The last task may have come after the first look, and the close after it. From
                     // the close on nothing comes.

@@ -50,8 +50,10 @@ impl Worker<'_> {
         self.member.doing.recorder.begin(Name::NONE);
         self.park_until_called();
         self.end_span(What::Park);
+        let now = ready.now();
         // The time that passed was parked, and is no handler's.
-        self.pace.read_clock(ready, ready.now());
+        self.pace.read_clock(ready, now);
+        self.begin_turn(now);
     }
 
     /// Parks, being announced as idle, until it is called to something else than to watch.

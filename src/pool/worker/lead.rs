@@ -38,6 +38,7 @@ impl<'a> Worker<'a> {
         }
         let now = ready.now();
         self.pace.read_clock(ready, now);
+        self.begin_turn(now);
         let harvest = lead.sort_out(&ready.handles.slots, &ready.handles.stack, now);
         lead.promote();
         self.published = true;

@@ -21,6 +21,7 @@ use super::ready::{REPORTED, ReadyWork};
 use super::shared::Shared;
 use super::slots::{Claim, Finish, Slot, with_claimed};
 use super::this_thread::take_outcome;
+use super::turn;
 use crate::queue::{Claimed, ClosureType, Erased, Lane, Taken, Turn};
 use crate::source;
 use crate::sync::atomic::AtomicUsize;
@@ -71,6 +72,13 @@ pub(crate) struct Worker<'a> {
     /// Where the function of the last task's closure is, and what such tasks are called.
     closure: (usize, Name),
     pace: Pace,
+    /// When its turn is over, and whether it was at the last look at the clock (`pool/turn.rs`).
+    turn_ends: u64,
+    turn_is_over: bool,
+    /// Its turn was over while tasks that it has claimed had not begun: one of a more urgent lane comes before them.
+    urgent_first: bool,
+    /// Its pool's clock is one that a test moves.
+    manual_clock: bool,
     since_poll: u32,
     tasks_since_park: u32,
     /// When it last had nothing to do.
@@ -112,6 +120,10 @@ impl<'a> Worker<'a> {
             turn: Turn::from_bits(ready.members[me].turn.load(Relaxed)),
             closure: (0, Name::NONE),
             pace: Pace::new(ready.now()),
+            turn_ends: 0,
+            turn_is_over: true,
+            urgent_first: false,
+            manual_clock: ready.handles.sets.clock().is_manual(),
             since_poll: 0,
             tasks_since_park: 0,
             idle_since: 0,
@@ -160,26 +172,35 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Looks at each set once, runs what is ready then, and leaves. What that makes ready in its
-    /// turn is for the next time, so this ends.
+    /// Looks at each set once, runs what is ready then, for one turn, and leaves. What that makes ready is for the next
+    /// time.
     pub(crate) fn run_ready(&mut self) {
         self.set_role(ThreadRole::Leader);
         let ready = self.ready;
         await_refresh(ready);
+        self.begin_turn(ready.now());
         let _led = (0..ready.handles.sets.len()).all(|_| self.lead());
         let (tasks, surplus) = ready.queued();
         self.member.chain.install(ready.handles.stack.take_all(&ready.handles.slots));
         self.published = true;
-        while let Some(index) = self.member.chain.pop(&ready.handles.slots) {
+        while !self.turn_is_over
+            && let Some(index) = self.member.chain.pop(&ready.handles.slots)
+        {
             self.run_activation(index);
         }
         for _ in 0..surplus {
+            if self.turn_is_over {
+                break;
+            }
             let Some(index) = ready.handles.sets.iter().find_map(|set| set.surplus.pop()) else {
                 break;
             };
             self.run_activation(index as u32);
         }
         for _ in 0..tasks {
+            if self.turn_is_over {
+                break;
+            }
             let Some(work) = self.next_task() else { break };
             self.handle(work);
         }
@@ -196,7 +217,8 @@ impl<'a> Worker<'a> {
         let mut steps = 0;
         while self.is_wanted() && steps < most {
             let sources = listed.load(Relaxed);
-            if sources >= most || sources > 0 && !self.ready.has_ready(self.member) {
+            let waits = !self.turn_is_over && self.ready.has_ready(self.member);
+            if sources >= most || sources > 0 && !waits {
                 break;
             }
             steps += usize::from(sources > 0);
@@ -237,6 +259,10 @@ impl<'a> Worker<'a> {
         let lead_now = core::mem::take(&mut self.called_to_lead) || self.poll_due();
         if (lead_now || !self.ready.has_ready(self.member)) && self.lead() {
             return self.go_on();
+        }
+        if self.turn_is_over {
+            // Another thread is at each source.
+            self.begin_turn(self.ready.now());
         }
         match self.next_work() {
             Some(work) => self.handle(work),
@@ -298,8 +324,21 @@ impl<'a> Worker<'a> {
         doing.recorder.end(what, || doing.look().name);
     }
 
+    /// Whether it is to look at the source before it runs anything else: by what it has run, or by time.
+    #[inline]
     fn poll_due(&self) -> bool {
-        self.since_poll >= self.pace.poll_every()
+        self.since_poll >= self.pace.poll_every() || self.turn_is_over
+    }
+
+    /// The next turn begins now (`pool/turn.rs`).
+    #[inline]
+    fn begin_turn(&mut self, now: u64) {
+        let ends = now.saturating_add(self.shared.max_turn);
+        // A host that came without time has one turn all the same.
+        self.turn_ends = if self.until > now { ends.min(self.until) } else { ends };
+        self.turn_is_over = false;
+        self.urgent_first = !self.member.local.is_empty();
+        turn::ends_at(self.turn_ends, self.manual_clock);
     }
 
     // --- handling ------------------------------------------------------------------------------
@@ -316,6 +355,11 @@ impl<'a> Worker<'a> {
     }
 
     fn next_task(&mut self) -> Option<Work<'a>> {
+        if core::mem::take(&mut self.urgent_first)
+            && let Some(task) = self.claim_urgent()
+        {
+            return Some(Work::Task(task));
+        }
         let task = match self.member.local.next() {
             Some(task) => task,
             None if self.ready.tasks.has_claimable() => self.claim_tasks()?,
@@ -338,6 +382,19 @@ impl<'a> Worker<'a> {
             // A producer is between its two steps: it wakes a member when it is through.
             Claimed::Busy | Claimed::Empty => None,
         }
+    }
+
+    /// A task that is more urgent than those that this member has claimed and not begun.
+    fn claim_urgent(&mut self) -> Option<Taken<'a>> {
+        let tasks = &self.ready.tasks;
+        let above = Lane::ALL.into_iter().take_while(|lane| *lane < self.turn.claimed);
+        let task = above.filter(|&lane| tasks.is_claimable(lane)).find_map(|lane| {
+            // Before the claim, as in `claim_tasks`.
+            self.set_role(ThreadRole::Task);
+            tasks.claim_of(lane, &self.member.local)
+        })?;
+        self.shared.rooms.made_room(tasks);
+        Some(task)
     }
 
     fn claim_reserved(&mut self, lane: Lane) -> Option<Work<'a>> {
@@ -383,6 +440,8 @@ impl<'a> Worker<'a> {
         let others = ready.members.iter().enumerate().filter(|&(index, _)| index != self.me);
         for (from, member) in others {
             if let Some(task) = member.local.steal(&self.member.local) {
+                // They may be of any lane, so none goes before them.
+                self.turn.claimed = Lane::Critical;
                 return self.stolen(from, Work::Stolen(task));
             }
             if let Some(index) = member.chain.steal(&self.member.chain, &ready.handles.slots) {
@@ -451,14 +510,15 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Runs a task and what was claimed with it. That is little by its estimate, and whoever is free
-    /// takes it over if the estimate was wrong, so no thread needs to be asked in between.
+    /// Runs a task and what was claimed with it, until the turn is over. That is little by its estimate, and whoever is
+    /// free takes it over if the estimate was wrong, so no thread needs to be asked in between.
     #[inline]
     fn run_tasks(&mut self, closure: ClosureType, first: impl FnOnce() -> std::thread::Result<()>) {
         let name = self.name_of(closure);
         self.before_user_code(ThreadRole::Task, name);
         self.run_task(name, first);
         while !self.shared.must_stop()
+            && !self.turn_is_over
             && let Some(task) = self.member.local.next()
         {
             let name = self.name_of(task.closure_type());
@@ -527,8 +587,12 @@ impl<'a> Worker<'a> {
     #[inline(never)]
     fn finish(&mut self, index: u32, slot: &Slot, mut flow: Flow, mut arrived: source::Ready) {
         let ready = self.ready;
+        if flow == Flow::Again {
+            // It may have left the rest because the turn is over.
+            self.read_clock();
+        }
         for round in 1.. {
-            let yields = || round >= LOOPS || ready.has_ready(self.member);
+            let yields = || round >= LOOPS || self.turn_is_over || ready.has_ready(self.member);
             match ready.handles.finish(index, flow, arrived, yields) {
                 Finish::More(more) => arrived = more,
                 Finish::Queued | Finish::Armed => {
@@ -639,8 +703,14 @@ impl<'a> Worker<'a> {
         self.since_poll += 1;
         self.pace.handled();
         if self.pace.clock_is_due() {
-            self.pace.read_clock(self.ready, self.ready.now());
+            self.read_clock();
         }
+    }
+
+    fn read_clock(&mut self) {
+        let now = self.ready.now();
+        self.pace.read_clock(self.ready, now);
+        self.turn_is_over = now >= self.turn_ends;
     }
 
     /// Whether it may go on with what it is at: the pool is open, and it is not set aside. If it says no, it does so to

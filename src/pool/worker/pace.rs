@@ -3,12 +3,11 @@
 use crate::pool::ready::ReadyWork;
 use crate::sys::thread::{self, Usage};
 
-/// The clock is read once per so many handlers: a read costs some 25 ns, which is nothing beside
-/// eight handlers of a microsecond, and much beside eight of ten nanoseconds.
-const CLOCK_EVERY: u32 = 8;
-const CLOCK_EVERY_IF_CHEAP: u32 = 64;
-/// A handler below this is cheap.
-const CHEAP: u64 = 500;
+/// The clock is read once per so many handlers, and what they may amount to: a read costs 20 to 40 ns, which is nothing
+/// beside a handler of ten microseconds, and much beside one of ten nanoseconds. If quick handlers become slow at once,
+/// a turn (`pool/turn.rs`) ends late by so many of them.
+const CLOCK_EVERY: (u64, u64) = (1, 32);
+const CLOCK_WITHIN: u64 = 16_000;
 
 /// Handlers between two polls while work is queued, and what they may amount to: a queue that never
 /// runs empty must not starve descriptors and timers, and a poll (about 400 ns) must not cost more
@@ -131,7 +130,7 @@ impl Pace {
 
     fn set_average(&mut self, average: u64) {
         self.average = average.max(1);
-        self.clock_every = if self.average < CHEAP { CLOCK_EVERY_IF_CHEAP } else { CLOCK_EVERY };
+        self.clock_every = (CLOCK_WITHIN / self.average).clamp(CLOCK_EVERY.0, CLOCK_EVERY.1) as u32;
         self.poll_every = (POLL_WITHIN / self.average).clamp(POLL_EVERY.0, POLL_EVERY.1) as u32;
         self.claim = (CLAIM_WITHIN / self.average).clamp(CLAIM.0, CLAIM.1) as u32;
     }

@@ -393,6 +393,7 @@ class PoolConfig(c.Structure):
         ("reserve", c.c_uint32 * 4),
         ("ageing_ns", c.c_uint64),
         ("log", c.c_void_p),
+        ("max_turn_ns", c.c_uint64),
     ]
 
 

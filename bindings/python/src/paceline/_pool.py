@@ -277,7 +277,8 @@ class Pool:
     without one. ``promotion``: "deferred" (the default), or "eager" for handlers that always block: before each event is
     handled another thread is woken to lead, and others take over what waits behind it. ``spin``: for so many
     seconds, 0 (the default) to 0.1, a thread that waits for events asks for them again and again before it sleeps.
-    ``watch_period``: how long a handler may run, in seconds, 0.00001 to 1, before others take over what waits behind
+    ``max_turn``: how long a thread works on ready work, in seconds, 0.00001 to 1, before it looks at everything that
+    waits; by default 0.001. ``watch_period``: how long a handler may run, in seconds, 0.00001 to 1, before others take over what waits behind
     it; by default 0.002.
 
     ``settings`` is a file, JSON or YAML by its name, several, of which later ones win, or Settings, whose section ``pool`` says what is not given here, and
@@ -318,6 +319,7 @@ class Pool:
         source: str | None = None,
         promotion: str | None = None,
         spin: float | None = None,
+        max_turn: float | None = None,
         watch_period: float | None = None,
         lane_capacity: int | None = None,
         strand_capacity: int | None = None,
@@ -348,6 +350,7 @@ class Pool:
             source,
             promotion,
             spin,
+            max_turn,
             watch_period,
             lane_capacity,
             strand_capacity,

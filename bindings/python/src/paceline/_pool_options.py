@@ -71,6 +71,7 @@ class Options:
         source: Optional[str],
         promotion: Optional[str],
         spin: Optional[float],
+        max_turn: Optional[float],
         watch_period: Optional[float],
         lane_capacity: Optional[int],
         strand_capacity: Optional[int],
@@ -96,6 +97,8 @@ class Options:
             config.promotion = one_of("promotion", promotion, _PROMOTIONS)
         if spin is not None:
             config.spin_ns = int(seconds("spin", spin, 0, 0.1) * 1e9)
+        if max_turn is not None:
+            config.max_turn_ns = int(seconds("max_turn", max_turn, 1e-5, 1) * 1e9)
         if watch_period is not None:
             self.patience = config.watch_period_ns = int(
                 seconds("watch_period", watch_period, 1e-5, 1) * 1e9

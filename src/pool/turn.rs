@@ -1,0 +1,148 @@
+//! Turns: how long a thread works on what is ready before it looks at everything that waits.
+//!
+//! # The problem
+//!
+//! One activation can stand for any amount of work: a strand, a ring, a mailbox, a connection with pipelined requests.
+//! If it ended by a number of handlers, slow handlers would make it last for minutes; and with as many of those as the
+//! pool has threads, nobody would look at the event source, at timers that are due, or at an urgent lane.
+//!
+//! # The rule
+//!
+//! A thread's turn begins when it looks at the event source, or finds that another thread does. It is over after
+//! [`Builder::max_turn`](super::Builder::max_turn). Code that calls several handlers one after another asks after each
+//! of them whether the turn is over ([`TurnClock::is_over`]). If it is, that code keeps the rest where it is, returns,
+//! and goes behind what waits. The thread then, in this order,
+//!
+//! 1. looks at the event source, unless another thread does, and at the timers that are due there;
+//! 2. runs one task of a lane above the one that it has claimed tasks of, if there is one;
+//! 3. goes on with ready work, in order: tasks and activations one for one.
+//!
+//! So with any number of endless backlogs, each of these is reached after one turn and one handler.
+//!
+//! | what runs | how it goes behind what waits |
+//! |---|---|
+//! | tasks, one-shot timers | those that are claimed stay in the local queue, where others can steal them |
+//! | a strand, a ring, a connection, a datagram socket | its slot is QUEUED again, on the stack |
+//! | subscriptions, replays, the hub's strand | back on the hub's list, and the service's slot on the stack |
+//!
+//! Within a turn those who stand on one list (subscriptions of a hub, say) have a *share* each: [`TurnClock::share_is_over`].
+//!
+//! # The clock
+//!
+//! To read the clock takes 20 to 40 ns, which is more than some handlers take. So handlers that take less than [`QUICK`]
+//! on average are measured in groups of up to [`GROUP`], and others one by one. If quick handlers become slow at once, the
+//! turn ends late by what is left of one group.
+
+use super::context;
+use crate::sys::clock;
+use core::cell::Cell;
+
+/// Handlers that take less than so many nanoseconds on average are measured in groups.
+const QUICK: u64 = 500;
+/// The most handlers between two looks at the clock.
+const GROUP: u32 = 32;
+/// What one of several on a list may do before the next has its share, in nanoseconds: to change between them costs some
+/// hundred.
+const SHARE: u64 = 20_000;
+
+/// When the turn of a thread is over.
+#[derive(Clone, Copy)]
+struct End {
+    at: u64,
+    /// By a clock that a test moves.
+    manual: bool,
+}
+
+thread_local! {
+    /// A thread that is no member of a pool has turns that are never over.
+    static END: Cell<End> = const { Cell::new(End { at: u64::MAX, manual: false }) };
+}
+
+/// The calling thread has begun a turn, which is over at this instant of its pool's clock.
+#[inline]
+pub(super) fn ends_at(at: u64, manual: bool) {
+    // The models of loom share what threads have for themselves.
+    if cfg!(not(loom)) {
+        END.set(End { at, manual });
+    }
+}
+
+/// Measures handlers that the calling thread runs one after another. It may be kept from one turn to the next.
+pub(crate) struct TurnClock {
+    /// Handlers until the next look at the clock, and in that group.
+    left: u32,
+    group: u32,
+    /// When the clock was last read; 0: not yet.
+    read_at: u64,
+    /// What a handler took on average in the last group, in nanoseconds.
+    average: u64,
+    share_ends: u64,
+    over: bool,
+}
+
+impl TurnClock {
+    pub(crate) fn new() -> Self {
+        Self { left: 1, group: 1, read_at: 0, average: QUICK, share_ends: 0, over: false }
+    }
+
+    /// A new turn of the thread begins, or what follows is another's run in the same one.
+    pub(crate) fn begin(&mut self) {
+        self.over = false;
+        // What has passed since the last look is no handler's.
+        self.read_at = 0;
+        (self.left, self.share_ends) = (1, 0);
+    }
+
+    /// The next of several on a list has its share.
+    pub(crate) fn begin_share(&mut self) {
+        self.share_ends = 0;
+    }
+
+    /// A handler has returned: whether the thread's turn is over.
+    #[inline(always)]
+    pub(crate) fn is_over(&mut self) -> bool {
+        self.left -= 1;
+        self.left == 0 && self.look()
+    }
+
+    /// Whether it was over at the last look.
+    #[inline]
+    pub(crate) fn was_over(&self) -> bool {
+        self.over
+    }
+
+    /// Whether this share has lasted long enough, or the turn is over, as far as the last look tells.
+    #[inline]
+    pub(crate) fn share_is_over(&self) -> bool {
+        self.over || self.share_ends != 0 && self.read_at >= self.share_ends
+    }
+
+    /// How many handlers of this kind are worth about a share, 1 to `most`.
+    #[inline]
+    pub(crate) fn batch(&self, most: usize) -> usize {
+        usize::try_from(SHARE / self.average).unwrap_or(most).clamp(1, most)
+    }
+
+    #[inline(never)]
+    fn look(&mut self) -> bool {
+        let end = END.try_with(Cell::get).unwrap_or(End { at: u64::MAX, manual: false });
+        let now = if end.manual { manual_now() } else { clock::now() };
+        if self.read_at != 0 {
+            self.average = ((now - self.read_at) / u64::from(self.group)).max(1);
+            let quick = self.average < QUICK;
+            self.group = if quick { (2 * self.group).min(GROUP) } else { 1 };
+        }
+        if self.share_ends == 0 {
+            self.share_ends = now + SHARE;
+        }
+        self.over = now >= end.at;
+        (self.read_at, self.left) = (now, if self.over { 1 } else { self.group });
+        self.over
+    }
+}
+
+/// The clock of a pool with a scripted source.
+#[cold]
+fn manual_now() -> u64 {
+    context::current().map_or(0, |(shared, _)| shared.now())
+}
