@@ -108,8 +108,13 @@ impl Fixture {
     /// Lets a slot to a one-shot timer. The first slots of a table are made before threads are, because
     /// loom does not see that the `OnceLock` of a chunk orders their making.
     pub(super) fn timer(&self) -> Key {
+        self.timer_of(self.record.closure())
+    }
+
+    /// The same, with this closure.
+    pub(super) fn timer_of(&self, closure: impl FnOnce() + Send + 'static) -> Key {
         let traits = Traits { timer: true, once: true, ..Traits::default() };
-        let payload = Payload::Once(Erased::new(self.record.closure()));
+        let payload = Payload::Once(Erased::new(closure));
         let Ok(key) = self.shared.ready.handles.slots.allocate(traits, -1, payload) else {
             panic!("no slot is free")
         };
@@ -143,6 +148,11 @@ impl Fixture {
     /// All of the model's threads are members from now on, until what comes back is dropped.
     pub(crate) fn enter(&self) -> impl Drop + use<> {
         context::enter(&self.shared, 0)
+    }
+
+    /// What moves its clock.
+    pub(super) fn script(&self) -> ScriptedSource {
+        self.script.clone()
     }
 
     /// Some time later: runs what is ready, and what is due then. No other thread is at work.

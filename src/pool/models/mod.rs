@@ -56,6 +56,7 @@ mod slots;
 mod staging;
 mod task;
 mod timers;
+mod turns;
 mod wake;
 
 /// Runs `model` through everything that `preemptions` allow.
