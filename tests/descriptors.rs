@@ -364,6 +364,37 @@ fn a_handler_that_pauses_itself_is_called_again_after_resume_only() {
     finish(&pool);
 }
 
+/// Goal: a handler that pauses itself is called again after a resume that came while it ran. Method: a handler that takes
+/// one byte, waits until it has been resumed, and pauses; level and edge.
+#[test]
+fn a_resume_that_comes_before_the_pause_is_not_lost() {
+    const BYTES: u64 = 100;
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(2).build().unwrap();
+    for options in [HandleOptions::new(), HandleOptions::new().level()] {
+        let (read, write) = Fd::pipe();
+        let (begun, resumed) = (Count::new(), Count::new());
+        let (begins, may_pause) = (begun.clone(), resumed.clone());
+        let handler = move |fd: &mut Fd, _| {
+            if fd.read(&mut [0; 1]).is_err() {
+                return Flow::Wait;
+            }
+            begins.up();
+            may_pause.until(begins.get());
+            Flow::Pause
+        };
+        let handle = pool.register_with(read, options, handler).unwrap();
+        assert_eq!(write.write(&[0; BYTES as usize]).unwrap(), BYTES as usize);
+        for call in 1..=BYTES {
+            begun.until(call);
+            handle.resume().unwrap();
+            resumed.up();
+        }
+        drop(handle);
+    }
+    finish(&pool);
+}
+
 /// Goal: pausing and resuming at any moment loses no byte. Method: a writer, a handler on any of
 /// eight threads, and a third party that pauses and resumes without rest.
 #[test]

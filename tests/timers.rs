@@ -374,6 +374,30 @@ fn a_periodic_timer_runs_until_it_is_done_or_deregistered() {
     finish(&pool);
 }
 
+/// Goal: a periodic timer that pauses itself goes on after a resume that came while it ran.
+#[test]
+fn a_periodic_timer_that_is_resumed_while_it_runs_goes_on() {
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(2).build().unwrap();
+    let (begun, resumed) = (Count::new(), Count::new());
+    let (begins, may_pause) = (begun.clone(), resumed.clone());
+    let handle = pool.every(MILLISECOND, move || {
+        begins.up();
+        may_pause.until(begins.get());
+        Flow::Pause
+    });
+    let handle = handle.unwrap();
+    for call in 1..=10 {
+        begun.until(call);
+        handle.resume().unwrap();
+        resumed.up();
+    }
+    begun.until(11);
+    resumed.up();
+    drop(handle);
+    finish(&pool);
+}
+
 #[test]
 fn a_periodic_timer_can_be_paused_from_both_sides() {
     let _guard = hang_guard();

@@ -213,7 +213,8 @@ typedef struct pace_piece_t {
 #define PACE_FLOW_AGAIN 1
 
 /**
- * Do not call me before pace_handle_resume(). What arrives meanwhile is kept. See pace_handle_pause() for the one
+ * Do not call me before pace_handle_resume(), which counts from the start of the call that is answered
+ * here. What arrives meanwhile is kept. See pace_handle_pause() for the one
  * exception.
  */
 #define PACE_FLOW_PAUSE 2

@@ -610,13 +610,15 @@ pace_status_t pace_handle_pause(const pace_pool_t *pool,
                                 pace_handle_t handle);
 
 /**
- * Ends a pause; what was kept is delivered.
+ * Ends a pause, also one that the callback, which runs now, asks for by PACE_FLOW_PAUSE when it returns. What
+ * was kept is delivered. Of this and pace_handle_pause(), by all threads, the last call counts.
  *
  * PACE_ESTALE.
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_handle_resume(const pace_pool_t *pool, pace_handle_t handle);
+pace_status_t pace_handle_resume(const pace_pool_t *pool,
+                                 pace_handle_t handle);
 
 /**
  * Deregisters. When this returns PACE_OK, the handler does not run and never will, and `drop` has

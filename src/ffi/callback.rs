@@ -8,7 +8,8 @@ use core::ffi::c_void;
 pub const PACE_FLOW_WAIT: i32 = 0;
 /// There is more to do: call me again, after others had their turn.
 pub const PACE_FLOW_AGAIN: i32 = 1;
-/// Do not call me before pace_handle_resume(). What arrives meanwhile is kept. See pace_handle_pause() for the one
+/// Do not call me before pace_handle_resume(), which counts from the start of the call that is answered
+/// here. What arrives meanwhile is kept. See pace_handle_pause() for the one
 /// exception.
 pub const PACE_FLOW_PAUSE: i32 = 2;
 /// I am through: deregister, and run `drop`.

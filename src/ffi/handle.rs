@@ -145,7 +145,8 @@ pub extern "C" fn pace_handle_pause(
     call(|| with(usable(pool)?, handle, Handle::pause)?.map_err(Failure::from))
 }
 
-/// Ends a pause; what was kept is delivered.
+/// Ends a pause, also one that the callback, which runs now, asks for by PACE_FLOW_PAUSE when it returns. What
+/// was kept is delivered. Of this and pace_handle_pause(), by all threads, the last call counts.
 ///
 /// PACE_ESTALE.
 ///

@@ -160,7 +160,7 @@ impl<S> Handle<S> {
     /// Holds further calls of the handler back; what arrives meanwhile is kept, and delivered after
     /// [`resume`](Self::resume). The handler of a level-triggered descriptor is not called at all. That of an
     /// edge-triggered one is still told of an error or a hang-up, once in each pause. A run that has begun is not
-    /// interrupted.
+    /// interrupted. Of this and `resume`, by all threads, the last call counts.
     ///
     /// # Errors
     /// [`Error::Stale`] if it is closed, [`Error::Forked`] in a forked child.
@@ -169,7 +169,8 @@ impl<S> Handle<S> {
         if slot.pause(key.generation) { Ok(()) } else { Err(STALE) }
     }
 
-    /// Ends a pause; what was kept is delivered.
+    /// Ends a pause, also one that the handler, which runs now, asks for by [`Flow::Pause`] when it returns. What was kept
+    /// is delivered.
     ///
     /// # Errors
     /// As [`pause`](Self::pause).

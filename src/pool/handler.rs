@@ -31,8 +31,8 @@ pub enum Flow {
     Wait,
     /// There is more to do: call me again, after others had their turn.
     Again,
-    /// Do not call me before [`Handle::resume`](super::Handle::resume). What arrives meanwhile is kept. See [`Handle::pause`](super::Handle::pause) for the one
-    /// exception.
+    /// Do not call me before [`Handle::resume`](super::Handle::resume), which counts from the start of the call that is
+    /// answered here. What arrives meanwhile is kept. See [`Handle::pause`](super::Handle::pause) for the one exception.
     Pause,
     /// I am through: deregister, and drop what was registered.
     Done,

@@ -59,8 +59,9 @@ enum class Flow : std::int32_t {
     Wait = 0,
     /// There is more to do: call me again, after others had their turn.
     Again = 1,
-    /// Do not call me before pace_handle_resume(). What arrives meanwhile is kept. See
-    /// pace_handle_pause() for the one exception.
+    /// Do not call me before pace_handle_resume(), which counts from the start of the call that is
+    /// answered here. What arrives meanwhile is kept. See pace_handle_pause() for the one
+    /// exception.
     Pause = 2,
     /// I am through: deregister, and run `drop`.
     Done = 3,

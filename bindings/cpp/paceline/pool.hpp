@@ -89,8 +89,10 @@ public:
     HandleRef(pace_pool_t *pool, pace_handle_t id) noexcept : pool_(pool), id_(id) {}
 
     /// No more calls before resume(). What arrives meanwhile is kept, and delivered then. The handler of an
-    /// edge-triggered descriptor is still told of an error or a hang-up, once in each pause.
+    /// edge-triggered descriptor is still told of an error or a hang-up, once in each pause. Of pause() and
+    /// resume(), by all threads, the last call counts.
     Result<void> pause() const { return detail::outcome(pace_handle_pause(pool_, id_)); }
+    /// Ends a pause, also one that the handler, which runs now, asks for by Flow::Pause when it returns.
     Result<void> resume() const { return detail::outcome(pace_handle_resume(pool_, id_)); }
 
     /// When it succeeds the handler does not run, never will, and is deleted. Inside a handler, of

@@ -18,6 +18,8 @@
 //! | deregister against a handler | the look whether it is handed over Relaxed | the payload is taken while the handler is in it |
 //! | against a stale ready entry | the closer's last CAS Relaxed | the next tenant moves in while the closer is in |
 //! | timer: cancel against fire | the claim's CAS Relaxed | a closure is taken while it is written |
+//! | a pause by the answer against a resume | the resume of a handler that runs is not remembered | it is not called again |
+//! |  | it is remembered beyond its run | a pause ends without a resume |
 //! | generation reuse | no generation in the CAS | the next tenant hears what was meant for the last one |
 #![allow(unsafe_code, reason = "payloads are taken by the rules that are modelled here")]
 
@@ -75,6 +77,10 @@ impl Datum {
 impl Activity for Probe {
     fn run(&mut self, _: Ready) -> Flow {
         self.record.runs.fetch_add(1, Relaxed);
+        if self.answer == Flow::Pause {
+            // Others may resume it from now on.
+            self.input[1].there.store(true, Relaxed);
+        }
         for datum in &*self.input {
             // Relaxed: that the word orders it is what is to be shown.
             datum.seen.fetch_or(datum.there.load(Relaxed), Relaxed);
@@ -202,8 +208,8 @@ impl Bench {
                     self.changed.fetch_add(1, AcqRel);
                     break self.changed.wake(i32::MAX);
                 }
-                Finish::Rests => break,
-                Finish::Armed => panic!("not a timer"),
+                // Its leader's part is played by the model.
+                Finish::Rests | Finish::Armed => break,
             }
         }
         true
@@ -609,6 +615,85 @@ fn a_paused_level_triggered_handle_is_silent() {
         assert_eq!(slot.resume(key.generation), Some(true));
         bench.stack.push(key.index, &bench.slots);
         assert!(run_and_arm(&bench, &record), "it was not told after the pause");
+        drop(bench.close(key, false));
+        bench.is_empty_after_all();
+    });
+}
+
+/// Goal: a handler that pauses itself by its answer is called again after a resume that has come since its run began,
+/// also before it has returned. Method: a run against a resume, for a handle of each kind.
+fn a_resume_ends_a_pause_by_the_answer(traits: Traits) {
+    explore(3, move || {
+        let bench = Arc::new(Bench::new());
+        let start = if traits.timer { Start::Armed } else { Start::Idle };
+        let (key, record, input) = bench.let_with(traits, Flow::Pause, start);
+        let happens = move |bench: &Bench| match traits.timer {
+            true => bench.expire(key),
+            false => bench.ready(key, Ready::READABLE),
+        };
+        happens(&bench);
+        let runner = spawn(&bench, |bench| bench.run_next());
+        let slot = bench.slots.slot(key.index);
+        let has_begun = input[1].there.load(Relaxed);
+        if has_begun && slot.resume(key.generation) == Some(true) {
+            bench.stack.push(key.index, &bench.slots);
+        }
+        runner.join().unwrap();
+        while bench.run_next() {}
+        if traits.timer {
+            bench.expire(key);
+            while bench.run_next() {}
+        }
+        assert_eq!(record.runs(), if has_begun { 2 } else { 1 });
+        drop(bench.deregister(key));
+    });
+}
+
+#[test]
+fn a_resume_ends_a_pause_by_the_answer_of_an_edge_triggered_handle() {
+    a_resume_ends_a_pause_by_the_answer(Traits::default());
+}
+
+#[test]
+fn a_resume_ends_a_pause_by_the_answer_of_a_level_triggered_handle() {
+    a_resume_ends_a_pause_by_the_answer(Traits { level: true, ..Traits::default() });
+}
+
+#[test]
+fn a_resume_ends_a_pause_by_the_answer_of_a_periodic_timer() {
+    a_resume_ends_a_pause_by_the_answer(Traits { timer: true, ..Traits::default() });
+}
+
+/// Goal: a resume counts for the run that is on, and for no pause of a later one; and of the calls of others the last one
+/// counts. Method: the transitions in a row.
+#[test]
+fn a_resume_is_remembered_for_one_run() {
+    explore(1, || {
+        let bench = Bench::new();
+        let (key, _, _) = bench.let_to(Flow::Wait, Start::Idle);
+        let slot = bench.slots.slot(key.index);
+        let finish = |flow| slot.finish(flow, Ready::READABLE, || false);
+        let run = Claim::Run(Ready::READABLE);
+        assert!(slot.ready(key.generation, Ready::READABLE));
+        assert_eq!(slot.claim(), run);
+        assert_eq!(slot.resume(key.generation), Some(false));
+        assert_eq!(finish(Flow::Pause), Finish::Queued);
+        assert_eq!(slot.claim(), run);
+        assert_eq!(slot.resume(key.generation), Some(false));
+        assert!(!slot.ready(key.generation, Ready::READABLE));
+        assert_eq!(finish(Flow::Wait), Finish::More(Ready::READABLE), "a new run");
+        assert_eq!(finish(Flow::Pause), Finish::Rests);
+        assert!(!slot.ready(key.generation, Ready::READABLE), "it is paused");
+        assert_eq!(slot.resume(key.generation), Some(true));
+        assert_eq!(slot.claim(), run);
+        assert_eq!(slot.resume(key.generation), Some(false));
+        assert!(slot.rest());
+        assert!(slot.ready(key.generation, Ready::READABLE));
+        assert_eq!(slot.claim(), run);
+        assert_eq!(slot.resume(key.generation), Some(false));
+        assert!(slot.pause(key.generation));
+        assert_eq!(finish(Flow::Pause), Finish::Rests);
+        assert!(!slot.ready(key.generation, Ready::READABLE), "it is paused");
         drop(bench.close(key, false));
         bench.is_empty_after_all();
     });

@@ -11,7 +11,7 @@
 //! # The word
 //!
 //! ```text
-//! { generation: 32, …: 2, told: 1, staged: 1, state: 4, waited: 1, paused: 1, …: 14, ready: 8 }
+//! { generation: 32, …: 1, resumed: 1, told: 1, staged: 1, state: 4, waited: 1, paused: 1, …: 14, ready: 8 }
 //! ```
 //!
 //! | state | the object | entries that name the slot | who owns the payload |
@@ -35,6 +35,10 @@
 //!   └────── close ───────────────────│──────── entry found first ──► CLOSED
 //! ```
 //!
+//! A handle that is *paused* is not claimed: what arrives is kept in `ready`. Its handler can pause it by its answer, which
+//! others may have resumed while it ran: so that is remembered (*resumed*), and a pause by an answer ends at once if it
+//! was resumed during the run. A pause by another thread that comes after that stays.
+//!
 //! A *withdrawal* is a close that leaves a slot alone whose handler runs.
 //!
 //! # Invariants
@@ -45,6 +49,7 @@
 //! 3. Freeing adds one to the generation. A generation returns after 2^32 tenancies of one slot.
 //! 4. Readiness that arrives in any state but FREE, ORPHAN, DEAD, CLOSED is kept in `ready` until a
 //!    claim takes it. Nothing else clears it, so no event is lost.
+//! 5. *resumed* is there in RUNNING only: a run begins and ends without it.
 //!
 //! # Orderings
 //!
@@ -89,6 +94,8 @@ const CLOSED: u64 = 8 << STATE_SHIFT;
 const STAGED: u64 = 1 << 28;
 /// PAUSED, and the handler has been told in this pause of what [passes one](PASSES_PAUSE).
 const TOLD: u64 = 1 << 29;
+/// RUNNING, and resumed since the run began.
+const RESUMED: u64 = 1 << 30;
 const WAITED: u64 = 1 << 23;
 const PAUSED: u64 = 1 << 22;
 const READY: u64 = 0xff;
@@ -504,8 +511,9 @@ impl Slot {
     pub(crate) fn rest(&self) -> bool {
         let word = self.word.load(Relaxed);
         // AcqRel: as every change of hands.
+        let after = word & !(STATE | RESUMED) | IDLE;
         word & (STATE | READY) == RUNNING
-            && self.word.compare_exchange(word, word & !STATE | IDLE, AcqRel, Relaxed).is_ok()
+            && self.word.compare_exchange(word, after, AcqRel, Relaxed).is_ok()
     }
 
     /// The handler returned `flow`; `kept` is the readiness it was given, which stays with it unless
@@ -631,11 +639,12 @@ impl Slot {
         .is_some()
     }
 
-    /// Ends a pause. Some(true): readiness had been held back, the slot is QUEUED, push it.
+    /// Ends a pause, also one that the handler that runs asks for when it returns. Some(true): readiness had been held back, the slot is QUEUED, push it.
     pub(crate) fn resume(&self, generation: u32) -> Option<bool> {
         self.change(generation, |word| match word & STATE {
             IDLE if word & READY != 0 => Some((word & !(STATE | PAUSED | TOLD) | QUEUED, true)),
-            IDLE | ARMED | QUEUED | RUNNING => Some((word & !(PAUSED | TOLD), false)),
+            RUNNING => Some((word & !(PAUSED | TOLD) | RESUMED, false)),
+            IDLE | ARMED | QUEUED => Some((word & !(PAUSED | TOLD), false)),
             _ => None,
         })
     }
@@ -645,7 +654,7 @@ impl Slot {
 #[inline]
 fn begins(word: u64) -> u64 {
     let told = if word & PAUSED != 0 { TOLD } else { 0 };
-    word & !(STATE | READY) | RUNNING | told
+    word & !(STATE | READY | RESUMED) | RUNNING | told
 }
 
 /// What a close makes of a slot whose handler does not run. None: it runs, or the slot is closed already.
@@ -670,13 +679,15 @@ fn finish_step(
     timer: bool,
 ) -> (u64, Finish) {
     let arrived = word & READY;
-    let into = |state: u64, ready: u64| word & !(STATE | READY) | state | ready;
+    let into = |state: u64, ready: u64| word & !(STATE | READY | RESUMED) | state | ready;
     if word & STATE == CLOSING {
         let finish = if word & WAITED != 0 { Finish::Announce } else { Finish::Close };
         return (into(CLOSED, 0), finish);
     }
     debug_assert_eq!(word & STATE, RUNNING);
     let paused = word & PAUSED != 0;
+    // A pause that was resumed before it was made ends at once: what the handler was called for is delivered again.
+    let flow = if flow == Flow::Pause && word & RESUMED != 0 { Flow::Again } else { flow };
     match flow {
         Flow::Done => (into(CLOSED, 0), Finish::Close),
         Flow::Pause if timer => (into(ARMED, 0) | PAUSED, Finish::Armed),

@@ -188,13 +188,15 @@ class Handle:
 
         The handler of a level-triggered descriptor is not called at all. That of an edge-triggered one
         (``level=False``) is still told of an error or a hang-up, once in each pause. A call that has begun
-        is not interrupted. Raises StaleError if closed.
+        is not interrupted. Of this and ``resume``, by all threads, the last call counts. Raises StaleError if
+        closed.
         """
         entry = self._entry
         check(quick.pace_handle_pause(entry.runner.native.pointer, entry.native))
 
     def resume(self) -> None:
-        """Ends a pause. Raises StaleError if closed."""
+        """Ends a pause, also one that the handler, which runs now, asks for by ``Flow.PAUSE`` when it returns.
+        Raises StaleError if closed."""
         entry = self._entry
         check(quick.pace_handle_resume(entry.runner.native.pointer, entry.native))
 
