@@ -492,8 +492,8 @@ typedef void (*pace_request_begin_fn)(void *user_data,
 
 /**
  * A part of the body has come. Answers how many of its bytes were taken, from the front. The rest is
- * shown again after pace_server_conn_resume(); until then nothing is read from the connection. More
- * than `size` counts as a failure, and closes the connection.
+ * shown again after pace_server_conn_resume(), which may come before this has returned; until the rest was
+ * taken, nothing is read from the connection. More than `size` counts as a failure, and closes the connection.
  */
 typedef size_t (*pace_request_data_fn)(void *body, const void *bytes, size_t size);
 

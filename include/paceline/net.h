@@ -312,14 +312,16 @@ pace_status_t pace_conn_abort(const pace_conn_t *conn);
 
 /**
  * Reads no more, and calls `data` no more, before a resume. What the peer has sent is not lost meanwhile,
- * and that it has ended, or was reset, is seen behind that, or by a write that fails.
+ * and that it has ended, or was reset, is seen behind that, or by a write that fails. A resume that comes
+ * while the hook runs ends this pause, whichever of the two comes first.
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
 pace_status_t pace_conn_pause(const pace_conn_t *conn);
 
 /**
- * Ends a pause. What was not consumed is shown again.
+ * Ends a pause, when the hook has returned. What was not consumed is shown again, and nothing is read before
+ * that. A resume that comes before `data` is called does not end a pause that `data` makes.
  *
  * Threads: the hook's. In handlers: in hooks of this connection; it never waits.
  */
@@ -1027,22 +1029,27 @@ pace_status_t pace_server_conn_close(const pace_server_t *server, pace_conn_id_t
 pace_status_t pace_server_conn_abort(const pace_server_t *server, pace_conn_id_t conn);
 
 /**
- * As pace_conn_pause(); a hook that runs now may still be given data once.
+ * As pace_conn_pause(), but a run that is on may still give `data` bytes once, and of the calls of this and of
+ * pace_server_conn_resume(), by all threads, the last one counts: whoever hands something over to a thread
+ * that resumes pauses before.
  *
  * PACE_ESTALE.
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_server_conn_pause(const pace_server_t *server, pace_conn_id_t conn);
+pace_status_t pace_server_conn_pause(const pace_server_t *server,
+                                     pace_conn_id_t conn);
 
 /**
- * Ends a pause. What was not consumed is shown again.
+ * Ends a pause, also one that a hook, which runs now, is about to make. What was not consumed is shown again,
+ * and nothing is read before that.
  *
  * PACE_ESTALE.
  *
  * Threads: any. In handlers: yes, it never waits.
  */
-pace_status_t pace_server_conn_resume(const pace_server_t *server, pace_conn_id_t conn);
+pace_status_t pace_server_conn_resume(const pace_server_t *server,
+                                      pace_conn_id_t conn);
 
 /**
  * Has the hook `notified` of a connection called, soon. Several calls may become one; none is lost,

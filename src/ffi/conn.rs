@@ -344,7 +344,8 @@ pub extern "C" fn pace_conn_abort(conn: Option<&pace_conn_t>) -> pace_status_t {
 }
 
 /// Reads no more, and calls `data` no more, before a resume. What the peer has sent is not lost meanwhile,
-/// and that it has ended, or was reset, is seen behind that, or by a write that fails.
+/// and that it has ended, or was reset, is seen behind that, or by a write that fails. A resume that comes
+/// while the hook runs ends this pause, whichever of the two comes first.
 ///
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]
@@ -352,7 +353,8 @@ pub extern "C" fn pace_conn_pause(conn: Option<&pace_conn_t>) -> pace_status_t {
     tell(conn, Conn::pause)
 }
 
-/// Ends a pause. What was not consumed is shown again.
+/// Ends a pause, when the hook has returned. What was not consumed is shown again, and nothing is read before
+/// that. A resume that comes before `data` is called does not end a pause that `data` makes.
 ///
 /// Threads: the hook's. In handlers: in hooks of this connection; it never waits.
 #[unsafe(no_mangle)]

@@ -116,8 +116,8 @@ pub type pace_request_begin_fn = Option<
 >;
 
 /// A part of the body has come. Answers how many of its bytes were taken, from the front. The rest is
-/// shown again after pace_server_conn_resume(); until then nothing is read from the connection. More
-/// than `size` counts as a failure, and closes the connection.
+/// shown again after pace_server_conn_resume(), which may come before this has returned; until the rest was
+/// taken, nothing is read from the connection. More than `size` counts as a failure, and closes the connection.
 pub type pace_request_data_fn =
     Option<unsafe extern "C" fn(body: *mut c_void, bytes: *const c_void, size: usize) -> usize>;
 

@@ -146,7 +146,9 @@ pub extern "C" fn pace_server_conn_abort(
     call(|| Ok(find(server, conn)?.abort()?))
 }
 
-/// As pace_conn_pause(); a hook that runs now may still be given data once.
+/// As pace_conn_pause(), but a run that is on may still give `data` bytes once, and of the calls of this and of
+/// pace_server_conn_resume(), by all threads, the last one counts: whoever hands something over to a thread
+/// that resumes pauses before.
 ///
 /// PACE_ESTALE.
 ///
@@ -159,7 +161,8 @@ pub extern "C" fn pace_server_conn_pause(
     call(|| Ok(find(server, conn)?.pause()?))
 }
 
-/// Ends a pause. What was not consumed is shown again.
+/// Ends a pause, also one that a hook, which runs now, is about to make. What was not consumed is shown again,
+/// and nothing is read before that.
 ///
 /// PACE_ESTALE.
 ///

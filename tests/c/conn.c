@@ -919,6 +919,41 @@ static void ends_inside_hooks(void) {
     }
 }
 
+/* Takes parts, and has reading resumed for each before it pauses. */
+static size_t take_a_part(void *data, pace_conn_t *conn, const void *bytes, size_t size) {
+    const unsigned char *at = (const unsigned char *)bytes;
+    size_t part = size < 4096 ? size : 4096, seen = (size_t)atomic_load(&shown);
+    pace_conn_id_t id;
+    (void)data;
+    CHECK(size <= 65536);
+    for (size_t i = 0; i < part; i++) CHECK(at[i] == (unsigned char)((seen + i) % 251));
+    OK(pace_conn_id(conn, &id));
+    OK(pace_server_conn_resume(server, id));
+    OK(pace_conn_pause(conn));
+    atomic_fetch_add(&shown, (int)part);
+    return part;
+}
+
+static void a_resume_that_comes_at_once(void) {
+    enum { MUCH = 3 << 20 };
+    pace_conn_hooks_t hooks = hooks_with(take_a_part);
+    unsigned char *bytes = (unsigned char *)malloc(MUCH);
+    CHECK(bytes != NULL);
+    for (size_t i = 0; i < MUCH; i++) bytes[i] = (unsigned char)(i % 251);
+    atomic_store(&shown, 0);
+    start(&hooks);
+    int client = dial(address);
+    for (size_t sent = 0; sent < MUCH;) {
+        ssize_t now = send(client, bytes + sent, MUCH - sent, MSG_NOSIGNAL);
+        CHECK(now > 0);
+        sent += (size_t)now;
+    }
+    UNTIL(atomic_load(&shown) == MUCH);
+    close(client);
+    free(bytes);
+    end();
+}
+
 int main(void) {
     check_begin();
     lives_of_connections();
@@ -931,6 +966,7 @@ int main(void) {
     lent_buffers();
     a_slow_reader();
     by_name();
+    a_resume_that_comes_at_once();
     requests();
     a_drain_with_a_request_in_work();
     outgoing();

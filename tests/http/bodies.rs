@@ -6,6 +6,7 @@ use crate::kit::{Client, KINDS, Kind, TICK, pattern, pool};
 use paceline::Error;
 use paceline::http::{Body, HttpBuilder, Request, RequestBody, Response};
 use paceline::net::{ConnRef, WriteStatus};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -521,18 +522,48 @@ fn a_body_dropped_before_its_end_resets_the_connection() {
     }
 }
 
-/// Takes a byte at a time, and has reading resumed before it says so.
+/// By whom reading is resumed.
+#[derive(Clone, Copy, Debug)]
+enum Resumes {
+    /// By `data` itself, before it has returned.
+    Inside,
+    /// By a thread that was started in `data`, and has ended before that returns.
+    Beside,
+    /// By a thread that takes what `data` has handed over.
+    Taker,
+}
+
+/// Takes a part at a time, and has reading resumed at once.
 struct Hasty {
     conn: ConnRef,
+    resumes: Resumes,
     response: Option<Response>,
+    seen: Arc<Mutex<Vec<u8>>>,
+    most: Arc<Mutex<usize>>,
+    parts: SyncSender<(Vec<u8>, ConnRef)>,
+}
+
+impl Hasty {
+    fn hand_over(&self, part: &[u8]) -> usize {
+        let sent = self.parts.try_send((part.to_vec(), self.conn.clone()));
+        if sent.is_ok() { part.len() } else { 0 }
+    }
 }
 
 impl RequestBody for Hasty {
-    fn data(&mut self, _: &[u8]) -> usize {
-        thread::scope(|scope| {
-            scope.spawn(|| self.conn.resume().unwrap());
-        });
-        1
+    fn data(&mut self, bytes: &[u8]) -> usize {
+        let mut most = self.most.lock().unwrap();
+        *most = bytes.len().max(*most);
+        let part = &bytes[..bytes.len().min(4096)];
+        match self.resumes {
+            Resumes::Taker => return self.hand_over(part),
+            Resumes::Inside => self.conn.resume().unwrap(),
+            Resumes::Beside => thread::scope(|scope| {
+                scope.spawn(|| self.conn.resume().unwrap());
+            }),
+        }
+        self.seen.lock().unwrap().extend_from_slice(part);
+        part.len()
     }
 
     fn end(self: Box<Self>) {
@@ -540,21 +571,118 @@ impl RequestBody for Hasty {
     }
 }
 
-/// Goal: a resume by another thread is not lost though it comes before the body's `data` has returned.
+fn takes_hastily(kind: Kind, resumes: Resumes, is_chunked: bool, size: usize) {
+    let case = format!("{kind:?}, {resumes:?}, chunked: {is_chunked}, {size} bytes");
+    let pool = pool(2);
+    let (seen, most) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
+    let (parts, taken) = sync_channel::<(Vec<u8>, ConnRef)>(2);
+    let taker = {
+        let seen = Arc::clone(&seen);
+        thread::spawn(move || {
+            for (part, conn) in taken {
+                seen.lock().unwrap().extend(part);
+                // It may have ended, with its last part.
+                let _stale = conn.resume();
+            }
+        })
+    };
+    let (all, longest) = (Arc::clone(&seen), Arc::clone(&most));
+    let (server, address) = serve(&pool, kind, |builder| {
+        builder.max_body(1 << 30).route_streaming("PUT", "/", move |request: &Request, response| {
+            Hasty {
+                conn: request.conn(),
+                resumes,
+                response: Some(response),
+                seen: Arc::clone(&all),
+                most: Arc::clone(&longest),
+                parts: parts.clone(),
+            }
+        })
+    });
+    let mut asker = Asker::connect(&address);
+    let body = pattern(size);
+    let mut put = match is_chunked {
+        false => format!("PUT / {HOST}Content-Length: {size}\r\n\r\n").into_bytes(),
+        true => format!("PUT / {HOST}Transfer-Encoding: chunked\r\n\r\n").into_bytes(),
+    };
+    match is_chunked {
+        false => put.extend(&body),
+        true => put.extend(chunked(&body, &[1000, 77_777])),
+    }
+    let mut sender = Client(asker.client.0.try_clone().unwrap());
+    let sender = thread::spawn(move || {
+        // A server that resets the connection is seen by its answer.
+        let _ = std::io::Write::write_all(&mut sender.0, &put);
+    });
+    let answer = asker.try_answer().map(|answer| (answer.status, answer.body));
+    assert_eq!(answer, Some((200, b"all".to_vec())), "{case}");
+    sender.join().unwrap();
+    // One read, and no more, is there at once.
+    let most = *most.lock().unwrap();
+    assert!(most <= 64 << 10, "{case}: {most} bytes were there at once");
+    drop(asker);
+    assert_eq!(end(&server).answered.successful, 1, "{case}");
+    drop(server);
+    drop(pool);
+    taker.join().unwrap();
+    assert!(*seen.lock().unwrap() == body, "{case}");
+}
+
+/// Goal: a resume is not lost though it comes before the body's `data` has returned, and has nothing read before that
+/// has taken what is there. Method: bodies up to 20 MB, of which no more is taken at a time than 4 KiB.
 #[test]
 fn a_resume_may_come_early() {
     let _guard = hang_guard();
     for kind in KINDS {
+        for is_chunked in [false, true] {
+            for size in [1, 5, 100_000, 1_000_000] {
+                takes_hastily(kind, Resumes::Inside, is_chunked, size);
+                takes_hastily(kind, Resumes::Taker, is_chunked, size);
+            }
+            takes_hastily(kind, Resumes::Beside, is_chunked, 1_000_000);
+        }
+    }
+    takes_hastily(Kind::Tcp, Resumes::Inside, false, 20_000_000);
+    takes_hastily(Kind::Tcp, Resumes::Taker, false, 20_000_000);
+}
+
+/// Goal: a resume that comes after the end of the body does not have the next requests read while the answer is in work.
+/// Method: a peer that sends megabytes ahead, and a resume again and again before the answer.
+#[test]
+fn a_late_resume_reads_no_requests_ahead() {
+    let _guard = hang_guard();
+    for kind in KINDS {
         let pool = pool(2);
+        let place = Arc::new(Mutex::new(None));
+        let kept = Arc::clone(&place);
         let (server, address) = serve(&pool, kind, |builder| {
-            builder.route_streaming("PUT", "/", |request: &Request, response: Response| Hasty {
-                conn: request.conn(),
-                response: Some(response),
+            echo(builder).route("GET", "/", move |request: &Request, response: Response| {
+                *kept.lock().unwrap() = Some((request.conn(), response));
             })
         });
         let mut asker = Asker::connect(&address);
-        let put = format!("PUT / {HOST}Content-Length: 5\r\n\r\nbytes");
-        assert_eq!(asker.ask(put).text(), "all");
+        let mut ahead = format!("GET / {HOST}\r\n").into_bytes();
+        let body = pattern(900_000);
+        for _ in 0..4 {
+            ahead.extend(format!("POST /echo {HOST}Content-Length: 900000\r\n\r\n").bytes());
+            ahead.extend(&body);
+        }
+        let mut sender = Client(asker.client.0.try_clone().unwrap());
+        let sender = thread::spawn(move || {
+            let _ = std::io::Write::write_all(&mut sender.0, &ahead);
+        });
+        until("it is in work", || place.lock().unwrap().is_some());
+        let (conn, response) = place.lock().unwrap().take().unwrap();
+        for _ in 0..1000 {
+            conn.resume().unwrap();
+            thread::yield_now();
+        }
+        response.text("at last").unwrap();
+        assert_eq!(asker.answer().text(), "at last");
+        for _ in 0..4 {
+            assert!(asker.answer().body == body);
+        }
+        sender.join().unwrap();
         drop(asker);
         end(&server);
     }

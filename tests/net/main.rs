@@ -20,5 +20,6 @@ mod listeners;
 mod notices;
 mod options;
 mod output;
+mod pauses;
 mod udp;
 mod udp_completions;

@@ -154,7 +154,11 @@ public:
     Result<void> shutdown_write() const { return call(pace_server_conn_shutdown_write); }
     Result<void> close() const { return call(pace_server_conn_close); }
     Result<void> abort() const { return call(pace_server_conn_abort); }
+    /// Of pause() and resume(), by all threads, the last call counts: whoever hands something over to a
+    /// thread that resumes pauses before. A run that is on may still give `data` bytes once.
     Result<void> pause() const { return call(pace_server_conn_pause); }
+    /// Ends a pause, also one that a hook, which runs now, is about to make. What was not consumed is shown
+    /// again, and nothing is read before that.
     Result<void> resume() const { return call(pace_server_conn_resume); }
     /// Has `notified` called, soon. Several calls may become one.
     Result<void> notify() const { return call(pace_server_conn_notify); }
@@ -405,8 +409,11 @@ public:
     /// Closes at once. What is queued is lost.
     void abort() { (void)pace_conn_abort(raw_); }
     /// Reads no more before resume(). What the peer has sent is not lost meanwhile, and that it has ended
-    /// is seen behind that, or by a write that fails.
+    /// is seen behind that, or by a write that fails. A resume that comes while the hook runs ends this
+    /// pause, whichever of the two comes first.
     void pause() { (void)pace_conn_pause(raw_); }
+    /// Ends a pause, when the hook has returned. What was not consumed is shown again, and nothing is read
+    /// before that. A resume that comes before `data` is called does not end a pause that `data` makes.
     void resume() { (void)pace_conn_resume(raw_); }
     /// Has `timeout` called with Timeout::Deadline after `time`, in place of what was set before;
     /// `forever`: not at all.

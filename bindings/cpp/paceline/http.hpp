@@ -434,7 +434,8 @@ public:
     virtual ~RequestBody() = default;
 
     /// A part has come: how many of its bytes were taken, from the front. The rest is shown again
-    /// after ConnRef::resume(); until then nothing is read.
+    /// after ConnRef::resume(), which may come before this has returned; until the rest was taken, nothing is
+    /// read.
     virtual std::size_t data(std::string_view bytes) = 0;
     /// The last call, exactly once: it was whole, or it never will be.
     virtual void end(bool is_whole) = 0;

@@ -292,6 +292,78 @@ TEST_CASE("what throws closes its connection and is counted, wherever it is") {
     CHECK(stats.balances);
 }
 
+TEST_CASE("a body whose taker resumes at once comes whole") {
+    // Another thread takes what `data` has handed over, and has reading resumed for each part.
+    struct Taker {
+        explicit Taker(paceline::ConnRef taken) : conn(std::move(taken)), thread([this] { run(); }) {}
+        ~Taker() {
+            {
+                const std::lock_guard<std::mutex> lock(mutex);
+                over = true;
+            }
+            changed.notify_one();
+            thread.join();
+        }
+        void run() {
+            std::unique_lock<std::mutex> lock(mutex);
+            while (true) {
+                changed.wait(lock, [this] { return over || !part.empty(); });
+                if (part.empty()) {
+                    return;
+                }
+                seen += part;
+                part.clear();
+                lock.unlock();
+                (void)conn.resume();
+                lock.lock();
+            }
+        }
+        paceline::ConnRef conn;
+        std::mutex mutex;
+        std::condition_variable changed;
+        std::string part, seen;
+        bool over = false;
+        std::thread thread;
+    };
+    struct Parts : RequestBody {
+        Parts(Response r, paceline::ConnRef conn) : response(std::move(r)), taker(std::move(conn)) {}
+        std::size_t data(std::string_view bytes) override {
+            most = std::max(most, bytes.size());
+            const std::lock_guard<std::mutex> lock(taker.mutex);
+            if (!taker.part.empty()) {
+                return 0;
+            }
+            taker.part = bytes.substr(0, 4096);
+            taker.changed.notify_one();
+            return taker.part.size();
+        }
+        void end(bool is_whole) override {
+            if (is_whole && most <= 65536) {
+                const std::lock_guard<std::mutex> lock(taker.mutex);
+                response.send(taker.seen + taker.part).value();
+            }
+        }
+        Response response;
+        Taker taker;
+        std::size_t most = 0;
+    };
+    auto pool = Pool::create({2}).value();
+    auto http = Http::create(pool).value();
+    http.route_streaming("PUT", "/",
+                         [&http](const Request &request, Response response) {
+                             return std::make_unique<Parts>(std::move(response), http.conn(request.conn()));
+                         })
+        .value();
+    http.start(local()).value();
+    std::string body(3 << 20, ' ');
+    for (std::size_t i = 0; i < body.size(); i++) {
+        body[i] = static_cast<char>('a' + i % 23);
+    }
+    const auto head = "PUT / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: " +
+                      std::to_string(body.size()) + "\r\n\r\n";
+    CHECK(ask(http, head + body) == "200 " + body);
+}
+
 TEST_CASE("bodies are streamed both ways") {
     struct Count : RequestBody {
         explicit Count(Response r) : response(std::move(r)) {}

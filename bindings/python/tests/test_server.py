@@ -562,6 +562,47 @@ class Servers(Case):
         self.next(told, "finished")
         self.end(server)
 
+    def test_a_resume_that_comes_at_once(self) -> None:
+        # Another thread takes the parts, and has reading resumed for each before the hook has returned, on either side
+        # of its pause.
+        parts: Any = queue.Queue()
+        took = threading.Semaphore(0)
+        sizes: list[int] = []
+
+        class Parts(ConnHandler):
+            def data(self, conn: Conn, data: bytes) -> int:
+                sizes.append(len(data))
+                part = data[:4096]
+                if len(sizes) % 2:
+                    conn.pause()
+                parts.put((conn, part))
+                took.acquire()
+                if not len(sizes) % 2:
+                    conn.pause()
+                return len(part)
+
+        def take() -> None:
+            for conn, part in iter(parts.get, None):
+                taken.append(part)
+                conn.resume()
+                took.release()
+
+        taken: list[bytes] = []
+        taker = threading.Thread(target=take)
+        taker.start()
+        server = self.serve(Parts)
+        body = random.Random(1).randbytes(3 << 20)
+        with dial(server) as client:
+            client.sendall(body)
+            client.shutdown(socket.SHUT_WR)
+            self.assertEqual(rest(client), b"")
+        self.assertEqual(self.end(server).closed[Reason.PEER], 1)
+        parts.put(None)
+        taker.join(60)
+        self.assertEqual(b"".join(taken), body)
+        # One read, and one ahead.
+        self.assertLessEqual(max(sizes), 2 << 16)
+
     def test_a_drain_lets_handlers_answer(self) -> None:
         begun, go_on = threading.Event(), threading.Event()
 

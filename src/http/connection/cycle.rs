@@ -68,7 +68,7 @@ fn pass_on(handler: &mut dyn ConnHandler, conn: &Conn, bytes: &[u8]) -> usize {
     if connection.output.lock().state().end == End::Close {
         return bytes.len();
     }
-    if bytes.is_empty() || connection.output.is_pressed() || connection.is_paused() {
+    if bytes.is_empty() || connection.output.is_pressed() || connection.output.calls.is_paused() {
         return 0;
     }
     handler.data(conn, bytes)
@@ -116,7 +116,11 @@ impl RequestCycle {
             Stage::Collect(_) => self.collect(service, conn, bytes),
             Stage::Feed(_) => self.feed(service, conn, bytes),
             Stage::Discard(_) => self.discard(service, conn, bytes),
-            Stage::Work => Step::wait(0),
+            Stage::Work => {
+                // Whoever took the body may resume once more behind its end.
+                conn.pause();
+                Step::wait(0)
+            }
             Stage::Over => Step::wait(bytes.len()),
             Stage::Upgraded(handler) => Step::wait(pass_on(&mut ***handler, conn, bytes)),
         }
@@ -315,7 +319,6 @@ impl RequestCycle {
         if let Some((refusal, fields)) = refused {
             response = response.refused(refusal, fields);
         }
-        conn.connection.await_resume();
         let made = self.run_first(request, || factory(request, response));
         let answered = self.exchange.leave();
         if !matches!(answered, Some(Outcome::Answered { .. })) {
@@ -335,7 +338,7 @@ impl RequestCycle {
                 match is_wanted || !head.awaits() {
                     true => self.exchange.inside(|| self.exchange.ask_for_body()),
                     // Its peer is not to blame that it does not come.
-                    false => conn.connection.pause_unless_resumed(),
+                    false => conn.pause(),
                 }
             }
             Some(outcome) => self.conclude(service, conn, outcome),
@@ -426,7 +429,6 @@ impl RequestCycle {
         let Stage::Feed(mut feed) = core::mem::replace(&mut self.stage, Stage::Head) else {
             return 0;
         };
-        conn.connection.await_resume();
         let ran = self.run(conn, || feed.to.data(data).min(data.len()));
         let answered = self.exchange.leave();
         let taken = ran.unwrap_or(data.len());
@@ -436,7 +438,7 @@ impl RequestCycle {
         match answered {
             Some(outcome) => self.conclude(service, conn, outcome),
             None if ran.is_none() => self.refuse_for_good(service, conn, Refusal::Panicked),
-            None if taken < data.len() => conn.connection.pause_unless_resumed(),
+            None if taken < data.len() => conn.pause(),
             None => {}
         }
         taken
@@ -480,7 +482,7 @@ impl RequestCycle {
         if let Stage::Work | Stage::Feed(_) = self.stage
             && let Some(outcome) = self.exchange.outcome()
         {
-            conn.connection.unpause();
+            conn.connection.output.calls.unpause();
             self.conclude(service, conn, outcome);
         }
     }
@@ -740,7 +742,7 @@ impl RequestCycle {
         let expected = u128::from(limits.body_rate).saturating_mul(limits.body_time.as_nanos());
         let expected = expected / 1_000_000_000;
         // What is not read is not the peer's fault, and a pause may end just before this looks again.
-        let holds = conn.connection.is_paused() || conn.connection.output.is_pressed();
+        let holds = conn.connection.output.calls.is_paused() || conn.connection.output.is_pressed();
         let held = core::mem::replace(&mut incoming.held, holds) || holds;
         let came = core::mem::take(&mut incoming.lately);
         if held || u128::from(came) >= expected {

@@ -42,7 +42,7 @@ impl ConnHandler for HttpHandler {
             }
             // The requests behind it have their turn after everything else that waits.
             if taken < bytes.len() && turn.is_over() {
-                conn.connection.call(Calls::RESUME);
+                conn.connection.call(Calls::AGAIN);
                 return taken;
             }
         }

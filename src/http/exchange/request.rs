@@ -207,7 +207,8 @@ impl fmt::Debug for Request<'_> {
 /// ([`route_streaming`](crate::http::HttpBuilder::route_streaming)), which has been given the response.
 pub trait RequestBody: Send + 'static {
     /// A part of the body. Answers how many bytes of it were taken, from the front. The rest is shown
-    /// again after [`ConnRef::resume`]; until then nothing is read from the connection.
+    /// again after [`ConnRef::resume`], which may come before this has returned; until the rest was taken, nothing is
+    /// read from the connection.
     fn data(&mut self, bytes: &[u8]) -> usize;
 
     /// The body was whole. Without this, dropped: it will never be.

@@ -24,7 +24,7 @@
 //! |---|---|---|
 //! | IDLE | nothing out, nothing due | as any other |
 //! | OUT | an event is out | reads on, is not idle, is not closed by a drain |
-//! | FULL | the same, and there are bytes ahead | reads no more |
+//! | FULL | there are bytes ahead, or the event shows what was left of one before, or that is on its way back | reads no more |
 //!
 //! In the common case, a peer that waits for its answer, a completion touches no slot and wakes no
 //! thread of the pool: `hosted` becomes IDLE, and the next bytes find it so. What the host did not
@@ -36,8 +36,9 @@
 //! 1. One event of a connection is out at most: `out` is set and cleared under the ledger's lock, and
 //!    who clears it takes the next one in the same step.
 //! 2. What is due has an event that is out: so it comes when that is completed, which dropping does.
-//! 3. FULL is left by the completion that takes what was read ahead, which has the connection run.
-//!    The connection sets FULL on the thread that reads, so nothing is read beyond that.
+//! 3. FULL is left by the completion of the event, or the one that takes what was read ahead, and that has the connection
+//!    run. The connection sets FULL on the thread that reads, so nothing is read beyond that: and a host that takes
+//!    parts, with a pause after each, has no more read than it has taken.
 //! 4. `Closed` is the last event, and comes once: whoever asked for it hears of every connection.
 //! 5. No lock is held while code of the user runs, and the ledger's never while the outbox's is.
 //!
@@ -273,6 +274,8 @@ struct Ledger {
     input: Vec<u8>,
     /// Some of the input was never shown.
     fresh: bool,
+    /// The host has left bytes of the last event that had some.
+    has_left: bool,
     due: Due,
     written: VecDeque<u64>,
     timeout: Option<Timeout>,
@@ -313,6 +316,7 @@ impl Ledger {
             out: false,
             input: Vec::new(),
             fresh: false,
+            has_left: false,
             due: Due::default(),
             written: VecDeque::new(),
             timeout: None,
@@ -342,8 +346,11 @@ impl Ledger {
     }
 
     /// The event that was out is completed, with these bytes left.
-    fn complete(&mut self, left: Vec<u8>) -> Step {
+    fn complete(&mut self, kind: ConnEventKind, left: Vec<u8>) -> Step {
         self.out = false;
+        if kind == ConnEventKind::Data {
+            self.has_left = !left.is_empty();
+        }
         if self.input.is_empty() {
             self.input = left;
         } else {
@@ -422,9 +429,10 @@ impl Ledger {
     }
 
     fn hosted(&self) -> Hosted {
-        if self.fresh || self.ending {
+        let goes_back = !self.out && !self.input.is_empty();
+        if self.fresh || self.ending || goes_back || self.out && self.has_left {
             Hosted::Full
-        } else if self.out || !self.input.is_empty() {
+        } else if self.out {
             Hosted::Out
         } else {
             Hosted::Idle
@@ -447,20 +455,27 @@ impl Peer {
         self.conn.get().expect("events are made by hooks")
     }
 
-    /// Changes the ledger, and does what follows.
-    fn change(self: &Arc<Self>, conn: &ConnRef, change: impl FnOnce(&mut Ledger) -> Step) {
+    /// Changes the ledger, and does what follows. Whether what was not read may be read now, which the connection's own
+    /// run sees.
+    fn change(self: &Arc<Self>, conn: &ConnRef, change: impl FnOnce(&mut Ledger) -> Step) -> bool {
         // Nothing panics while it is held.
         let mut ledger = self.ledger.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let step = change(&mut ledger);
         let (before, now) = conn.connection.set_hosted(ledger.hosted());
         drop(ledger);
         self.take(conn, step);
-        if before == Hosted::Full && now != Hosted::Full {
-            // Reading goes on (invariant 3).
-            conn.connection.call(Calls::OUTPUT);
-        }
         if before != Hosted::Idle && now == Hosted::Idle {
             conn.connection.call_if_ending();
+        }
+        before == Hosted::Full && now != Hosted::Full
+    }
+
+    /// The same from outside of the connection's runs.
+    fn change_from_outside(self: &Arc<Self>, change: impl FnOnce(&mut Ledger) -> Step) {
+        let conn = self.conn();
+        if self.change(conn, change) {
+            // Reading goes on (invariant 3).
+            conn.connection.call(Calls::OUTPUT);
         }
     }
 
@@ -479,7 +494,7 @@ impl Peer {
         let event = ConnEvent { peer: Arc::clone(self), what };
         if let Err(unwanted) = self.host.outbox.put(event) {
             // The completion queue is closed: what else is due would come here, one inside the other.
-            self.change(self.conn(), |ledger| {
+            self.change_from_outside(|ledger| {
                 ledger.forget();
                 Step::Rest
             });
@@ -491,7 +506,7 @@ impl Peer {
         let mut left = core::mem::take(&mut what.bytes);
         left.drain(..what.consumed);
         let answer = self.answer(what, left.len());
-        self.change(self.conn(), |ledger| {
+        self.change_from_outside(|ledger| {
             match what.kind {
                 ConnEventKind::Closed(_) => {
                     if answer.is_some() {
@@ -506,7 +521,7 @@ impl Peer {
                 ledger.end_by(answer);
                 left = Vec::new();
             }
-            ledger.complete(left)
+            ledger.complete(what.kind, left)
         });
     }
 
@@ -550,7 +565,8 @@ impl Recorder {
 
     fn change(&self, conn: &Conn, change: impl FnOnce(&mut Ledger) -> Step) {
         let conn = self.peer.conn.get_or_init(|| conn.handle());
-        self.peer.change(conn, change);
+        // The run that is on reads on, or is not over.
+        let _reads_on = self.peer.change(conn, change);
     }
 }
 
@@ -659,7 +675,7 @@ mod tests {
             let (kind, bytes) = self.reported.last().unwrap();
             let step = match kind {
                 Closed(_) => Step::Leave,
-                _ => self.ledger.complete(bytes[bytes.len() - left..].to_vec()),
+                kind => self.ledger.complete(*kind, bytes[bytes.len() - left..].to_vec()),
             };
             self.take(step);
         }
@@ -720,10 +736,11 @@ mod tests {
         assert_eq!(host.ledger.hosted(), Hosted::Full);
         host.complete(2);
         assert_eq!(host.reported.last().unwrap().1, b"bcdef");
-        assert_eq!(host.ledger.hosted(), Hosted::Out);
+        // Something was left: nothing more is read before the host has said what it takes now.
+        assert_eq!(host.ledger.hosted(), Hosted::Full);
         host.complete(1);
         // It is on its way back: until then the connection has it to do.
-        assert_eq!((host.other.pop(), host.ledger.hosted()), (Some(Step::Notify), Hosted::Out));
+        assert_eq!((host.other.pop(), host.ledger.hosted()), (Some(Step::Notify), Hosted::Full));
         assert_eq!(host.ledger.take_answer(), Answer::PutBack(b"f".to_vec()));
         assert_eq!(host.ledger.hosted(), Hosted::Idle);
         // And if more comes first it goes along.
@@ -732,6 +749,9 @@ mod tests {
         host.hook(|ledger| ledger.arrive(b"h"));
         assert_eq!(host.reported.last().unwrap().1, b"gh");
         assert_eq!(host.ledger.take_answer(), Answer::Nothing);
+        host.complete(0);
+        host.hook(|ledger| ledger.arrive(b"i"));
+        assert_eq!(host.ledger.hosted(), Hosted::Out);
     }
 
     #[test]

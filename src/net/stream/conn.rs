@@ -269,15 +269,19 @@ impl Conn {
         self.connection.call(Calls::ABORT);
     }
 
-    /// Reads no more, and calls `data` no more, before [`ConnRef::resume`]. What the peer has sent is not
-    /// lost meanwhile, and that it has ended, or was reset, is seen behind that, or by a write that fails.
+    /// Reads no more, and calls `data` no more, before [`resume`](Self::resume) or [`ConnRef::resume`]. What the peer has
+    /// sent is not lost meanwhile, and that it has ended, or was reset, is seen behind that, or by a write that fails.
+    ///
+    /// A resume that comes while the hook runs ends this pause, whichever of the two comes first. So whoever takes what
+    /// the hook hands over may resume at once.
     pub fn pause(&self) {
-        self.connection.pause();
+        self.connection.output.calls.pause();
     }
 
-    /// Ends a pause. What was not consumed is shown again.
+    /// Ends a pause, when the hook has returned. What was not consumed is shown again, and nothing is read before that.
+    /// A resume that comes before `data` is called does not end a pause that `data` makes.
     pub fn resume(&self) {
-        self.connection.resume();
+        self.connection.call(Calls::RESUME);
     }
 
     /// Has [`timeout`](ConnHandler::timeout) called with [`Timeout::Deadline`] when this time is
@@ -421,23 +425,26 @@ impl ConnRef {
         Ok(())
     }
 
-    /// As [`Conn::pause`]; a hook that runs now may still be given data once.
+    /// Reads no more, and calls `data` no more, before [`resume`](Self::resume); a run that is on may still give it data
+    /// once. Of these two calls, by all threads, the last one counts: whoever hands something over to a thread that
+    /// resumes pauses before. (A hook calls [`Conn::pause`], which may come behind the resume.)
     ///
     /// # Errors
     /// As [`shutdown_write`](Self::shutdown_write).
     pub fn pause(&self) -> Result<()> {
         self.check_open()?;
-        self.connection.pause();
+        self.connection.output.calls.pause_from_outside();
         Ok(())
     }
 
-    /// Ends a pause. What was not consumed is shown again.
+    /// Ends a pause, also one that a hook, which runs now, is about to make. What was not consumed is shown again, and
+    /// nothing is read before that.
     ///
     /// # Errors
     /// As [`shutdown_write`](Self::shutdown_write).
     pub fn resume(&self) -> Result<()> {
         self.check_open()?;
-        self.connection.resume();
+        self.connection.call(Calls::RESUME);
         Ok(())
     }
 

@@ -31,11 +31,6 @@ pub(crate) enum Hosted {
     Full,
 }
 
-/// Whether a connection is read from: it is, it is not, or it is again since [`Connection::resume`].
-const FLOWING: u8 = 0;
-const PAUSED: u8 = 1;
-const RESUMED: u8 = 2;
-
 /// What all threads know of a connection. What each run looks at comes first.
 #[repr(C)]
 pub(crate) struct Connection {
@@ -44,8 +39,6 @@ pub(crate) struct Connection {
     pub(crate) origin: Arc<Origin>,
     /// Requests admitted and not ended.
     in_work: AtomicU32,
-    /// [`FLOWING`], [`PAUSED`] or [`RESUMED`].
-    paused: AtomicU8,
     /// A [`Hosted`].
     hosted: AtomicU8,
     pub(crate) is_outgoing: bool,
@@ -72,7 +65,6 @@ impl Connection {
             service: Arc::clone(service),
             origin: Arc::clone(origin),
             in_work: AtomicU32::new(0),
-            paused: AtomicU8::new(FLOWING),
             hosted: AtomicU8::new(Hosted::Idle as u8),
             is_outgoing,
             finishing: AtomicBool::new(false),
@@ -122,45 +114,6 @@ impl Connection {
         self.reach().is_ok_and(|output| output.lock().wire().is_some())
     }
 
-    #[inline]
-    pub(crate) fn is_paused(&self) -> bool {
-        // Relaxed: a resume is followed by a call, whose Release and Acquire order it.
-        self.paused.load(Relaxed) == PAUSED
-    }
-
-    pub(crate) fn pause(&self) {
-        self.paused.store(PAUSED, Relaxed);
-    }
-
-    /// By the handler, which sees to it itself that what was not consumed is shown again.
-    #[cfg(feature = "http")]
-    pub(crate) fn unpause(&self) {
-        self.paused.store(FLOWING, Relaxed);
-    }
-
-    /// By the handler, before code that may have the connection resumed before it is paused.
-    #[cfg(feature = "http")]
-    pub(crate) fn await_resume(&self) {
-        // It fails if there is no resume to forget. Acquire: pairs with the Release in `resume`, so
-        // that the code which comes next sees what went before the one that is forgotten.
-        let _ = self.paused.compare_exchange(RESUMED, FLOWING, Acquire, Relaxed);
-    }
-
-    /// By the handler, behind it.
-    #[cfg(feature = "http")]
-    pub(crate) fn pause_unless_resumed(&self) {
-        if self.paused.compare_exchange(FLOWING, PAUSED, Relaxed, Relaxed) == Err(RESUMED) {
-            self.call(Calls::RESUME);
-        }
-    }
-
-    pub(crate) fn resume(&self) {
-        // Release: pairs with the Acquire in `await_resume`.
-        if self.paused.swap(RESUMED, Release) == PAUSED {
-            self.call(Calls::RESUME);
-        }
-    }
-
     pub(crate) fn in_work(&self) -> u32 {
         // Acquire: pairs with the Release half in `end_work`: what the request wrote is queued.
         self.in_work.load(Acquire)
@@ -201,7 +154,7 @@ impl Connection {
     /// Whether nothing is to be read for now.
     #[inline]
     pub(crate) fn is_held(&self) -> bool {
-        self.is_paused() || self.hosted() == Hosted::Full
+        self.output.calls.is_paused() || self.hosted() == Hosted::Full
     }
 
     #[inline]

@@ -78,6 +78,8 @@ pub(crate) struct Driver {
     closing: bool,
     /// Bytes that come are turned by a filter, which is with the output.
     filtered: bool,
+    /// The filter has seen that the peer has finished, which is reported when the handler may be shown what came before.
+    ends_inside: bool,
     draining: bool,
     /// What was not consumed is to be shown again, though nothing has come.
     again: bool,
@@ -149,6 +151,7 @@ impl Driver {
             peer_done: false,
             closing: false,
             filtered: false,
+            ends_inside: false,
             draining: false,
             again: false,
             notified: false,
@@ -311,9 +314,10 @@ impl Driver {
             return Err(Reason::CutOff);
         }
         self.notified |= calls.has(Calls::NOTIFY);
-        self.again |= calls.has(Calls::RESUME);
-        if calls.has(Calls::RESUME) {
-            // The peer is not to blame for the pause.
+        let shows_again = calls.has(Calls::RESUME) || calls.has(Calls::AGAIN);
+        self.again |= shows_again;
+        if shows_again {
+            // The peer is not to blame for the pause, nor for other work's turn.
             self.partial = clock::now();
         }
         if calls.has(Calls::DRAIN) && !self.draining {
@@ -432,7 +436,7 @@ impl Driver {
             let unturned = self.filtered && self.connection().output.lock().is_unturned();
             if unturned
                 || self.peer_done
-                || self.connection().is_paused()
+                || self.connection().output.calls.stays_paused()
                 || self.phase != Phase::Open
             {
                 return Err(self.failed(kind));
@@ -501,15 +505,23 @@ impl Driver {
 
     fn receive(&mut self) -> Result<(), Reason> {
         self.show_again()?;
-        if !self.readable {
-            return Ok(());
+        if self.readable {
+            self.read_some()?;
         }
+        match self.ends_inside && self.may_read() {
+            true => self.peer_finished(),
+            false => Ok(()),
+        }
+    }
+
+    fn read_some(&mut self) -> Result<(), Reason> {
         let mut buffer = ReadBuffer::lend();
         let mut turn = TurnClock::new();
         for _ in 0..READS {
             // What it is called for comes first: to show what is left over again, say.
             let is_called = self.connection().output.calls.is_called();
-            if !self.readable || !self.may_read() || turn.was_over() || is_called {
+            let may = self.readable && !self.ends_inside && self.may_read();
+            if !may || turn.was_over() || is_called {
                 break;
             }
             self.read(buffer.bytes())?;
@@ -583,7 +595,10 @@ impl Driver {
         }
         match read {
             Ok(FilterRead::Open) => Ok(()),
-            Ok(FilterRead::Ended) => self.peer_finished(),
+            Ok(FilterRead::Ended) => {
+                self.ends_inside = true;
+                Ok(())
+            }
             Err(error) => Err(self.failed(error.kind())),
         }
     }
@@ -598,6 +613,7 @@ impl Driver {
 
     #[inline(never)]
     fn deliver(&mut self, bytes: &[u8]) -> Result<(), Reason> {
+        self.connection().output.calls.forget_resume();
         self.show(bytes)?;
         self.attend_touched()
     }
@@ -633,7 +649,7 @@ impl Driver {
         if self.closing {
             self.reason.get_or_insert(Reason::Local);
         }
-        (self.peer_done, self.readable) = (true, false);
+        (self.peer_done, self.readable, self.ends_inside) = (true, false, false);
         if self.phase == Phase::Lingering {
             return Err(self.orderly());
         }
@@ -758,7 +774,7 @@ impl Driver {
 
     fn may_idle(&self) -> bool {
         self.connection().in_work() == 0
-            && !self.connection().is_paused()
+            && !self.connection().output.calls.is_paused()
             && !self.connection().is_hosted()
     }
 

@@ -203,7 +203,7 @@ class Conn:
     """A connection. All methods may be called by any thread. What a hook writes to its own connection
     is gathered, and sent soon after it has returned."""
 
-    __slots__ = ("id", "handler", "_core", "_factory", "_host", "_token", "_pieces", "_size", "_flags")
+    __slots__ = ("id", "handler", "_core", "_factory", "_host", "_token", "_pieces", "_size", "_flags", "_resumed")
 
     def __init__(self, core: Core, number: int, factory: Factory) -> None:
         #: Its name; no other connection of the server has had it.
@@ -218,6 +218,8 @@ class Conn:
         self._pieces: list[bytes] = []
         self._size = 0
         self._flags = 0
+        # Resumed since the hook began.
+        self._resumed = False
 
     def write(self, data: BytesLike) -> WriteStatus:
         """Writes, in order, without waiting. Raises StaleError if the connection has ended or is to
@@ -312,11 +314,19 @@ class Conn:
 
     def pause(self) -> None:
         """Reads no more before ``resume``. What the peer has sent is not lost meanwhile, and that it has
-        ended is seen behind that, or by a write that fails. Raises StaleError."""
+        ended is seen behind that, or by a write that fails.
+
+        Inside a hook of this connection a ``resume`` that comes while the hook runs ends the pause, also if it comes
+        first. Elsewhere the last call of ``pause`` and ``resume`` counts, and a hook may still be given data once.
+        Raises StaleError."""
         check(quick.pace_server_conn_pause(self._core.server, self.id))
+        if self._resumed and self._host == get_ident():
+            self.resume()
 
     def resume(self) -> None:
-        """Ends a pause. What was not consumed is shown again. Raises StaleError."""
+        """Ends a pause. What was not consumed is shown again, and before the hook has seen that, nothing is read. Without
+        a pause there is nothing to end, and a later pause is not affected. Raises StaleError."""
+        self._resumed = True
         check(quick.pace_server_conn_resume(self._core.server, self.id))
 
     @property
@@ -482,7 +492,7 @@ class Hand:
         """Calls the hook for an entry."""
         _, token, _, place, size, name, event, detail, number = entry
         conn = self.core.conn(name)
-        conn._host, conn._token = ident, token
+        conn._host, conn._token, conn._resumed = ident, token, False
         left = flags = 0
         try:
             handler = conn.handler
