@@ -117,7 +117,7 @@ impl RequestCycle {
             Stage::Feed(_) => self.feed(service, conn, bytes),
             Stage::Discard(_) => self.discard(service, conn, bytes),
             Stage::Work => {
-                // Whoever took the body may resume once more behind its end.
+                // Nothing is read before the answer, also if whoever took the body resumes once more behind its end.
                 conn.pause();
                 Step::wait(0)
             }
@@ -251,7 +251,7 @@ impl RequestCycle {
             }
             None => {
                 self.note(service, request.head);
-                self.wait_for_answer(service, request.conn);
+                self.wait_for_answer(service);
             }
         }
     }
@@ -412,7 +412,7 @@ impl RequestCycle {
                     self.run(conn, || feed.to.end());
                     match self.exchange.leave() {
                         Some(outcome) => self.conclude(service, conn, outcome),
-                        None => self.wait_for_answer(service, conn),
+                        None => self.wait_for_answer(service),
                     }
                 }
                 Step::on(framing)
@@ -471,10 +471,9 @@ impl RequestCycle {
     // --- its answer ------------------------------------------------------------------------------
 
     /// Somebody has the response.
-    fn wait_for_answer(&mut self, service: &Hook<'_>, conn: &Conn) {
+    fn wait_for_answer(&mut self, service: &Hook<'_>) {
         self.begin_work(service);
         self.stage = Stage::Work;
-        conn.pause();
     }
 
     /// Whether what was in work is done.
@@ -742,7 +741,7 @@ impl RequestCycle {
         let expected = u128::from(limits.body_rate).saturating_mul(limits.body_time.as_nanos());
         let expected = expected / 1_000_000_000;
         // What is not read is not the peer's fault, and a pause may end just before this looks again.
-        let holds = conn.connection.output.calls.is_paused() || conn.connection.output.is_pressed();
+        let holds = conn.connection.is_held() || conn.connection.output.is_pressed();
         let held = core::mem::replace(&mut incoming.held, holds) || holds;
         let came = core::mem::take(&mut incoming.lately);
         if held || u128::from(came) >= expected {
