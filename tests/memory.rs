@@ -19,7 +19,7 @@ use paceline::http::{Http, Request, Response};
 use paceline::net::{Address, Conn, ConnHandler, ConnId, ConnRef, Server};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::HashMap;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
@@ -147,6 +147,38 @@ fn an_idle_connection_takes_up_to_a_kibibyte() {
             drop(stop);
             clients.join().unwrap();
             end(&server);
+        }
+    });
+}
+
+/// Goal: the same of an HTTP server. Method: four thousand connections, on each of which a request has been answered.
+#[test]
+fn an_idle_connection_of_http_takes_up_to_a_kibibyte() {
+    in_child(|| {
+        let many = as_many_as(4000);
+        for kind in [Kind::Tcp, Kind::Abstract] {
+            let pool = Pool::builder().threads(2).build().unwrap();
+            let before = LIVE.load(SeqCst);
+            let root = |_: &Request, response: Response| response.send("root");
+            let builder = Http::builder(&pool).listen(kind.address()).route("GET", "/", root);
+            let server = builder.serve().unwrap();
+            let (stop, clients) = clients(&server.addresses()[0], many, |clients| {
+                for client in clients {
+                    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+                    let (mut answer, mut size) = ([0; 500], 0);
+                    while !answer[..size].ends_with(b"root") {
+                        size += client.0.read(&mut answer[size..]).unwrap();
+                    }
+                }
+            });
+            assert_eq!(server.server().stats().open, many);
+            let each = LIVE.load(SeqCst).saturating_sub(before) / many;
+            assert!(each <= 1024, "{each} bytes for each of {many} connections");
+            drop(stop);
+            clients.join().unwrap();
+            assert!(server.drain(LONG));
+            drop(server);
+            finish(&pool);
         }
     });
 }

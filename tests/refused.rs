@@ -3,8 +3,8 @@
 mod common;
 
 use common::{
-    Count, Fd, all_threads, finish, hang_guard, in_child, limit, lowest_free, open_descriptors,
-    until,
+    Count, Fd, Tid, all_threads, finish, hang_guard, in_child, limit, lowest_free,
+    open_descriptors, until,
 };
 use paceline::{Error, Flow, HandleOptions, Interest, Pool, SourceKind};
 use std::fs::File;
@@ -181,10 +181,10 @@ fn a_pool_whose_threads_cannot_all_be_started_leaves_nothing_behind() {
         let (threads, descriptors) = (all_threads().len(), open_descriptors());
         let (started, stopped) = (Count::new(), Count::new());
         let (starts, stops) = (started.clone(), stopped.clone());
-        let used = std::fs::read_to_string("/proc/self/statm").unwrap();
-        let pages: u64 = used.split(' ').next().unwrap().parse().unwrap();
+        let used = Tid::current().status("VmSize").unwrap();
+        let used: u64 = used.trim_end_matches(" kB").parse().unwrap();
         const STACK: u64 = 1 << 30;
-        let before = limit(libc::RLIMIT_AS, pages * 4096 + 4 * STACK);
+        let before = limit(libc::RLIMIT_AS, used * 1024 + 4 * STACK);
         let refused = Pool::builder()
             .threads(8)
             .stack_size(STACK as usize)

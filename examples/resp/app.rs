@@ -126,8 +126,7 @@ fn lines(fields: &[(&str, &dyn std::fmt::Display)]) -> String {
 
 /// Bytes of memory that the process uses; 0 if that cannot be told.
 fn resident() -> u64 {
-    const PAGE: u64 = 4096;
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok());
-    pages.unwrap_or(0) * PAGE
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0) * 1024
 }

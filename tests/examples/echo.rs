@@ -142,13 +142,14 @@ fn a_client_that_never_reads_costs_neither_memory_nor_cpu_time() {
         let server = Server::start(kind, "echo", &["--threads", "2"]);
         let mut other = server.connect();
         assert_echo(&mut other, b"warm");
-        let before = server.resident();
+        let before = server.allocated();
         let mut rude = server.connect();
         rude.set_nonblocking(true).expect("a socket can be made non-blocking");
         let sent = fill(&mut rude, &vec![1; FLOOD]);
         assert!(sent < FLOOD, "nothing has stopped the flood");
-        let grown = server.resident().saturating_sub(before);
-        assert!(grown < 1 << 20, "{grown} bytes for a client that took nothing of {sent}");
+        let grown = server.allocated().saturating_sub(before);
+        // With room for huge pages. A server that keeps what it has read has all of it.
+        assert!(grown < FLOOD / 8, "{grown} bytes for a client that took nothing of {sent}");
         let used = server.cpu_time();
         thread::sleep(Duration::from_millis(500));
         let used = server.cpu_time() - used;

@@ -2,12 +2,12 @@
 //! makes of it.
 
 use super::kit::{KINDS, Kind, Server, Stream, own_path, run};
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
-use std::{fs, thread};
 
 /// When all files were modified: `UNIX_EPOCH` and these seconds.
 const MODIFIED: u64 = 1_000_000_000;
@@ -321,15 +321,15 @@ fn slow_readers_of_large_files_cost_little() {
     }
     let site = Site::start("slow");
     site.get("/large.bin", &[]).is(200, large());
-    let before = site.server.resident();
+    let before = site.server.allocated();
     let mut slow: Vec<_> = (0..20).map(|_| Connection::to(&site.server)).collect();
     slow.iter_mut().for_each(|connection| connection.send("GET", "/large.bin", &[]));
     let begun = |connection: &Connection| connection.0.get_ref().peek().is_ok();
     assert!(slow.iter().all(begun), "all answers have begun");
     site.get("/text.TXT", &[]).is(200, TEXT);
-    thread::sleep(Duration::from_millis(200));
-    let grown = site.server.resident().saturating_sub(before);
-    assert!(grown < 20 * (512 << 10), "{grown} bytes for 20 responses");
+    site.server.until_it_rests();
+    let grown = site.server.allocated().saturating_sub(before);
+    assert!(grown < 20 * LARGE / 8, "{grown} bytes for 20 responses");
     slow[7].answer("GET").is(200, large());
 }
 

@@ -227,10 +227,23 @@ impl Server {
         Duration::from_millis((fields[11] + fields[12]) * 10)
     }
 
-    pub fn resident(&self) -> u64 {
+    /// Waits until it does nothing more.
+    pub fn until_it_rests(&self) {
+        eventually("it rests", || {
+            let before = self.cpu_time();
+            thread::sleep(Duration::from_millis(200));
+            self.cpu_time() == before
+        });
+    }
+
+    /// Bytes that it has allocated, and has stacks of. Its code does not count: that comes in as it first runs, in pieces
+    /// whose size is the machine's. The kernel counts them page by page; the numbers in `status` lag behind by up to some
+    /// pages for each CPU.
+    pub fn allocated(&self) -> usize {
         let rollup = self.proc("smaps_rollup");
-        let line = rollup.lines().find_map(|line| line.strip_prefix("Rss:")).expect("it has Rss");
-        let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("Rss is in kB");
+        let line = rollup.lines().find_map(|line| line.strip_prefix("Anonymous:"));
+        let line = line.expect("the kernel tells what is anonymous");
+        let kib: usize = line.trim().trim_end_matches(" kB").parse().expect("it is in kB");
         kib * 1024
     }
 
@@ -255,7 +268,7 @@ impl Drop for Server {
 }
 
 /// Sends until, for a while, the server takes no more. How much it took.
-pub fn fill(client: &mut Stream, bytes: &[u8]) -> usize {
+pub fn fill(client: &mut impl Write, bytes: &[u8]) -> usize {
     let (mut sent, mut quiet) = (0, 0);
     while quiet < 20 && sent < bytes.len() {
         match client.write(&bytes[sent..]) {

@@ -3,12 +3,11 @@
 use crate::kit::{self, Kind, PATIENCE, Server};
 use rustls::pki_types::{CertificateDer, ServerName, pem::PemObject};
 use rustls::{ClientConfig, ClientConnection, ProtocolVersion, RootCertStore, StreamOwned};
+use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
-use std::{fs, thread};
 
 type Stream = StreamOwned<ClientConnection, kit::Stream>;
 
@@ -148,12 +147,12 @@ fn slow_readers_cost_little_and_get_everything() {
     const MUCH: usize = 16 << 20;
     let site = Site::start("slow");
     request(&mut site.connect(), "GET /bytes/1000000", b"");
-    let before = site.server.resident();
+    let before = site.server.allocated();
     let mut streams: Vec<_> = (0..10).map(|_| site.connect()).collect();
     streams.iter_mut().for_each(|stream| request(stream, &format!("GET /bytes/{MUCH}"), b""));
-    thread::sleep(Duration::from_millis(300));
-    let grown = site.server.resident().saturating_sub(before);
-    assert!(grown < 10 << 20, "{grown} bytes for 10 responses");
+    site.server.until_it_rests();
+    let grown = site.server.allocated().saturating_sub(before);
+    assert!(grown < 10 * MUCH / 8, "{grown} bytes for 10 responses");
     let mut first = streams.swap_remove(0);
     assert!(body(&mut first) == counted(MUCH));
 }

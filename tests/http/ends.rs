@@ -1,8 +1,7 @@
 //! Panics, maxima, other protocols, drains, and the counters.
 
 use crate::common::{
-    Count, Gate, LONG, Random, finish, hang_guard, in_child, limit, quiet_panic, until,
-    with_longer_ticks,
+    Count, Gate, LONG, Random, finish, hang_guard, quiet_panic, until, with_longer_ticks,
 };
 use crate::http_kit::*;
 use crate::kit::{Client, KINDS, Kind, TICK, pool};
@@ -956,40 +955,6 @@ fn answers_in_any_order_reach_their_requests() {
         let stats = end(&server);
         assert_eq!(stats.answered.successful, (2 * CLIENTS * ROUNDS) as u64);
     }
-}
-
-/// Goal: an idle connection that has been used takes up to 1 KiB. Method: what the process's resident set
-/// grows by, with the clients in it.
-#[test]
-fn idle_connections_are_small() {
-    const MANY: usize = 4000;
-    in_child(|| {
-        limit(libc::RLIMIT_NOFILE, 2 * MANY as u64 + 200);
-        let pool = pool(2);
-        let (server, address) = serve(&pool, Kind::Abstract, root);
-        let used = |count: usize| -> Vec<Client> {
-            (0..count)
-                .map(|_| {
-                    let mut asker = Asker::connect(&address);
-                    assert_eq!(asker.ask(format!("GET / {HOST}\r\n")).status, 200);
-                    asker.client
-                })
-                .collect()
-        };
-        let mut clients = used(500);
-        let before = resident();
-        clients.extend(used(MANY - 500));
-        let each = resident().saturating_sub(before) / (MANY - 500);
-        assert!(each <= 1024, "{each} bytes for each connection");
-        drop(clients);
-        end(&server);
-    });
-}
-
-fn resident() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
 }
 
 #[test]

@@ -120,11 +120,13 @@ impl Server {
         kib * 1024
     }
 
-    pub fn resident(&self) -> u64 {
+    /// What it has allocated, and stacks. Its code does not count: that comes in as it first runs.
+    pub fn allocated(&self) -> u64 {
         let path = format!("/proc/{}/smaps_rollup", self.child.id());
         let text = fs::read_to_string(path).expect("it runs");
-        let line = text.lines().find_map(|line| line.strip_prefix("Rss:")).expect("it has Rss");
-        let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("Rss is in kB");
+        let line = text.lines().find_map(|line| line.strip_prefix("Anonymous:"));
+        let line = line.expect("the kernel tells what is anonymous");
+        let kib: u64 = line.trim().trim_end_matches(" kB").parse().expect("it is in kB");
         kib * 1024
     }
 }
