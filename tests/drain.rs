@@ -25,10 +25,11 @@ fn the_last_task_may_be_a_hosts_that_leaves() {
     handler.until_entered(1);
     thread::scope(|scope| {
         const STAY: Duration = Duration::from_millis(20);
-        let joined = Instant::now();
-        let host = scope.spawn(|| pool.join(STAY).unwrap());
+        // There when the host comes: it may not be for long.
         let visitor = task.clone();
         pool.post(move || visitor.wait()).unwrap();
+        let joined = Instant::now();
+        let host = scope.spawn(|| pool.join(STAY).unwrap());
         task.until_entered(1);
         handler.open();
         let shutdown = scope.spawn(|| pool.shutdown(LONG));

@@ -39,40 +39,56 @@ fn counting(pool: &Pool, bytes: &Count) -> Fd {
     write
 }
 
+/// An attempt says how often the watch has stepped in. It may where a thread that was called has had no CPU for a period
+/// of the watch, but not each time.
+#[track_caller]
+fn without_the_watch(mut attempt: impl FnMut() -> u64) {
+    assert!((0..5).any(|_| attempt() == 0), "the watch had to step in");
+}
+
+/// A thread that has only just started would look for a set to lead by itself.
+fn until_one_sleeps(pool: &Pool) {
+    until("the other one sleeps", || pool.stats().parked == 1);
+}
+
 /// While a handler of `options` blocks, having called `first`, the other thread leads and serves.
 #[track_caller]
-fn the_other_thread_serves(builder: Builder, options: HandleOptions, first: fn()) {
-    let pool = builder.build().unwrap();
-    let (gate, bytes) = (Gate::new(), Count::new());
-    let other = counting(&pool, &bytes);
-    let blocks = blocking(&pool, options, &gate, first);
-    blocks.write(b"!").unwrap();
-    gate.until_entered(1);
-    for round in 1..=20 {
-        other.write(b"!").unwrap();
-        bytes.until(round);
-    }
-    assert_eq!(rescues(&pool), 0, "the watch had to step in: {:?}", pool.stats());
-    gate.open();
-    finish(&pool);
+fn the_other_thread_serves(builder: fn() -> Builder, options: HandleOptions, first: fn()) {
+    without_the_watch(|| {
+        let pool = builder().build().unwrap();
+        let (gate, bytes) = (Gate::new(), Count::new());
+        let other = counting(&pool, &bytes);
+        let blocks = blocking(&pool, options, &gate, first);
+        until_one_sleeps(&pool);
+        blocks.write(b"!").unwrap();
+        gate.until_entered(1);
+        for round in 1..=20 {
+            other.write(b"!").unwrap();
+            bytes.until(round);
+        }
+        let rescues = rescues(&pool);
+        gate.open();
+        finish(&pool);
+        rescues
+    });
 }
 
 #[test]
 fn promote_new_leader_hands_leadership_on() {
     let _guard = hang_guard();
-    the_other_thread_serves(slow_watch(), HandleOptions::new(), promote_new_leader);
+    the_other_thread_serves(slow_watch, HandleOptions::new(), promote_new_leader);
 }
 
 #[test]
 fn a_handle_that_may_block_hands_leadership_on_by_itself() {
     let _guard = hang_guard();
-    the_other_thread_serves(slow_watch(), HandleOptions::new().may_block(), || ());
+    the_other_thread_serves(slow_watch, HandleOptions::new().may_block(), || ());
 }
 
 #[test]
 fn eager_promotion_hands_leadership_on_before_every_handler() {
     let _guard = hang_guard();
-    let builder = slow_watch().promotion(Promotion::Eager);
+    let builder = || slow_watch().promotion(Promotion::Eager);
     the_other_thread_serves(builder, HandleOptions::new(), || ());
 }
 
@@ -84,8 +100,7 @@ fn a_handler_that_says_nothing_is_rescued_by_the_watch() {
     let (gate, bytes) = (Gate::new(), Count::new());
     let other = counting(&pool, &bytes);
     let blocks = blocking(&pool, HandleOptions::new(), &gate, || ());
-    // A thread that has only just started would look for a set to lead by itself.
-    until("the other one sleeps", || pool.stats().parked == 1);
+    until_one_sleeps(&pool);
     blocks.write(b"!").unwrap();
     gate.until_entered(1);
     other.write(b"!").unwrap();
@@ -99,23 +114,27 @@ fn a_handler_that_says_nothing_is_rescued_by_the_watch() {
 #[test]
 fn promote_new_leader_in_a_task_calls_somebody_for_the_tasks_behind_it() {
     let _guard = hang_guard();
-    let pool = slow_watch().build().unwrap();
-    let (gate, ran) = (Gate::new(), Count::new());
-    let (visitor, inner, count) = (gate.clone(), pool.clone(), ran.clone());
-    let work = move || {
-        for _ in 0..100 {
-            let count = count.clone();
-            inner.post(move || count.up()).unwrap();
-        }
-        promote_new_leader();
-        visitor.wait();
-    };
-    pool.post(work).unwrap();
-    gate.until_entered(1);
-    ran.until(100);
-    assert_eq!(rescues(&pool), 0);
-    gate.open();
-    finish(&pool);
+    without_the_watch(|| {
+        let pool = slow_watch().build().unwrap();
+        let (gate, ran) = (Gate::new(), Count::new());
+        let (visitor, inner, count) = (gate.clone(), pool.clone(), ran.clone());
+        let work = move || {
+            for _ in 0..100 {
+                let count = count.clone();
+                inner.post(move || count.up()).unwrap();
+            }
+            promote_new_leader();
+            visitor.wait();
+        };
+        until_one_sleeps(&pool);
+        pool.post(work).unwrap();
+        gate.until_entered(1);
+        ran.until(100);
+        let rescues = rescues(&pool);
+        gate.open();
+        finish(&pool);
+        rescues
+    });
 }
 
 #[test]

@@ -402,15 +402,18 @@ fn a_schedule_of_two_processes_is_one_task_each_time() {
             },
         )
     };
+    let second = || std::time::UNIX_EPOCH.elapsed().unwrap().as_secs() as usize;
+    let begun = second();
     let both = [opened(build()), opened(build())];
-    until("three times", || runs.lock().unwrap().len() >= 3);
+    until("five times", || runs.lock().unwrap().len() >= 5);
     std::thread::sleep(Duration::from_millis(300));
     let mut ids = runs.lock().unwrap().clone();
-    let count = ids.len();
+    let (count, times) = (ids.len(), second() - begun);
     ids.sort();
     ids.dedup();
     assert_eq!(ids.len(), count);
-    assert!(count <= 6, "{count} of two processes");
+    // The clock of the schedule may be a moment ahead.
+    assert!(count <= times + 1, "{count} of two processes in {times} s");
     drop(both);
     let error =
         queue(&broker, "q").schedule("a", "nonsense", "t", "").open().unwrap_err().to_string();

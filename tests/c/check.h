@@ -55,6 +55,13 @@ static inline void check_status(const char *file, int line, const char *call, pa
         while (!(condition)) check_nap();                                                               \
     } while (0)
 
+/* Nanoseconds of the monotonic clock. */
+static inline uint64_t check_now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * SECOND + (uint64_t)time.tv_nsec;
+}
+
 static inline void check_nap(void) {
     struct timespec time = {0, 200000};
     nanosleep(&time, NULL);

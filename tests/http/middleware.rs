@@ -64,11 +64,11 @@ fn every_end_is_told_once() {
     for kind in KINDS {
         let pool = pool(2);
         let (notes, kept) = (Notes::default(), Arc::new(Mutex::new(Vec::new())));
-        let told = notes.clone();
+        let (told, begun) = (notes.clone(), Instant::now());
         let (server, address) = serve(&pool, kind, |builder| {
             let builder = routes(builder, &kept).max_body(10).max_head(300).max_target(100);
             builder.head_timeout(Duration::from_millis(50)).on_end(move |end| {
-                assert!(end.duration < Duration::from_secs(60) && !end.peer.to_string().is_empty());
+                assert!(end.duration <= begun.elapsed() && !end.peer.to_string().is_empty());
                 told.add(format!("{} {} {:?}", end.method, end.target, end.status));
             })
         });
@@ -120,12 +120,10 @@ fn every_end_is_told_once() {
         // Later, by another thread.
         asker.send(format!("GET /later {HOST}\r\n"));
         until("the handler", || !kept.lock().unwrap().is_empty());
-        let begun = Instant::now();
         assert!(notes.0.lock().unwrap().is_empty(), "it is in work");
         kept.lock().unwrap().pop().unwrap().status(201).send("").unwrap();
         assert_eq!(asker.answer().status, 201);
         assert_eq!(notes.take(1), ["GET /later Some(201)"]);
-        assert!(begun.elapsed() < Duration::from_secs(60));
         // Without a whole answer.
         asker.send(format!("GET /broken {HOST}\r\n"));
         assert_eq!(notes.take(1), ["GET /broken None"]);

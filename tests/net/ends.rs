@@ -656,8 +656,9 @@ fn a_thousand_that_never_read_cost_the_healthy_nothing() {
             let before = handled();
             (0..ROUNDS).for_each(|_| round());
             let ran = handled() - before;
-            // Each of the others may learn once that the kernel has found some room.
-            assert!(ran <= 2 * ROUNDS + MANY as u64, "{ran} runs for {ROUNDS} requests");
+            // Each of the others may learn now and then that the kernel has found some room. Whoever asks all of them
+            // for each request has half a million runs.
+            assert!(ran <= 2 * ROUNDS + 20 * MANY as u64, "{ran} runs for {ROUNDS} requests");
             drop((greedy, good));
             end(&server);
         }

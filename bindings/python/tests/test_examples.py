@@ -302,6 +302,7 @@ class Examples(Case):
                     with upstream, ThreadPoolExecutor(4) as threads:
                         sends = [threads.submit(send, end) for end in ends]
                         # Nothing is read until as much waits as may.
+                        self.until(lambda: queued[0])
                         last = -1
                         while queued[0] != last:
                             last = queued[0]
