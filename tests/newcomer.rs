@@ -6,7 +6,7 @@
 //!
 //! Differences from what a newcomer types:
 //!
-//! - `cargo test` is left out: this is a part of it.
+//! - `cargo xtask test` is left out: this is a part of it.
 //! - The port is a free one.
 //! - The release profile does not optimize and has no debug information: the commands are tried, not their speed. For
 //!   the same reason the clone's target directory is kept for the next run, and the clone has the times of the files
@@ -28,6 +28,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const PORT: &str = "8080";
+const TESTS: &str = "cargo xtask test";
 /// Begins the line that the shell prints after a command, with the command's status.
 const ENDED: &str = "the command has ended: ";
 
@@ -108,9 +109,9 @@ fn the_commands_of_the_readme_print_what_it_shows() {
     let Some(clone) = cloned() else { return skipped("this is no clone of a repository") };
     let readme = fs::read_to_string(clone.join("README.md")).expect("it is there");
     let steps = steps(&readme);
-    assert!(steps.iter().any(|step| step.command == "cargo test"), "the tests are not mentioned");
+    assert!(steps.iter().any(|step| step.command == TESTS), "the tests are not mentioned");
     let mut shell = Shell::start(&clone);
-    for step in steps.iter().filter(|step| step.command != "cargo test") {
+    for step in steps.iter().filter(|step| step.command != TESTS) {
         let printed = shell.run(step);
         let errors = || fs::read_to_string(clone.join("target/errors")).unwrap_or_default();
         assert!(agree(&step.printed, &printed), "{step:#?} prints {printed:#?}\n{}", errors());

@@ -1,5 +1,7 @@
 //! One word for each habit: `cargo xtask` lists them. Each runs the commands that it shows.
 
+mod summary;
+
 use std::env;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -16,8 +18,9 @@ const HABITS: &[Habit] = &[
     Habit {
         word: "test",
         takes: "[arguments of cargo test]",
-        does: "all tests in all four languages, or some of them: cargo xtask test --test hub requests",
-        commands: &["cargo test {}"],
+        does: "all tests in all four languages, or some of them: cargo xtask test --test hub requests; its last lines name \
+               what has failed",
+        commands: &["cargo test --no-fail-fast {}"],
     },
     Habit {
         word: "lint",
@@ -101,7 +104,16 @@ fn main() -> ExitCode {
         return if is_asked_for { ExitCode::SUCCESS } else { ExitCode::from(2) };
     };
     for command in habit.commands {
-        if !run(command, &rest) {
+        let went_well = match habit.word {
+            "test" => {
+                summary::run_tests(root(), &rest, &mut std::io::stdout()).unwrap_or_else(|error| {
+                    eprintln!("cargo xtask: {command}: {error}");
+                    false
+                })
+            }
+            _ => run(command, &rest),
+        };
+        if !went_well {
             return ExitCode::FAILURE;
         }
     }
@@ -118,9 +130,13 @@ fn list() {
     }
 }
 
+/// The repository.
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the repository")
+}
+
 /// Runs one command at the root of the repository. Whether it went well.
 fn run(command: &str, rest: &[String]) -> bool {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask is in the repository");
     let mut words = command.split(' ').peekable();
     let mut variables = Vec::new();
     while let Some((name, value)) = words.peek().and_then(|word| word.split_once('=')) {
@@ -128,7 +144,7 @@ fn run(command: &str, rest: &[String]) -> bool {
         words.next();
     }
     let mut process = Command::new(words.next().expect("a command has a program"));
-    process.current_dir(root).envs(variables);
+    process.current_dir(root()).envs(variables);
     for word in words {
         match word {
             "{}" => _ = process.args(rest),
