@@ -61,6 +61,12 @@ const DRIVERS: &[(&str, Driver)] = &[
     ("OpsBuilder::blocked_after", |pool| {
         refused(Ops::builder(pool).blocked_after(MAX).build(), "1 ms to 1 hour");
     }),
+    ("OpsBuilder::ready_after", |pool| {
+        refused(Ops::builder(pool).ready_after(MAX).build(), "1 ms to 1 hour");
+    }),
+    ("OpsBuilder::dead_after", |pool| {
+        refused(Ops::builder(pool).dead_after(MAX).build(), "1 ms to 1 hour");
+    }),
     // Timers.
     ("Pool::after", |pool| {
         refused(pool.after(MAX, || ()), "100 years");

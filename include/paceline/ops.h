@@ -36,7 +36,7 @@ typedef struct pace_ops_options_t {
     const char *token;
     /**
      * How long a handler or task may hold its thread before the thread is shown as blocked, in nanoseconds: 1 ms to one
-     * hour. Default 500 ms.
+     * hour. Default 500 ms. What health says does not depend on it.
      */
     uint64_t blocked_after_ns;
     /**
@@ -48,6 +48,19 @@ typedef struct pace_ops_options_t {
     const char *const *settings;
     /** The number of elements of `settings`. */
     size_t settings_count;
+    /**
+     * How long the oldest thing that waits in the pool (a task, an event, a timer that is due, an entry of a completion
+     * queue) may wait before the pool is not ready, so that a load balancer sends its requests elsewhere, in nanoseconds:
+     * 1 ms to one hour. Default 5 s, which 0 stands for, too.
+     */
+    uint64_t ready_after_ns;
+    /**
+     * For how long something must have waited, and nothing have begun or ended on any thread, before the pool is dead, so
+     * that the process is started anew, in nanoseconds: 1 ms to one hour. Choose it longer than all threads may compute at
+     * a time. Default 30 s, which 0 stands for, too. The watchdog of systemd (pace_service_start()) judges by that of the
+     * pool's endpoint that was made last.
+     */
+    uint64_t dead_after_ns;
 } pace_ops_options_t;
 
 /**
@@ -73,7 +86,8 @@ pace_status_t pace_ops_options_load(pace_ops_options_t *options,
 /**
  * Starts an operations endpoint for a pool, at this address or that of the options if `address` is NULL:
  * "127.0.0.1:9090", "unix:/run/ops.sock". Its routes: / is a live page; /metrics, /stats.json, /errors.json, /config,
- * /health/live and /health/ready are for programs; /events is what feeds the page, for up to 8 viewers; /trace?seconds=3 records a
+ * /health/live and /health/ready are for programs: 503 if the pool starves (`dead_after_ns`), or something waits for too
+ * long (`ready_after_ns`), else 200, with reasons; /events is what feeds the page, for up to 8 viewers; /trace?seconds=3 records a
  * timeline of the next seconds, 1 to 30, which https://ui.perfetto.dev opens; /log-level
  * shows, and by PUT and with a token sets, the levels of the pool's log. It has a thread of its own, so that it answers
  * while all threads of the pool are blocked. `options` may be NULL. Without an address at all it is only to be mounted:
@@ -548,14 +562,16 @@ typedef struct pace_service_t pace_service_t;
 typedef int32_t (*pace_well_fn)(void *user_data);
 
 /**
- * Tells systemd that the process is ready (READY=1). If its unit has a watchdog (WatchdogSec=), a timer of the
- * pool asks `is_well` twice in its time from then on, and feeds it (WATCHDOG=1) when the answer is not 0; NULL:
- * it is well as long as the pool comes round to that, which a pool that is stuck as a whole does not.
- * pace_workers_health() is a good answer. Where no systemd has started the process nothing is told, and nobody
+ * Tells systemd that the process is ready (READY=1). If its unit has a watchdog (WatchdogSec=), a thread of the
+ * pool asks `is_well` twice in its time from then on, or as soon as one is free. The watchdog is fed (WATCHDOG=1) while
+ * the last answer was not 0 and the pool does not starve: while not something has waited, and nothing has begun or ended on
+ * any thread, for 30 s, or for `dead_after_ns` of the pool's operations endpoint if it has one. A thread of the service's
+ * own looks at that. NULL: nobody is asked. pace_workers_health() is a good answer. Where no systemd has started the process nothing is told, and nobody
  * is asked. The unit needs Type=notify; examples/systemd/paceline.service is one.
  *
  * PACE_EUNSUPPORTED: the library was built without the feature `systemd`. PACE_EOS: systemd cannot be told.
- * PACE_EFULL when all max_handles of the pool are in use, PACE_ESHUTDOWN. Nobody is asked then.
+ * or the thread cannot be created; PACE_EFULL when all max_handles of the pool are in use, PACE_ESHUTDOWN. Nobody is asked
+ * then.
  *
  * Threads: any. In handlers: yes, it never waits.
  */

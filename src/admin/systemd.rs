@@ -1,22 +1,27 @@
 //! A service of systemd: the manager is told when the process is ready, that it lives, and when it stops.
 //!
 //! ```text
-//!   start ──READY=1──► timer of the pool ──► is it well? ── yes ──► WATCHDOG=1
-//!                          ▲                     └── no ──► nothing, and STATUS= tells it once
-//!                          └──── half of WatchdogSec= ────┘
+//!   start ──READY=1──► timer of the pool, twice in WatchdogSec=: is_well? ──its answer──┐
+//!                      timer of a thread apart, as often: is the pool dead? ────────────┤
+//!                                                                                       ▼
+//!                             well ── yes ──► WATCHDOG=1        no ──► nothing, and STATUS= tells it once
 //!   drop ──STOPPING=1
 //! ```
 //!
-//! The watchdog is fed by a timer of the pool and not by a thread of its own, which would go on though no
-//! thread of the pool came back from its handler. So a pool that is stuck as a whole, or a process that is
-//! stopped, is not well whatever is asked; that single parts are well is what the function says.
+//! It is well as long as the last answer was yes, none has been awaited for `dead_after`, and the pool is not dead by the
+//! rule of `pool/progress.rs`, which is also that of `/health/live`. The function is asked on a thread of the pool. But
+//! the watchdog is fed from a thread apart: so a pool whose threads all compute for longer than the watchdog's time is not
+//! ended, though no thread comes round to the question. That thread judges the pool before it feeds: so a pool that
+//! starves, or has ended, and a process that is stopped, are not well whatever is asked.
 
 use crate::error::{Error, Result};
 use crate::log::{Component, Logger};
-use crate::pool::{Flow, Handle, Pool};
+use crate::pool::{Flow, Handle, Pin, Pool, Shared};
 use core::time::Duration;
 use sd_notify::NotifyState;
 use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
 /// What is told when it is not well any more, and when it is again.
 const NOT_WELL: &str = "not well: the watchdog is not fed";
@@ -59,20 +64,23 @@ const WELL: &str = "well again";
 #[derive(Debug)]
 #[must_use = "dropping it tells systemd that the process stops"]
 pub struct Service {
-    watchdog: Option<Handle<()>>,
+    watchdog: Option<Watchdog>,
     log: Logger,
 }
 
 impl Service {
-    /// Tells systemd that the process is ready. If the unit has a watchdog, the pool asks `is_well` twice in
-    /// its time from then on, and feeds it when the answer is true. A panic in it is an answer for good: no.
+    /// Tells systemd that the process is ready. If the unit has a watchdog, a thread of the pool asks `is_well` twice in
+    /// its time from then on, or as soon as one is free. The watchdog is fed while the last answer was true, and the
+    /// pool does not starve: while not something has waited, and nothing has begun or ended on any thread, for 30 s, or for
+    /// `dead_after` of the pool's operations endpoint if it has one. A thread of the service's own looks at that.
+    /// A panic in `is_well` is an answer for good: no.
     ///
     /// # Errors
     /// [`Error::Os`] if systemd cannot be told; [`Error::Full`] when all `max_handles` of the pool are in use,
     /// [`Error::ShutDown`], [`Error::Forked`].
     pub fn start(pool: &Pool, is_well: impl FnMut() -> bool + Send + 'static) -> Result<Self> {
         let watchdog = match sd_notify::watchdog_enabled() {
-            Some(time) => Some(feed(pool, time, is_well)?),
+            Some(time) => Some(Watchdog::begin(pool, time, is_well)?),
             None => None,
         };
         tell(&[NotifyState::Ready])?;
@@ -106,34 +114,110 @@ impl Drop for Service {
     }
 }
 
-/// Twice in the watchdog's time. What cannot be told is missed by the watchdog, too.
-fn feed(
-    pool: &Pool,
-    time: Duration,
-    mut is_well: impl FnMut() -> bool + Send + 'static,
-) -> Result<Handle<()>> {
-    let mut was_well = true;
-    let log = pool.shared().log.clone();
-    pool.every((time / 2).max(Duration::from_millis(1)), move || {
-        let well = is_well();
-        let _told = match (was_well, well) {
+/// What feeds the watchdog of systemd, until it is dropped.
+#[derive(Debug)]
+struct Watchdog {
+    /// Asks, on the pool.
+    _asks: Handle<()>,
+    /// Its one thread feeds.
+    feeder: Pool,
+}
+
+impl Watchdog {
+    /// Asks and feeds twice in this time. What cannot be told is missed by the watchdog, too.
+    fn begin(
+        pool: &Pool,
+        time: Duration,
+        mut is_well: impl FnMut() -> bool + Send + 'static,
+    ) -> Result<Self> {
+        let period = (time / 2).max(Duration::from_millis(1));
+        let (shared, log) = (Arc::downgrade(pool.shared()), pool.shared().log.clone());
+        let state = State { shared, log, answer: true, asked: None, was_well: true };
+        let state = Arc::new(Mutex::new(state));
+        let feeds = Arc::clone(&state);
+        let asks = pool.every(period, move || {
+            lock(&state).asked = Some(Instant::now());
+            let mut answer = Answer { state: &state, is_well: false };
+            answer.is_well = is_well();
+            drop(answer);
+            Flow::Wait
+        })?;
+        let feeder = Pool::builder().name("paceline-service").threads(1).pin(Pin::None).build()?;
+        let timer = feeder.every(period, move || {
+            lock(&feeds).tell();
+            Flow::Wait
+        })?;
+        timer.detach();
+        Ok(Self { _asks: asks, feeder })
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        // It has nothing to drain.
+        let _report = self.feeder.shutdown(Duration::ZERO);
+    }
+}
+
+/// What is known of the process.
+struct State {
+    shared: Weak<Shared>,
+    log: Logger,
+    /// The last one; until there is one, yes.
+    answer: bool,
+    /// Since when the next one is awaited of a function that runs.
+    asked: Option<Instant>,
+    was_well: bool,
+}
+
+impl State {
+    fn is_well(&self) -> bool {
+        let shared = self.shared.upgrade().filter(|shared| !shared.end.is_stopping());
+        shared.is_some_and(|shared| {
+            let is_late = |asked: Instant| asked.elapsed() >= shared.progress.dead_after();
+            let is_dead = shared.progress.look(&shared).dead.is_some();
+            self.answer && !is_dead && !self.asked.is_some_and(is_late)
+        })
+    }
+
+    /// Feeds the watchdog, or not. That it is not well any more, or is again, is told once.
+    fn tell(&mut self) {
+        let well = self.is_well();
+        let _told = match (self.was_well, well) {
             (true, true) => sd_notify::notify(&[NotifyState::Watchdog]),
             (false, true) => sd_notify::notify(&[NotifyState::Watchdog, NotifyState::Status(WELL)]),
             (true, false) => sd_notify::notify(&[NotifyState::Status(NOT_WELL)]),
             (false, false) => Ok(()),
         };
-        match (was_well, well) {
-            (false, true) => log.info(Component::Service, "service.well", |record| {
+        match (self.was_well, well) {
+            (false, true) => self.log.info(Component::Service, "service.well", |record| {
                 record.say(WELL);
             }),
-            (true, false) => log.error(Component::Service, "service.not_well", |record| {
+            (true, false) => self.log.error(Component::Service, "service.not_well", |record| {
                 record.say(NOT_WELL);
             }),
             _ => {}
         }
-        was_well = well;
-        Flow::Wait
-    })
+        self.was_well = well;
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An answer of the function, told when it is dropped: also if the function has panicked.
+struct Answer<'a> {
+    state: &'a Mutex<State>,
+    is_well: bool,
+}
+
+impl Drop for Answer<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(self.state);
+        (state.answer, state.asked) = (self.is_well, None);
+        state.tell();
+    }
 }
 
 fn tell(states: &[NotifyState<'_>]) -> Result<()> {

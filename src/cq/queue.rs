@@ -7,16 +7,21 @@ use super::entry::{Entry, EntryKind, Held};
 use super::list::{Attachment, Found, List, Lists};
 use super::source::{Events, Notes, Source};
 use crate::error::{Error, Result};
-use crate::pool::{Deadline, Event, EventKind, HostOutbox, Shared, abandon, pollable, take_part};
+use crate::pool::{
+    Deadline, Event, EventKind, HostOutbox, Remains, Served, Shared, abandon, pollable, take_part,
+};
 use crate::queue::Outbox;
+use crate::sync::atomic::AtomicU64;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use crate::sync::atomic::{AtomicU64, AtomicUsize};
 use crate::sync::store_load_barrier;
 use crate::sys::clock;
 use crate::sys::epoll::{Epoll, IN};
 use core::time::Duration;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+/// In `waiting`: something was taken once more.
+const TAKEN: u64 = 1 << 32;
 
 /// A completion queue.
 pub(crate) struct Core {
@@ -30,8 +35,9 @@ pub(crate) struct Core {
     both: OnceLock<Epoll>,
     /// What is told here without a source: whoever will tell something has entered.
     notes: Arc<Outbox<Entry>>,
-    /// How many threads wait, and when one has last come.
-    waiting: AtomicUsize,
+    /// How many threads wait, in the lower half; in the upper one, how often one has taken something.
+    waiting: AtomicU64,
+    /// When one has last come.
     asked_at: AtomicU64,
     /// When a host has last done what the pool had ready.
     served_at: AtomicU64,
@@ -49,7 +55,7 @@ impl Core {
             events: shared.hosts.outbox(),
             both: OnceLock::new(),
             notes: Arc::new(Outbox::new()),
-            waiting: AtomicUsize::new(0),
+            waiting: AtomicU64::new(0),
             asked_at: AtomicU64::new(clock::now()),
             served_at: AtomicU64::new(0),
             all: Mutex::default(),
@@ -62,6 +68,7 @@ impl Core {
         if core.takes_part {
             shared.hosts.others.fetch_add(1, AcqRel);
         }
+        shared.end.serve(Arc::<Self>::downgrade(&core) as _);
         Ok(core)
     }
 
@@ -135,17 +142,23 @@ impl Core {
         let members = &self.shared.ready.members;
         if time.is_zero() {
             members.host_handles(true);
-            return self.find(out, most, time);
+            let found = self.find(out, most, time);
+            if matches!(found, Ok(1..)) {
+                self.waiting.fetch_add(TAKEN, Relaxed);
+            }
+            return found;
         }
         members.host_waits();
         self.waiting.fetch_add(1, Relaxed);
         let waited = self.find(out, most, time);
-        if matches!(waited, Ok(1..)) {
+        let has_taken = matches!(waited, Ok(1..));
+        if has_taken {
             members.host_handles(false);
         }
         self.asked_at.store(clock::now(), Relaxed);
-        // Release: pairs with the Acquire in `asked_at`, which then finds the time that was stored above.
-        self.waiting.fetch_sub(1, Release);
+        let taken = if has_taken { TAKEN } else { 0 };
+        // Release: pairs with the Acquire in `asked_at`, which then finds the time that was stored above. One less waits.
+        self.waiting.fetch_add(taken.wrapping_sub(1), Release);
         waited
     }
 
@@ -349,11 +362,24 @@ impl Lists for Core {
 
     fn asked_at(&self) -> u64 {
         // Acquire: pairs with the Release in `wait`.
-        match self.waiting.load(Acquire) {
+        match self.waiting.load(Acquire) % TAKEN {
             0 => self.asked_at.load(Relaxed),
             _ => clock::now(),
         }
     }
+}
+
+/// For the health of the pool alone, whose end closes what it has for the queue.
+impl Served for Core {
+    fn remains(&self, _deadline: u64) -> Remains {
+        Remains::Nothing
+    }
+
+    fn at_hosts(&self) -> Option<(u64, bool)> {
+        Some((self.waiting.load(Relaxed) / TAKEN, !self.list.ready.is_empty()))
+    }
+
+    fn close(&self) {}
 }
 
 impl Drop for Core {

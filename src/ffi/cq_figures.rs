@@ -6,7 +6,7 @@ use crate::metrics::Collector;
 use crate::pool::{Remains, Served, Shared};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// A queue as a part of its pool, for its figures alone: the end of the pool closes it as it does its own.
+/// A queue as a part of its pool, for its figures and health alone: the end of the pool closes it as it does its own.
 pub(super) struct Part {
     state: Weak<State>,
     shared: Weak<Shared>,
@@ -29,6 +29,11 @@ impl Part {
 impl Served for Part {
     fn remains(&self, _deadline: u64) -> Remains {
         Remains::Nothing
+    }
+
+    /// What lies in the queue is told by its core.
+    fn at_hosts(&self) -> Option<(u64, bool)> {
+        Some((self.state.upgrade()?.lock().table.completed, false))
     }
 
     fn close(&self) {}

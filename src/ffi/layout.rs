@@ -303,9 +303,9 @@ layout! {
         discarded 56 waiting 64 running 72 restarts 80 number 88 suspended 96 reserved2 97
         redelivered 104
     }
-    ops::pace_ops_options_t 56 {
+    ops::pace_ops_options_t 72 {
         struct_size 0 environment 4 reserved 5 address 8 token 16 blocked_after_ns 24 workers 32
-        settings 40 settings_count 48
+        settings 40 settings_count 48 ready_after_ns 56 dead_after_ns 64
     }
     figures::pace_hub_stats_t 80 {
         struct_size 0 reserved 4 keys 8 subscriptions 16 suspended 24 publishers 32 dead_letters 40

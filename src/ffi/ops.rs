@@ -16,7 +16,7 @@ use crate::Pool;
 use crate::admin::Settings;
 use crate::ops::Ops;
 use core::ffi::c_char;
-use core::mem::MaybeUninit;
+use core::mem::{MaybeUninit, offset_of};
 use core::ptr;
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub struct pace_ops_options_t {
     /// changed.
     pub token: *const c_char,
     /// How long a handler or task may hold its thread before the thread is shown as blocked, in nanoseconds: 1 ms to one
-    /// hour. Default 500 ms.
+    /// hour. Default 500 ms. What health says does not depend on it.
     pub blocked_after_ns: u64,
     /// A worker pool that was made with `metrics`: its registry is shown, with the program's own figures. Default NULL:
     /// the figures of the pool, of what stands on it, and of the process.
@@ -52,11 +52,20 @@ pub struct pace_ops_options_t {
     pub settings: *const *const c_char,
     /// The number of elements of `settings`.
     pub settings_count: usize,
+    /// How long the oldest thing that waits in the pool (a task, an event, a timer that is due, an entry of a completion
+    /// queue) may wait before the pool is not ready, so that a load balancer sends its requests elsewhere, in nanoseconds:
+    /// 1 ms to one hour. Default 5 s, which 0 stands for, too.
+    pub ready_after_ns: u64,
+    /// For how long something must have waited, and nothing have begun or ended on any thread, before the pool is dead, so
+    /// that the process is started anew, in nanoseconds: 1 ms to one hour. Choose it longer than all threads may compute at
+    /// a time. Default 30 s, which 0 stands for, too. The watchdog of systemd (pace_service_start()) judges by that of the
+    /// pool's endpoint that was made last.
+    pub dead_after_ns: u64,
 }
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
 unsafe impl sized::Sized for pace_ops_options_t {
-    const FIRST: usize = size_of::<pace_ops_options_t>();
+    const FIRST: usize = offset_of!(pace_ops_options_t, ready_after_ns);
     const NAME: &'static str = "pace_ops_options_t";
     const RESERVED: &'static [usize] = &[5, 6, 7];
 }
@@ -71,6 +80,8 @@ const DEFAULTS: pace_ops_options_t = pace_ops_options_t {
     workers: ptr::null(),
     settings: ptr::null(),
     settings_count: 0,
+    ready_after_ns: 5_000_000_000,
+    dead_after_ns: 30_000_000_000,
 };
 
 /// Fills in the defaults; `size` is sizeof *options.
@@ -102,6 +113,8 @@ pub unsafe extern "C" fn pace_ops_options_load(
             change_text(&mut options.address, "ops.address", said.ops.address);
             change_text(&mut options.token, "ops.token", said.ops.token);
             change_time(&mut options.blocked_after_ns, said.ops.blocked_after);
+            change_time(&mut options.ready_after_ns, said.ops.ready_after);
+            change_time(&mut options.dead_after_ns, said.ops.dead_after);
         };
         // SAFETY: as the header demands.
         unsafe { load(options, path, environment, "options", change) }
@@ -110,7 +123,8 @@ pub unsafe extern "C" fn pace_ops_options_load(
 
 /// Starts an operations endpoint for a pool, at this address or that of the options if `address` is NULL:
 /// "127.0.0.1:9090", "unix:/run/ops.sock". Its routes: / is a live page; /metrics, /stats.json, /errors.json, /config,
-/// /health/live and /health/ready are for programs; /events is what feeds the page, for up to 8 viewers; /trace?seconds=3 records a
+/// /health/live and /health/ready are for programs: 503 if the pool starves (`dead_after_ns`), or something waits for too
+/// long (`ready_after_ns`), else 200, with reasons; /events is what feeds the page, for up to 8 viewers; /trace?seconds=3 records a
 /// timeline of the next seconds, 1 to 30, which https://ui.perfetto.dev opens; /log-level
 /// shows, and by PUT and with a token sets, the levels of the pool's log. It has a thread of its own, so that it answers
 /// while all threads of the pool are blocked. `options` may be NULL. Without an address at all it is only to be mounted:
@@ -153,6 +167,13 @@ pub unsafe extern "C" fn pace_ops_serve(
             builder = builder.token(token);
         }
         builder = builder.blocked_after(nanos(options.blocked_after_ns));
+        // As in a program that was built before there were these.
+        if options.ready_after_ns != 0 {
+            builder = builder.ready_after(nanos(options.ready_after_ns));
+        }
+        if options.dead_after_ns != 0 {
+            builder = builder.dead_after(nanos(options.dead_after_ns));
+        }
         // SAFETY: as the header demands, it is NULL or a worker pool.
         builder = match unsafe { options.workers.as_ref() } {
             None => builder.filled(pool.figures.registry(&pool.pool)),

@@ -24,14 +24,16 @@ pub struct pace_service_t {
 /// Whether the process is well: 0 for no. Called on a thread of the pool, by one at a time.
 pub type pace_well_fn = Option<unsafe extern "C" fn(user_data: *mut c_void) -> i32>;
 
-/// Tells systemd that the process is ready (READY=1). If its unit has a watchdog (WatchdogSec=), a timer of the
-/// pool asks `is_well` twice in its time from then on, and feeds it (WATCHDOG=1) when the answer is not 0; NULL:
-/// it is well as long as the pool comes round to that, which a pool that is stuck as a whole does not.
-/// pace_workers_health() is a good answer. Where no systemd has started the process nothing is told, and nobody
+/// Tells systemd that the process is ready (READY=1). If its unit has a watchdog (WatchdogSec=), a thread of the
+/// pool asks `is_well` twice in its time from then on, or as soon as one is free. The watchdog is fed (WATCHDOG=1) while
+/// the last answer was not 0 and the pool does not starve: while not something has waited, and nothing has begun or ended on
+/// any thread, for 30 s, or for `dead_after_ns` of the pool's operations endpoint if it has one. A thread of the service's
+/// own looks at that. NULL: nobody is asked. pace_workers_health() is a good answer. Where no systemd has started the process nothing is told, and nobody
 /// is asked. The unit needs Type=notify; examples/systemd/paceline.service is one.
 ///
 /// PACE_EUNSUPPORTED: the library was built without the feature `systemd`. PACE_EOS: systemd cannot be told.
-/// PACE_EFULL when all max_handles of the pool are in use, PACE_ESHUTDOWN. Nobody is asked then.
+/// or the thread cannot be created; PACE_EFULL when all max_handles of the pool are in use, PACE_ESHUTDOWN. Nobody is asked
+/// then.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]

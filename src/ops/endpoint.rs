@@ -11,8 +11,10 @@ use crate::http::{Http, HttpBuilder};
 use crate::log::{Component, Levels};
 use crate::metrics::{Registry, SystemFigures};
 use crate::net::{Address, ToAddress};
+use crate::pool::progress::{DEAD_AFTER, READY_AFTER};
 use crate::pool::{Flow, Handle, Pin, Pool, Shared};
 use core::fmt;
+use core::ops::RangeInclusive;
 use core::sync::atomic::AtomicUsize;
 use core::time::Duration;
 use serde_json::{Value as Json, json};
@@ -21,6 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 /// Connections that the endpoint's own server has at once; more are turned away.
 const MOST_CONNECTIONS: usize = 64;
 const BLOCKED_AFTER: Duration = Duration::from_millis(500);
+/// What each of the times here may be.
+const TIMES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3600);
 
 /// Settings of an [`Ops`].
 #[must_use = "a builder does nothing until `serve` or `build`"]
@@ -31,6 +35,8 @@ pub struct OpsBuilder {
     /// The registry has the figures of the pool and the process already.
     is_filled: bool,
     blocked_after: Duration,
+    ready_after: Duration,
+    dead_after: Duration,
     config: Vec<Json>,
 }
 
@@ -59,9 +65,25 @@ impl OpsBuilder {
     }
 
     /// How long a handler or task may hold its thread before the thread is shown as blocked: 1 ms to one hour. Default
-    /// 500 ms.
+    /// 500 ms. What health says does not depend on it.
     pub fn blocked_after(mut self, time: Duration) -> Self {
         self.blocked_after = time;
+        self
+    }
+
+    /// How long the oldest thing that waits in the pool (a task, an event, a timer that is due, an entry of a completion
+    /// queue) may wait before the pool is not ready, so that a load balancer sends its requests elsewhere: 1 ms to one
+    /// hour. Default 5 s.
+    pub fn ready_after(mut self, time: Duration) -> Self {
+        self.ready_after = time;
+        self
+    }
+
+    /// For how long something must have waited, and nothing have begun or ended on any thread, before the pool is dead, so
+    /// that the process is started anew: 1 ms to one hour. Choose it longer than all threads may compute at a time.
+    /// Default 30 s. The watchdog of systemd (`admin::Service`) judges by that of the pool's endpoint that was made last.
+    pub fn dead_after(mut self, time: Duration) -> Self {
+        self.dead_after = time;
         self
     }
 
@@ -72,6 +94,8 @@ impl OpsBuilder {
         let said = &settings.ops;
         self.token = said.token.clone().or(self.token);
         self.blocked_after = said.blocked_after.unwrap_or(self.blocked_after);
+        self.ready_after = said.ready_after.unwrap_or(self.ready_after);
+        self.dead_after = said.dead_after.unwrap_or(self.dead_after);
         self.showing(settings)
     }
 
@@ -108,11 +132,16 @@ impl OpsBuilder {
     /// [`Error::Invalid`] for a setting out of its range; [`Error::Os`] if its thread cannot be made;
     /// [`Error::ShutDown`], [`Error::Forked`].
     pub fn build(self) -> Result<Ops> {
-        let Self { pool, token, registry, is_filled, blocked_after, config } = self;
-        let range = Duration::from_millis(1)..=Duration::from_secs(3600);
-        if !range.contains(&blocked_after) {
-            let value = format!("{blocked_after:?}");
-            return Err(Error::invalid("blocked_after", value, "1 ms to 1 hour"));
+        let Self { pool, token, registry, is_filled, config, .. } = self;
+        let Self { blocked_after, ready_after, dead_after, .. } = self;
+        for (name, time) in [
+            ("blocked_after", blocked_after),
+            ("ready_after", ready_after),
+            ("dead_after", dead_after),
+        ] {
+            if !TIMES.contains(&time) {
+                return Err(Error::invalid(name, format!("{time:?}"), "1 ms to 1 hour"));
+            }
         }
         let guard = Guard::new(token)?;
         let shared = pool.shared();
@@ -139,6 +168,7 @@ impl OpsBuilder {
             looks: Mutex::new(None),
         });
         endpoint.begin_ticks()?;
+        shared.progress.set_limits(dead_after, ready_after);
         Ok(Ops { endpoint, http: None })
     }
 }
@@ -148,6 +178,8 @@ impl fmt::Debug for OpsBuilder {
         f.debug_struct("OpsBuilder")
             .field("has_token", &self.token.is_some())
             .field("blocked_after", &self.blocked_after)
+            .field("ready_after", &self.ready_after)
+            .field("dead_after", &self.dead_after)
             .finish_non_exhaustive()
     }
 }
@@ -248,7 +280,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// |---|---|
 /// | `/` | a live page: who leads, who handles what, what is held up |
 /// | `/metrics` | all figures, as OpenMetrics or Prometheus text |
-/// | `/health/live`, `/health/ready` | 200 or 503, with reasons |
+/// | `/health/live` | 503: the pool starves ([`dead_after`](OpsBuilder::dead_after)) or has ended; else 200. With reasons |
+/// | `/health/ready` | 503: something waits for too long ([`ready_after`](OpsBuilder::ready_after)), or it drains; else 200. With reasons |
 /// | `/stats.json`, `/errors.json`, `/config` | figures, the last faults, settings and their origins |
 /// | `/events` | server-sent events, one a second, for at most 8 viewers |
 /// | `/trace?seconds=3` | a [timeline](crate::Trace) of the next seconds, 1 to 30, for <https://ui.perfetto.dev> |
@@ -286,6 +319,8 @@ impl Ops {
             registry: None,
             is_filled: false,
             blocked_after: BLOCKED_AFTER,
+            ready_after: READY_AFTER,
+            dead_after: DEAD_AFTER,
             config: Vec::new(),
         }
     }

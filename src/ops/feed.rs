@@ -95,6 +95,8 @@ impl Feed {
         let now = self.now();
         if let Some(shared) = self.pool.upgrade() {
             self.observer.look(&shared, now);
+            // So that what waits is seen to have waited when somebody asks.
+            let _judgement = shared.progress.look(&shared);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Whether the watched pool lives and is ready, with reasons.
+//! Whether the watched pool lives and is ready, with reasons. The rule is that of `pool/progress.rs`.
 
 use super::observer::Observer;
 use crate::pool::Shared;
@@ -21,14 +21,27 @@ impl Health {
         let mut health = Self::default();
         let Some(shared) = pool.upgrade().filter(|shared| !shared.end.is_stopping()) else {
             health.dead.push("the pool has ended".into());
-            health.unready.push("the pool has ended".into());
             return health;
         };
         if shared.end.is_draining() {
             health.unready.push("the pool is draining".into());
         }
-        let blocked = observer.blocked(now);
-        for blocked in &blocked {
+        let seconds = |nanos: u64| nanos as f64 / 1e9;
+        let judgement = shared.progress.look(&shared);
+        if let Some((late, still)) = judgement.dead {
+            let (what, waited, still) = (late.what, seconds(late.nanos), seconds(still));
+            health.dead.push(format!(
+                "the pool starves: {what} has waited for {waited:.1} s, and nothing has begun or ended for {still:.1} s"
+            ));
+        }
+        if let Some(late) = judgement.unready {
+            health.unready.push(format!(
+                "{} has waited for {:.1} s",
+                late.what,
+                seconds(late.nanos)
+            ));
+        }
+        for blocked in &observer.blocked(now) {
             let (thread, seconds) = (blocked.thread, blocked.seconds);
             let what = match blocked.name {
                 "" => "a handler or task".to_owned(),
@@ -38,10 +51,6 @@ impl Health {
                 .degraded
                 .push(format!("thread {thread} is blocked in {what} for {seconds:.1} s"));
         }
-        if observer.are_all_blocked(shared.ready.members.threads) {
-            health.dead.push("all threads are blocked".into());
-            health.unready.push("all threads are blocked".into());
-        }
         parts(&shared, &mut health);
         health
     }
@@ -50,8 +59,14 @@ impl Health {
         self.dead.is_empty()
     }
 
+    /// What is dead is not ready, whatever the two limits are.
     pub(super) fn is_ready(&self) -> bool {
-        self.unready.is_empty()
+        self.is_live() && self.unready.is_empty()
+    }
+
+    /// Why it is not ready.
+    pub(super) fn why_unready(&self) -> impl Iterator<Item = &String> {
+        self.dead.iter().chain(&self.unready)
     }
 
     /// For the page.
@@ -59,7 +74,7 @@ impl Health {
         json!({
             "live": self.is_live(),
             "ready": self.is_ready(),
-            "reasons": self.dead.iter().chain(&self.unready).chain(&self.degraded).collect::<Vec<_>>(),
+            "reasons": self.why_unready().chain(&self.degraded).collect::<Vec<_>>(),
         })
     }
 }

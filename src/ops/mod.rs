@@ -14,7 +14,7 @@
 //! | `/events` | what feeds it: server-sent events, one a second |
 //! | `/metrics` | all figures, as OpenMetrics or Prometheus text |
 //! | `/stats.json` | the pool's threads and sets, all figures, and how bridges are |
-//! | `/health/live`, `/health/ready` | 200 or 503, with reasons |
+//! | `/health/live`, `/health/ready` | 200 or 503, with reasons; the rule is in `pool/progress.rs` |
 //! | `/errors.json` | the last faults of this process |
 //! | `/config` | the settings in force and where each came from |
 //! | `/trace?seconds=3` | what each thread does in the next seconds, 1 to 30, for Perfetto |

@@ -131,12 +131,6 @@ impl Observer {
             .collect()
     }
 
-    /// Whether all of these threads are blocked.
-    pub(super) fn are_all_blocked(&self, threads: usize) -> bool {
-        let mut own = self.threads.iter().take(threads).peekable();
-        own.peek().is_some() && own.all(|thread| thread.seen == Seen::Blocked)
-    }
-
     /// What every thread did since the last report; threads that no host takes, and none has taken, are left out.
     pub(super) fn report(&mut self, shared: &Shared, now: u64) -> Vec<Json> {
         let members = shared.ready.members.iter();

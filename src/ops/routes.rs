@@ -236,12 +236,12 @@ fn send(response: Response, content_type: &str, text: String, place: Place) -> R
 /// 200 or 503; a reason a line.
 fn health(endpoint: &Endpoint, response: Response, live: bool) -> Result<()> {
     let health = endpoint.health();
-    let (is_well, reasons) = match live {
-        true => (health.is_live(), &health.dead),
-        false => (health.is_ready(), &health.unready),
+    let (is_well, unready) = match live {
+        true => (health.is_live(), &[][..]),
+        false => (health.is_ready(), &*health.unready),
     };
     let mut text = String::from(if is_well { "ok\n" } else { "failing\n" });
-    for reason in reasons.iter().chain(&health.degraded) {
+    for reason in health.dead.iter().chain(unready).chain(&health.degraded) {
         text.push_str(reason);
         text.push('\n');
     }

@@ -79,6 +79,11 @@ pub(crate) trait Served: Send + Sync {
     fn cut_off(&self) -> u64 {
         0
     }
+    /// Of a completion queue: a number that changes when a host takes or completes something, and whether something lies
+    /// there that no host has taken.
+    fn at_hosts(&self) -> Option<(u64, bool)> {
+        None
+    }
     /// Says what is wrong with it: whether it takes work all the same, and a reason for people.
     fn health(&self, _say: &mut dyn FnMut(bool, String)) {}
     /// Refuses everything from now on.

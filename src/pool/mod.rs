@@ -30,6 +30,7 @@
 //! | `host/` | threads of a host: they take part, or take events from completion queues |
 //! | `signals.rs` | signals of the process, handled on the pool |
 //! | `timeline.rs` | recordings of what threads do |
+//! | `progress.rs` | whether the pool makes progress, and how long the oldest thing has waited: what health is |
 //! | `start.rs`, `stats.rs`, `config.rs`, `placement.rs` | the rest of the surface |
 //!
 //! # Deferred promotion
@@ -80,6 +81,7 @@ mod metrics;
 #[cfg(all(test, loom))]
 pub(crate) mod models;
 mod placement;
+pub(crate) mod progress;
 mod ready;
 mod ring;
 pub(crate) mod service;

@@ -9,6 +9,7 @@ use super::leader::{HandleSet, HandleSets};
 use super::log;
 use super::members::{Members, Places};
 use super::placement::Placement;
+use super::progress::Progress;
 use super::ready::{ReadyWork, Watchdog};
 use super::slots::{Handles, Key, Payload};
 use super::tasks::{Cells, Rooms};
@@ -36,6 +37,7 @@ pub(crate) struct Shared {
     pub(crate) end: End,
     pub(crate) hosts: Hosts,
     pub(crate) alarm: Alarm,
+    pub(crate) progress: Progress,
     pub(crate) promotion: Promotion,
     /// How long a leader polls before it blocks, in nanoseconds.
     pub(crate) spin: u64,
@@ -78,6 +80,7 @@ impl Shared {
             end: End::new(),
             hosts: Hosts::new(config.lane_capacity),
             alarm: Alarm::new(),
+            progress: Progress::new(),
             promotion: config.promotion,
             spin: nanos(config.spin),
             max_turn: nanos(config.max_turn),

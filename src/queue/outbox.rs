@@ -285,6 +285,11 @@ impl<T, S: Store<T>> Outbox<T, S> {
         left
     }
 
+    /// Whether nothing lies here.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().items.is_empty()
+    }
+
     /// Whether nothing comes any more, be something left or not.
     pub(crate) fn is_over(&self) -> bool {
         self.lock().is_over()

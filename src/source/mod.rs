@@ -47,6 +47,7 @@ pub use ready::{Interest, Ready};
 pub use scripted::{ScriptedCall, ScriptedSource};
 pub use scripted_io::ScriptedIo;
 
+use crate::sys::fd::is_any_readable;
 use doorbell::Doorbell;
 use epoll::EpollSource;
 use ring::RingSource;
@@ -208,6 +209,13 @@ impl Source {
             Self::Epoll(source) => Some(source.pollable()),
             Self::Ring(_) | Self::Scripted(_) => None,
         }
+    }
+
+    /// Whether a wait would bring something now. Takes nothing. A source without descriptors brings nothing by itself; a
+    /// script is not asked.
+    pub(crate) fn is_readable(&self) -> bool {
+        let pollable = self.pollable();
+        pollable.is_some_and(|it| is_any_readable([it.as_raw_fd()].into_iter()))
     }
 
     /// Makes [`pollable`](Self::pollable) readable at `deadline` too (nanoseconds of the monotonic

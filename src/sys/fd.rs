@@ -1,9 +1,9 @@
 //! What every descriptor has in common. To duplicate one, use `BorrowedFd::try_clone_to_owned`, which
 //! is already CLOEXEC.
-#![allow(unsafe_code, reason = "fcntl(2)")]
+#![allow(unsafe_code, reason = "fcntl(2), flock(2), poll(2)")]
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
 /// The kernel's answer as a result: -1 stands for this thread's errno.
 #[inline]
@@ -25,6 +25,15 @@ pub(crate) fn set_blocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: F_SETFL takes a number.
     check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags & !libc::O_NONBLOCK) })
         .map(drop)
+}
+
+/// Whether one of these has something to read now, or has ended. Numbers that are no open descriptors have not.
+pub(crate) fn is_any_readable(descriptors: impl Iterator<Item = RawFd>) -> bool {
+    let events = libc::POLLIN | libc::POLLPRI | libc::POLLRDHUP;
+    let mut all: Vec<_> = descriptors.map(|fd| libc::pollfd { fd, events, revents: 0 }).collect();
+    // SAFETY: there are so many valid entries, and the call does not wait.
+    let found = unsafe { libc::poll(all.as_mut_ptr(), all.len() as libc::nfds_t, 0) };
+    found > 0 && all.iter().any(|one| one.revents & !libc::POLLNVAL != 0)
 }
 
 /// Takes the lock of this open file, if nobody has it. True, too, on a file system that has no locks.

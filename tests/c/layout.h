@@ -511,12 +511,13 @@ AT(pace_replay_stats_t, running, 72); AT(pace_replay_stats_t, restarts, 80);
 AT(pace_replay_stats_t, number, 88); AT(pace_replay_stats_t, suspended, 96);
 AT(pace_replay_stats_t, reserved2, 97); AT(pace_replay_stats_t, redelivered, 104);
 
-SIZE(pace_ops_options_t, 56);
+SIZE(pace_ops_options_t, 72);
 AT(pace_ops_options_t, struct_size, 0); AT(pace_ops_options_t, environment, 4);
 AT(pace_ops_options_t, reserved, 5); AT(pace_ops_options_t, address, 8);
 AT(pace_ops_options_t, token, 16); AT(pace_ops_options_t, blocked_after_ns, 24);
 AT(pace_ops_options_t, workers, 32); AT(pace_ops_options_t, settings, 40);
-AT(pace_ops_options_t, settings_count, 48);
+AT(pace_ops_options_t, settings_count, 48); AT(pace_ops_options_t, ready_after_ns, 56);
+AT(pace_ops_options_t, dead_after_ns, 64);
 
 SIZE(pace_hub_stats_t, 80);
 AT(pace_hub_stats_t, struct_size, 0); AT(pace_hub_stats_t, reserved, 4);

@@ -271,7 +271,14 @@ fn the_end_of_the_pool_is_told() {
 fn a_time_out_of_its_range_is_refused() {
     let pool = pool();
     for wrong in [Duration::ZERO, Duration::from_secs(3601)] {
-        let error = Ops::builder(&pool).blocked_after(wrong).build().unwrap_err();
-        assert!(matches!(error, Error::Invalid { name: "blocked_after", .. }), "{error}");
+        let builder = || Ops::builder(&pool);
+        for (setting, builder) in [
+            ("blocked_after", builder().blocked_after(wrong)),
+            ("ready_after", builder().ready_after(wrong)),
+            ("dead_after", builder().dead_after(wrong)),
+        ] {
+            let error = builder.build().unwrap_err();
+            assert!(matches!(error, Error::Invalid { name, .. } if name == setting), "{error}");
+        }
     }
 }

@@ -7,6 +7,7 @@ mod common;
 mod blocked;
 mod client;
 mod endpoint;
+mod health;
 mod hostile;
 mod page;
 mod watching;

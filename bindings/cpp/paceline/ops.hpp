@@ -145,8 +145,16 @@ struct OpsConfig {
     /// itself, which has no data, is sent without. Empty (default): only this machine is answered, and nothing can be
     /// changed.
     std::string token{};
-    /// How long a handler or task may hold its thread before the thread is shown as blocked: 1 ms to one hour.
+    /// How long a handler or task may hold its thread before the thread is shown as blocked: 1 ms to one hour. What health
+    /// says does not depend on it.
     Duration blocked_after = std::chrono::milliseconds(500);
+    /// How long the oldest thing that waits in the pool (a task, an event, a timer that is due, an entry of a completion
+    /// queue) may wait before the pool is not ready, so that a load balancer sends its requests elsewhere: 1 ms to one hour.
+    Duration ready_after = std::chrono::seconds(5);
+    /// For how long something must have waited, and nothing have begun or ended on any thread, before the pool is dead, so
+    /// that the process is started anew: 1 ms to one hour. Choose it longer than all threads may compute at a time. The
+    /// watchdog of systemd (Service) judges by that of the pool's endpoint that was made last.
+    Duration dead_after = std::chrono::seconds(30);
     /// A worker pool that was made with `metrics`, whose registry is shown, with the program's own figures. Default nullptr:
     /// the figures of the pool, of what stands on it, and of the process. It must live until Ops::serve() has returned.
     const WorkerPool *workers = nullptr;
@@ -162,6 +170,8 @@ struct OpsConfig {
                 config.address = detail::text_of(raw.address);
                 config.token = detail::text_of(raw.token);
                 config.blocked_after = detail::time_of(raw.blocked_after_ns);
+                config.ready_after = detail::time_of(raw.ready_after_ns);
+                config.dead_after = detail::time_of(raw.dead_after_ns);
                 config.shown = settings;
                 return config;
             });
@@ -170,6 +180,8 @@ struct OpsConfig {
     OpsConfig &set_address(std::string value) { return address = std::move(value), *this; }
     OpsConfig &set_token(std::string value) { return token = std::move(value), *this; }
     OpsConfig &set_blocked_after(Duration value) { return blocked_after = value, *this; }
+    OpsConfig &set_ready_after(Duration value) { return ready_after = value, *this; }
+    OpsConfig &set_dead_after(Duration value) { return dead_after = value, *this; }
     OpsConfig &set_workers(const WorkerPool &value) { return workers = &value, *this; }
     OpsConfig &set_shown(Settings value) { return shown = std::move(value), *this; }
 };
@@ -193,6 +205,8 @@ public:
         options.address = given(config.address);
         options.token = given(config.token);
         options.blocked_after_ns = detail::nanos(config.blocked_after);
+        options.ready_after_ns = detail::nanos(config.ready_after);
+        options.dead_after_ns = detail::nanos(config.dead_after);
         options.workers = config.workers == nullptr ? nullptr : config.workers->native();
         std::vector<const char *> files;
         for (const std::string &file : config.shown.files) {
@@ -352,10 +366,12 @@ private:
 /// gone: let it go before the drain.
 class [[nodiscard]] Service {
 public:
-    /// Tells systemd that the process is ready. If its unit has a watchdog, a timer of the pool asks the
-    /// bool() twice in its time, and feeds it when the answer is true; what it throws is a no. Where no systemd
-    /// has started the process, nothing is told and nobody asks. Code::Unsupported: the library was built
-    /// without the feature `systemd`; Code::Os: systemd cannot be told.
+    /// Tells systemd that the process is ready. If its unit has a watchdog, a thread of the pool asks the bool() twice in
+    /// its time, or as soon as one is free; what it throws is a no. The watchdog is fed while the last answer was true and
+    /// the pool does not starve: while not something has waited, and nothing has begun or ended on any thread, for 30 s, or
+    /// for OpsConfig::dead_after of the pool's Ops if it has one. Where no systemd has started the process, nothing is told
+    /// and nobody asks. Code::Unsupported: the library was built without the feature `systemd`; Code::Os: systemd cannot be
+    /// told, or there are no more threads.
     template <class F>
     static Result<Service> start(const Pool &pool, F &&is_well) {
         using D = std::decay_t<F>;
@@ -377,7 +393,7 @@ public:
         (void)box.release();
         return Service(raw);
     }
-    /// It is well as long as the pool comes round to telling it.
+    /// It is well as long as the pool does not starve.
     static Result<Service> start(const Pool &pool) {
         pace_service_t *raw = nullptr;
         const pace_status_t status = pace_service_start(pool.native(), nullptr, nullptr, nullptr, &raw);

@@ -225,7 +225,11 @@ TEST_CASE("settings keep durations of any type") {
     KEEPS(WebhookConfig, timeout);
     SETS(WebhookConfig, set_timeout, timeout);
     KEEPS(OpsConfig, blocked_after);
+    KEEPS(OpsConfig, ready_after);
+    KEEPS(OpsConfig, dead_after);
     SETS(OpsConfig, set_blocked_after, blocked_after);
+    SETS(OpsConfig, set_ready_after, ready_after);
+    SETS(OpsConfig, set_dead_after, dead_after);
     KEEPS(NatsSettings, connect_timeout);
     KEEPS(NatsSettings, ping_interval);
     KEEPS(NatsSettings, reconnect_first);

@@ -291,6 +291,7 @@ class Table(Case):
         yield row("Webhook.post", webhook.post, {}, json="bytes")
         yield row("Webhook.flush", webhook.flush, {}, timeout=MAYBE_TIME)
         given = {"token": "none text", "blocked_after": MAYBE_TIME, "workers": "none"}
+        given |= {"ready_after": MAYBE_TIME, "dead_after": MAYBE_TIME}
         yield row(
             "Ops",
             Ops,

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import unittest
 import urllib.error
 import urllib.request
@@ -23,7 +24,7 @@ from unittest import mock
 from support import Case
 
 import paceline
-from paceline import Http, InvalidError, Ops, Pool, Request, Response, WorkerPool, top
+from paceline import CompletionQueue, Http, InvalidError, Ops, Pool, Request, Response, WorkerPool, top
 
 TOKEN = "correct-horse-battery"
 
@@ -72,12 +73,80 @@ class Endpoint(Case):
             for each in blocked:
                 each.result()
 
+    def test_a_pool_whose_threads_all_compute_is_alive_and_ready(self) -> None:
+        gate, began = threading.Event(), time.monotonic()
+        with watched(blocked_after=0.05, ready_after=0.1, dead_after=0.2) as (pool, url):
+            inside = [threading.Event() for _ in range(2)]
+
+            def compute(here: threading.Event) -> None:
+                here.set()
+                gate.wait()
+
+            held = [pool.submit(compute, each) for each in inside]
+            for each in inside:
+                each.wait()
+            while time.monotonic() < began + 2:
+                for path in ("/health/live", "/health/ready"):
+                    status, body = get(url + path)
+                    if status != 200:
+                        gate.set()
+                    self.assertEqual(status, 200, body)
+            gate.set()
+            for future in held:
+                future.result()
+
+    def test_a_pool_that_starves_is_not_ready_and_then_dead(self) -> None:
+        gate, inside = threading.Event(), threading.Semaphore(0)
+
+        def until(url: str, status: int, part: str) -> None:
+            body = ""
+            for _ in range(6000):
+                seen, body = get(url)
+                if seen == status and part in body:
+                    return
+                time.sleep(0.01)
+            gate.set()
+            self.fail(f"{url} says {body!r}")
+
+        def hold() -> None:
+            inside.release()
+            gate.wait()
+
+        with watched(ready_after=0.1, dead_after=3600) as (pool, url):
+            for _ in range(2):
+                pool.post(hold)
+            for _ in range(2):
+                inside.acquire()
+            timer = pool.after(0.001, lambda: None)
+            until(url + "/health/ready", 503, "a timer that is due has waited for ")
+            self.assertEqual(get(url + "/health/live")[0], 200)
+            with paceline.ops.serve(pool, "127.0.0.1:0", ready_after=0.1, dead_after=0.2) as ops:
+                dead = f"http://{ops.address}"
+                until(dead + "/health/live", 503, "the pool starves: a timer that is due has waited for ")
+                gate.set()
+                for path in ("/health/live", "/health/ready"):
+                    until(dead + path, 200, "ok")
+            del timer
+
+    def test_an_entry_that_no_host_takes_waits(self) -> None:
+        with watched(ready_after=0.1, dead_after=3600) as (pool, url):
+            queue = CompletionQueue(pool)
+            queue.post(7)
+            for _ in range(6000):
+                status, body = get(url + "/health/ready")
+                if status == 503:
+                    break
+                time.sleep(0.01)
+            self.assertIn("an entry of a completion queue has waited for ", body)
+            queue.close()
+
     def test_a_token_is_asked_for(self) -> None:
         with watched(token=TOKEN) as (_, url):
             self.assertEqual(get(url + "/metrics")[0], 401)
             self.assertEqual(get(url + "/metrics", TOKEN)[0], 200)
         with Pool(1) as pool:
-            for wrong in ({"address": "0.0.0.0:0"}, {"token": "short"}, {"blocked_after": 4000}):
+            times = [{each: 4000} for each in ("blocked_after", "ready_after", "dead_after")]
+            for wrong in ({"address": "0.0.0.0:0"}, {"token": "short"}, *times):
                 with self.subTest(wrong), self.assertRaisesRegex(InvalidError, next(iter(wrong))):
                     Ops(pool, **{"address": "127.0.0.1:0", **wrong})
 

@@ -35,12 +35,15 @@ int main(void) {
     pace_ops_options_t options;
     pace_pool_t *pool;
     pace_ops_t *ops;
+    int busy;
     must(pace_pool_config_init(&config, sizeof config));
     config.threads = 1;
     must(pace_pool_new(&config, &pool));
 
     must(pace_ops_options_init(&options, sizeof options));
     options.blocked_after_ns = 10000000;
+    options.ready_after_ns = 20000000;
+    options.dead_after_ns = 50000000;
     must(pace_ops_serve(pool, "127.0.0.1:0", &options, &ops)); /* then open it in a browser */
     must(pace_ops_address(ops, address, sizeof address));
     CHECK(answers(address, "/", "<title>paceline</title>"));
@@ -49,9 +52,20 @@ int main(void) {
 
     must(pace_pool_post(pool, PACE_LANE_NORMAL, block, NULL, NULL));
     WAIT_FOR(atomic_load(&inside) == 1);
-    WAIT_FOR(answers(address, "/health/live", "all threads are blocked"));
+    /* A pool whose threads are all busy is alive and ready, for however long. */
+    for (busy = 0; busy < 10 || !answers(address, "/health/live", "thread 0 is blocked"); busy++) {
+        CHECK(answers(address, "/health/live", "200 OK"));
+        CHECK(answers(address, "/health/ready", "200 OK"));
+        usleep(20000);
+    }
+    CHECK(answers(address, "/health/live", "200 OK"));
+    /* But if something waits meanwhile, it starves. */
+    must(pace_pool_after(pool, 1000000, block, NULL, NULL, NULL));
+    WAIT_FOR(answers(address, "/health/ready", "a timer that is due has waited"));
+    WAIT_FOR(answers(address, "/health/live", "the pool starves"));
     atomic_store(&open_now, 1);
     WAIT_FOR(answers(address, "/health/live", "200 OK"));
+    WAIT_FOR(answers(address, "/health/ready", "200 OK"));
     pace_ops_free(ops);
     pace_pool_free(pool);
     return 0;

@@ -3,7 +3,11 @@
 // feature: ops/endpoint
 
 #include "../peer.h"
+#include <atomic>
+#include <chrono>
 #include <paceline/ops.hpp>
+#include <string>
+#include <thread>
 
 using paceline::Request;
 using paceline::Response;
@@ -18,9 +22,40 @@ bool answers(const std::string &address, const std::string &path, const char *pa
     return found;
 }
 
+/// A pool whose threads are all busy is alive and ready, for however long. But if something waits meanwhile, it starves.
+void health_is_told() {
+    using namespace std::chrono_literals;
+    std::atomic<bool> open_now{false}, inside{false};
+    const auto pool = paceline::Pool::create(paceline::Config().set_threads(1)).value();
+    const auto config = paceline::OpsConfig().set_address("127.0.0.1:0").set_blocked_after(10ms);
+    const auto limits = paceline::OpsConfig(config).set_ready_after(20ms).set_dead_after(50ms);
+    const auto ops = paceline::Ops::serve(pool, limits).value();
+    const std::string address = ops.address().value();
+    pool.post([&] {
+            for (inside = true; !open_now;) {
+                std::this_thread::sleep_for(1ms);
+            }
+        })
+        .value();
+    WAIT_FOR(inside);
+    for (int busy = 0; busy < 10 || !answers(address, "/health/live", "thread 0 is blocked"); busy++) {
+        CHECK(answers(address, "/health/live", "200 OK"));
+        CHECK(answers(address, "/health/ready", "200 OK"));
+        std::this_thread::sleep_for(20ms);
+    }
+    CHECK(answers(address, "/health/live", "200 OK"));
+    pool.post([] {}).value();
+    WAIT_FOR(answers(address, "/health/ready", "a task has waited"));
+    WAIT_FOR(answers(address, "/health/live", "the pool starves"));
+    open_now = true;
+    WAIT_FOR(answers(address, "/health/live", "200 OK"));
+    WAIT_FOR(answers(address, "/health/ready", "200 OK"));
+}
+
 } // namespace
 
 int main() {
+    health_is_told();
     const auto pool = paceline::Pool::create().value();
     const auto ops = paceline::Ops::serve(pool, "127.0.0.1:0").value(); // then open it in a browser
     const std::string address = ops.address().value();

@@ -371,6 +371,10 @@ section! {
         "What requests must show, of at least 16 characters. Without one it listens for this machine only.";
     blocked_after: Duration, Kind::Time { low: MILLI, high: HOUR }, "500ms",
         "How long a handler or task may hold its thread before the thread is shown as blocked.";
+    ready_after: Duration, Kind::Time { low: MILLI, high: HOUR }, "5s",
+        "How long the oldest task, event or due timer may wait before the pool is not ready.";
+    dead_after: Duration, Kind::Time { low: MILLI, high: HOUR }, "30s",
+        "How long something must have waited, and nothing have begun or ended, before the pool is dead.";
 }
 
 #[cfg(feature = "webhook")]

@@ -223,6 +223,16 @@ impl Member {
         (role, changes)
     }
 
+    /// A value that differs for each thing that runs here, or that its host handles outside; none while neither is so, as
+    /// while it leads or looks for work.
+    pub(crate) fn at_work(&self) -> Option<u64> {
+        let (role, value) = self.observe();
+        // What runs has a name; one that only looks for tasks has their role, and none.
+        let is_named = self.doing.look().name != Name::NONE || self.outside.load(Relaxed) != 0;
+        let runs = matches!(role, ThreadRole::Processing | ThreadRole::Task);
+        (runs && is_named).then_some(value)
+    }
+
     /// Whether the thread that was here last lives.
     fn has_thread(&self) -> bool {
         thread::is_alive(self.kernel_thread.load(Relaxed))

@@ -605,6 +605,19 @@ impl Slot {
         (word >> GENERATION_SHIFT) as u32 == generation && word & STATE == ARMED
     }
 
+    /// The deadline of a timer that waits for it, and is not paused. One that is being let to another may have either's.
+    pub(crate) fn waits_until(&self) -> Option<u64> {
+        let word = self.word.load(Acquire);
+        (word & STATE == ARMED && word & PAUSED == 0).then(|| self.deadline())
+    }
+
+    /// The descriptor that is waited for here, unless it is paused. It may be closed by now.
+    pub(crate) fn waits_for(&self) -> Option<RawFd> {
+        let word = self.word.load(Acquire);
+        let waits = word & STATE == IDLE && word & PAUSED == 0;
+        Some(self.descriptor()).filter(|&descriptor| waits && descriptor >= 0)
+    }
+
     /// Whether a one-shot timer lives here that has neither begun nor been closed.
     pub(crate) fn is_waiting_timer(&self) -> bool {
         let state = self.word.load(Acquire) & STATE;

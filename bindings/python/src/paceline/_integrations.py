@@ -132,9 +132,10 @@ class Service:
     """This process as a service of systemd, which counts as ready from now on, and as stopping when this is
     closed: close it before the drain.
 
-    If its unit has a watchdog (``WatchdogSec=``), a thread of the pool asks ``is_well()`` twice in its time, and
-    feeds it when the answer is true (None: as long as the pool comes round to that). What it raises is logged,
-    and is a no. Where no systemd has started the process, nothing is told and nobody asks. The pool needs
+    If its unit has a watchdog (``WatchdogSec=``), a thread of the pool asks ``is_well()`` twice in its time, or as soon as
+    one is free (None: nobody is asked). What it raises is logged, and is a no. The watchdog is fed while the last answer
+    was true and the pool does not starve: while not something has waited, and nothing has begun or ended on any thread,
+    for 30 seconds, or for ``dead_after`` of the pool's ``Ops`` if it has one. Where no systemd has started the process, nothing is told and nobody asks. The pool needs
     threads. Raises UnsupportedError if the library was built without it, OsError: systemd cannot be told; Full,
     ShutDownError."""
 

@@ -1433,6 +1433,8 @@ class OpsOptions(c.Structure):
         ("workers", c.c_void_p),
         ("settings", c.POINTER(c.c_char_p)),
         ("settings_count", c.c_size_t),
+        ("ready_after_ns", c.c_uint64),
+        ("dead_after_ns", c.c_uint64),
     ]
 
 

@@ -33,15 +33,21 @@ class Ops:
     to be mounted. ``token``: what requests must show as ``Authorization: Bearer`` and this, of at least 16 visible ASCII
     characters; only the page itself, which has no data, is sent without. None: only this machine is answered, and nothing can
     be changed; an address that others reach is refused. ``blocked_after``: how many seconds (0.001 to 3600, default 0.5) a
-    handler or task may hold its thread before the thread is shown as blocked. ``workers``: a worker pool that was made with
-    ``metrics``, whose registry is shown, with the program's own figures. ``settings``: as for ``Pool``; the section ``ops`` is
+    handler or task may hold its thread before the thread is shown as blocked; what health says does not depend on it.
+    ``ready_after`` (default 5): how many seconds the oldest thing that waits in the native pool (an event, a timer that is
+    due, an entry of a completion queue) may wait before the pool is not ready, so that a load balancer sends its requests
+    elsewhere. ``dead_after`` (default 30): for how many seconds something must have waited there, and nothing have begun or
+    ended on any thread, before the pool is dead, so that the process is started anew; choose it longer than all threads may
+    compute at a time. Functions that were given to ``Pool.submit`` wait in the interpreter, where an endpoint does not see
+    them. ``workers``: a worker pool that was made with ``metrics``, whose registry is shown, with the program's own figures. ``settings``: as for ``Pool``; the section ``ops`` is
     taken, and all of it is shown by ``/config``, with secrets masked. What is given here wins.
 
     It ends when it is closed or lost. Raises InvalidError, TypeError, OsError, ShutDownError.
 
     - ``/``: a live page: who leads, who handles what, what is held up
     - ``/metrics``: all figures, as OpenMetrics or Prometheus text
-    - ``/health/live``, ``/health/ready``: 200 or 503, with reasons
+    - ``/health/live``: 503 if the pool starves (``dead_after``), else 200, with reasons
+    - ``/health/ready``: 503 if something waits for too long (``ready_after``), else 200, with reasons
     - ``/stats.json``, ``/errors.json``, ``/config``: figures, the last faults, settings and their origins
     - ``/events``: server-sent events, one a second, for at most 8 viewers
     - ``/trace?seconds=3``: a timeline of the next seconds, 1 to 30, which https://ui.perfetto.dev opens
@@ -55,6 +61,8 @@ class Ops:
         *,
         token: Optional[str] = None,
         blocked_after: Optional[float] = None,
+        ready_after: Optional[float] = None,
+        dead_after: Optional[float] = None,
         workers: Optional[WorkerPool] = None,
         settings: Given = None,
         environment: bool = False,
@@ -69,6 +77,10 @@ class Ops:
             options.token = text("token", token)
         if blocked_after is not None:
             options.blocked_after_ns = nanos("blocked_after", blocked_after, 0.001)
+        if ready_after is not None:
+            options.ready_after_ns = nanos("ready_after", ready_after, 0.001)
+        if dead_after is not None:
+            options.dead_after_ns = nanos("dead_after", dead_after, 0.001)
         if workers is not None:
             from ._workers import WorkerPool
 
@@ -122,6 +134,8 @@ def serve(
     *,
     token: Optional[str] = None,
     blocked_after: Optional[float] = None,
+    ready_after: Optional[float] = None,
+    dead_after: Optional[float] = None,
     workers: Optional[WorkerPool] = None,
     settings: Given = None,
     environment: bool = False,
@@ -132,6 +146,8 @@ def serve(
         address,
         token=token,
         blocked_after=blocked_after,
+        ready_after=ready_after,
+        dead_after=dead_after,
         workers=workers,
         settings=settings,
         environment=environment,
