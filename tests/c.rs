@@ -61,7 +61,7 @@ macro_rules! programs {
 
 programs! { abuse status pool task strand handle timer ring queue host stats layout matrix random
 server conn filter framing http inherited udp fork_net random_net random_hub
-requests workers hub hostile_hub hostile_log hostile_bridge outside log cq bridge durable }
+requests workers hub hostile_hub hostile_log hostile_bridge outside log cq bridge durable turns }
 
 /// Each compiler with one of the libraries: the library is the same, whoever calls it, and to link the
 /// static one takes longer than all else here. A compiler that is alone has both.

@@ -382,7 +382,7 @@ static void told_to_end(pace_durable_t *queue, seen_t *seen) {
     OK(pace_durable_submit(queue, "obey", &submission, "", 0, PACE_FOREVER, &id, NULL));
     ends(queue, id, PACE_DURABLE_TIMED_OUT, "", "the deadline was over before it ended", 1);
     UNTIL(atomic_load(&seen->runs) == 1);
-        OK(pace_durable_submit(queue, "pulled", &submission, "", 0, PACE_FOREVER, &id, NULL));
+    OK(pace_durable_submit(queue, "pulled", &submission, "", 0, PACE_FOREVER, &id, NULL));
     OK(pace_durable_take(queue, PACE_FOREVER, &job));
     CHECK(info_of(job).time_left_ns <= 2 * SECOND);
     UNTIL(pace_job_is_cancelled(job, &cancelled) == PACE_OK && cancelled);

@@ -1965,7 +1965,8 @@ static void from_a_file(void) {
     write_file(
         path,
         "{\"pool\": {\"leaders\": 2, \"source\": \"ring\", \"promotion\": \"eager\","
-        " \"watch_period\": \"1ms\", \"spin\": \"5us\", \"max_turn\": \"2ms\", \"lane_capacity\": 16, \"strand_capacity\": 32,"
+        " \"watch_period\": \"1ms\", \"spin\": \"5us\", \"max_turn\": \"2ms\", \"lane_capacity\": 16, "
+        "\"strand_capacity\": 32,"
         " \"max_handles\": 64, \"stack_size\": \"128 KiB\", \"pin\": \"0,2-3\", \"pin_strict\": true,"
         " \"name\": \"own\"}}");
     OK(pace_pool_config_load(&own, path, false));

@@ -351,7 +351,8 @@ TEST_CASE("a body whose taker resumes at once comes whole") {
     auto http = Http::create(pool).value();
     http.route_streaming("PUT", "/",
                          [&http](const Request &request, Response response) {
-                             return std::make_unique<Parts>(std::move(response), http.conn(request.conn()));
+                             return std::make_unique<Parts>(std::move(response),
+                                                            http.conn(request.conn()));
                          })
         .value();
     http.start(local()).value();
