@@ -1,7 +1,7 @@
 //! The pool whose member this thread is, and waits inside of it.
 
 use super::Shared;
-use super::this_thread;
+use super::{this_thread, turn};
 use crate::error::{Error, Result};
 use crate::sync::store_load_barrier;
 use crate::thread_state::is_member;
@@ -19,6 +19,7 @@ pub(crate) fn enter(shared: &Arc<Shared>, member: usize) -> impl Drop + use<> {
     impl Drop for Leave {
         fn drop(&mut self) {
             this_thread::leave();
+            turn::never_ends();
             trace::leave();
             MEMBER.with_borrow_mut(Option::take);
         }

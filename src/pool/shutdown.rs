@@ -94,7 +94,9 @@ impl Shared {
             let now = self.now();
             let is_empty = self.ready.members.present() == 0;
             let is_alone = is_empty && self.hosts.is_delivered() && !self.hosts.are_elsewhere();
-            if now < deadline && is_alone && !self.end.is_stopping() {
+            // A member of another pool stays that.
+            let may_take_part = !crate::thread_state::is_member() && !self.end.is_stopping();
+            if now < deadline && is_alone && may_take_part {
                 self.run_alone(deadline - now);
             }
             if now >= deadline || is_alone {

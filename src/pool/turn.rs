@@ -53,9 +53,13 @@ struct End {
     manual: bool,
 }
 
+impl End {
+    const NEVER: End = End { at: u64::MAX, manual: false };
+}
+
 thread_local! {
     /// A thread that is no member of a pool has turns that are never over.
-    static END: Cell<End> = const { Cell::new(End { at: u64::MAX, manual: false }) };
+    static END: Cell<End> = const { Cell::new(End::NEVER) };
 }
 
 /// The calling thread has begun a turn, which is over at this instant of its pool's clock.
@@ -65,6 +69,11 @@ pub(super) fn ends_at(at: u64, manual: bool) {
     if cfg!(not(loom)) {
         END.set(End { at, manual });
     }
+}
+
+/// The calling thread is a member no more.
+pub(super) fn never_ends() {
+    let _ = END.try_with(|end| end.set(End::NEVER));
 }
 
 /// Measures handlers that the calling thread runs one after another. It may be kept from one turn to the next.
@@ -125,7 +134,7 @@ impl TurnClock {
 
     #[inline(never)]
     fn look(&mut self) -> bool {
-        let end = END.try_with(Cell::get).unwrap_or(End { at: u64::MAX, manual: false });
+        let end = END.try_with(Cell::get).unwrap_or(End::NEVER);
         let now = if end.manual { manual_now() } else { clock::now() };
         if self.read_at != 0 {
             self.average = ((now - self.read_at) / u64::from(self.group)).max(1);
