@@ -64,6 +64,8 @@
 //!    flight. (`stats.rs`)
 //! 7. After start no thread is created, and posting, dispatching and arming allocate nothing.
 //! 8. No lock is held, and no foreign work runs on the caller's stack, while code of the user runs.
+//! 9. Beside any number of backlogs a thread looks at its source, at due timers and at each lane after a turn and the
+//!    handler that runs then. (`turn.rs`)
 
 mod config;
 mod context;
