@@ -51,6 +51,7 @@ const MS: Duration = Duration::from_millis(1);
 const DRIVERS: &[(&str, Driver)] = &[
     // Settings of a pool.
     ("Builder::ageing", |_| refused(Pool::builder().ageing(MAX).build(), "1ms to 3600s")),
+    ("Builder::max_turn", |_| refused(Pool::builder().max_turn(MAX).build(), "1s")),
     ("Builder::spin", |_| refused(Pool::builder().spin(MAX).build(), "100ms")),
     ("Builder::watch_period", |_| refused(Pool::builder().watch_period(MAX).build(), "to 1s")),
     ("Builder::on_slow", |_| {
