@@ -83,6 +83,7 @@ int main(void) {
     pace_strand_t small;
     OK(pace_pool_config_init(&config, sizeof config));
     config.threads = 0;
+    config.max_turn_ns = SECOND;
     config.strand_capacity = 2;
     config.max_handles = 1024;
     OK(pace_pool_new(&config, &idle));

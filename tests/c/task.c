@@ -112,6 +112,7 @@ static void full(void) {
     pace_task_t task = {0};
     OK(pace_pool_config_init(&config, sizeof config));
     config.threads = 0; /* nobody takes anything out */
+    config.max_turn_ns = SECOND;
     config.lane_capacity = 4;
     OK(pace_pool_new(&config, &pool));
     (void)gate;
