@@ -8,7 +8,9 @@ use common::{Count, Fd, Gate, LONG, finish, hang_guard, in_child_blocking, until
 use paceline::cq::{CompletionQueue, EntryKind};
 use paceline::http::{Http, Request, Response};
 use paceline::hub::history::{History, Limits, ReplayFrom};
-use paceline::hub::{Execution, Hub, Message, OnFailure, Overflow, Retry, SubscriptionBuilder};
+use paceline::hub::{
+    Execution, Failure, Hub, Message, OnFailure, Overflow, Retry, SubscriptionBuilder,
+};
 use paceline::net::{Address, Conn, ConnHandler, DatagramHandler, Datagrams, Server, UdpSocket};
 use paceline::task::{Attempt, WorkerPool};
 use paceline::{Flow, HandleOptions, Lane, Pin, Pool, Ring, Signals};
@@ -136,6 +138,44 @@ const BACKLOGS: &[(&str, Backlog)] = &[
         subscriptions(pool, work, THREADS, |settings| {
             settings.measured().on_failure(OnFailure::discard().retry(Retry::fixed(1, MS)))
         })
+    }),
+    ("subscriptions that retry at once", |pool, work| {
+        let hub = Hub::new(pool).unwrap();
+        let subscribed = [0; THREADS].map(|_| {
+            let work = work.clone();
+            let retry = OnFailure::discard().retry(Retry::fixed(u32::MAX, Duration::ZERO));
+            let settings = hub.subscription("k").on_failure(retry);
+            let handler = move |_: &Message<'_>| {
+                work.run();
+                if work.is_enough() { Ok(()) } else { Err(Failure::new("not yet")) }
+            };
+            settings.serve(handler).unwrap()
+        });
+        let _ = hub.publish("k", "x").unwrap();
+        Box::new((subscribed, hub))
+    }),
+    ("descriptors that make each other ready", |pool, work| {
+        let pipes = [0; 2 * THREADS].map(|_| Fd::pipe());
+        let (reads, writes): (Vec<_>, Vec<_>) = pipes.into_iter().unzip();
+        let writes = Arc::new(writes);
+        let handles: Vec<_> = reads
+            .into_iter()
+            .enumerate()
+            .map(|(number, read)| {
+                let (work, writes) = (work.clone(), Arc::clone(&writes));
+                let handle = pool.register(read, move |fd: &mut Fd, _| {
+                    if fd.drain() > 0 {
+                        work.run();
+                        // At the end the other one may be gone.
+                        let _sent = writes[number ^ 1].write(b"x");
+                    }
+                    if work.is_enough() { Flow::Pause } else { Flow::Wait }
+                });
+                handle.unwrap()
+            })
+            .collect();
+        writes.iter().for_each(|write| assert_eq!(write.write(b"x").unwrap(), 1));
+        Box::new((handles, writes))
     }),
     ("a concurrent subscription", |pool, work| {
         let (hub, work) = (Hub::new(pool).unwrap(), work.clone());
@@ -440,6 +480,11 @@ fn a_stay_lasts_for_a_turn_or_its_time() {
         for &(name, backlog) in BACKLOGS {
             let (pool, work) = (hosted(), Work::new(None));
             let kept = backlog(&pool, &work);
+            // Behind it, and of its kind: what is left by one stay is not the first of the next.
+            let (strand, others) = (pool.strand().unwrap(), Count::new());
+            let (one, other) = (others.clone(), others.clone());
+            strand.post(move || one.up()).unwrap();
+            pool.lane(Lane::Low).post(move || other.up()).unwrap();
             let stays = (0..).map(|_| {
                 let before = work.ran.get();
                 pool.join(stay).unwrap();
@@ -448,6 +493,8 @@ fn a_stay_lasts_for_a_turn_or_its_time() {
             // What comes over a socket comes by and by.
             let ran: Vec<_> = stays.filter(|&ran| ran > 0).take(20).collect();
             assert!(ran.iter().all(|&ran| ran <= most), "{name}, {stay:?}: {ran:?}");
+            let is_in_lanes = ["posts", "tasks of a worker pool"].contains(&name);
+            assert!(is_in_lanes || others.get() == 2, "{name}, {stay:?}: {others:?}");
             work.enough.store(true, SeqCst);
             // Destructors wait for clients, and these for the server.
             let over = AtomicBool::new(false);

@@ -96,8 +96,9 @@ impl Shared {
             let is_alone = is_empty && self.hosts.is_delivered() && !self.hosts.are_elsewhere();
             // A member of another pool stays that.
             let may_take_part = !crate::thread_state::is_member() && !self.end.is_stopping();
-            if now < deadline && is_alone && may_take_part {
-                self.run_alone(deadline - now);
+            if now < deadline && is_alone && may_take_part && !self.run_alone(deadline - now) {
+                // Another thread does so.
+                continue;
             }
             if now >= deadline || is_alone {
                 self.stop();
@@ -120,10 +121,24 @@ impl Shared {
         self.sweep();
     }
 
-    /// No host comes back: the calling thread runs what was accepted, for up to so many nanoseconds.
-    fn run_alone(self: &Arc<Self>, time: u64) {
-        // There is a place for it, as nobody is here, unless the pool is to have no hosts.
-        let _full = take_part(self, Duration::from_nanos(time), |mut worker| worker.run());
+    /// No host comes back: the calling thread runs what was accepted, for up to so many nanoseconds. False: another host
+    /// has come meanwhile, and has the place.
+    fn run_alone(self: &Arc<Self>, time: u64) -> bool {
+        if !self.ready.handles.sets.clock().is_manual() {
+            let time = Duration::from_nanos(time);
+            return take_part(self, time, |mut worker| worker.run()).is_ok();
+        }
+        // Nobody moves the clock, so nothing becomes due.
+        loop {
+            let ran = take_part(self, Duration::ZERO, |mut worker| {
+                worker.run_ready();
+                worker.ran()
+            });
+            match ran {
+                Ok(1..) => {}
+                ended => return ended.is_ok(),
+            }
+        }
     }
 
     /// Whether nothing more may begin. A drain whose time is over is ended here: members that find

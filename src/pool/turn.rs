@@ -41,6 +41,8 @@ use core::cell::Cell;
 const QUICK: u64 = 500;
 /// The most handlers between two looks at the clock.
 const GROUP: u32 = 32;
+/// The most handlers in the first group of a share.
+const FIRST_GROUP: u32 = 8;
 /// What one of several on a list may do before the next has its share, in nanoseconds: to change between them costs some
 /// hundred.
 const SHARE: u64 = 20_000;
@@ -97,14 +99,15 @@ impl TurnClock {
     /// A new turn of the thread begins, or what follows is another's run in the same one.
     pub(crate) fn begin(&mut self) {
         self.over = false;
-        // What has passed since the last look is no handler's.
-        self.read_at = 0;
-        (self.left, self.share_ends) = (1, 0);
+        self.begin_share();
     }
 
     /// The next of several on a list has its share.
+    #[inline]
     pub(crate) fn begin_share(&mut self) {
-        self.share_ends = 0;
+        // What has passed since the last look is no handler's, and this one's handlers may be slower than the last one's.
+        (self.read_at, self.share_ends) = (0, 0);
+        (self.left, self.group) = (1, self.group.min(FIRST_GROUP));
     }
 
     /// A handler has returned: whether the thread's turn is over.

@@ -382,6 +382,8 @@ impl ReplayRun for Replaying {
             let mut left = Left::More;
             while !turn.share_is_over() && matches!(left, Left::More) && !self.turn().halts() {
                 left = self.deliver(core, &mut serving, &sleeper, turn);
+                // A page may have nothing for it.
+                turn.is_over();
             }
             *lock(&self.work) = Some(serving);
             let next = match left {

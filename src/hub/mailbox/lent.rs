@@ -38,6 +38,11 @@ impl<'a> Lent<'a> {
         Self { messages, progress, policy, shared, turn, taken, lost, begun: 0, handling: None }
     }
 
+    /// The handler has failed at the one that was lent last, and its run ends.
+    pub(in crate::hub) fn stops(&mut self) {
+        self.turn.is_over();
+    }
+
     /// The handler is through. Says how many have begun.
     pub(in crate::hub) fn end(self) -> usize {
         self.begun as usize

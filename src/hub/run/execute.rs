@@ -263,6 +263,7 @@ fn deliver_in_place(
                 After::Discard => settled.failed += 1,
                 After::Dead => settled.dead += 1,
                 after => {
+                    lent.stops();
                     let begun = lent.begun as usize;
                     settled.delivered += (begun - failed) as u64;
                     batch.extend(taken.rest(begun, following));
@@ -332,6 +333,7 @@ fn deliver_batch(
                 After::Discard => settled.failed += 1,
                 After::Dead => settled.dead += 1,
                 after => {
+                    turn.is_over();
                     stopped = Some((entry, after));
                     break;
                 }

@@ -508,7 +508,9 @@ impl Driver {
         if self.readable {
             self.read_some()?;
         }
-        match self.ends_inside && self.may_read() {
+        // What is left over is shown again before that.
+        let is_called = self.connection().output.calls.is_called();
+        match self.ends_inside && !is_called && self.may_read() {
             true => self.peer_finished(),
             false => Ok(()),
         }

@@ -338,8 +338,16 @@ impl Worker<'_> {
             }
             shared.rooms.made_room(&ready.tasks);
         }
-        while let Some(index) = self.member.chain.pop(&ready.handles.slots) {
-            ready.handles.stack.push(index, &ready.handles.slots);
+        if !self.member.chain.is_empty() {
+            // It comes before what was pushed since: a backlog that has more does not overtake the others.
+            let handles = &ready.handles;
+            let mut since = handles.stack.take_all(&handles.slots);
+            while let Some(index) = self.member.chain.pop(&handles.slots) {
+                handles.stack.push(index, &handles.slots);
+            }
+            while let Some(index) = since.pop(&handles.slots) {
+                handles.stack.push(index, &handles.slots);
+            }
         }
         if role == ThreadRole::Away {
             // From here on another thread may be this member.

@@ -75,6 +75,10 @@ pub(crate) struct Worker<'a> {
     /// When its turn is over, and whether it was at the last look at the clock (`pool/turn.rs`).
     turn_ends: u64,
     turn_is_over: bool,
+    /// It has led since it last ran ready work: the next lead that only time asks for comes after some.
+    works_first: bool,
+    /// What was made ready by others than the leader comes before what it has harvested, the next time.
+    stack_first: bool,
     /// Its turn was over while tasks that it has claimed had not begun: one of a more urgent lane comes before them.
     urgent_first: bool,
     /// Its pool's clock is one that a test moves.
@@ -122,6 +126,8 @@ impl<'a> Worker<'a> {
             pace: Pace::new(ready.now()),
             turn_ends: 0,
             turn_is_over: true,
+            works_first: false,
+            stack_first: false,
             urgent_first: false,
             manual_clock: ready.handles.sets.clock().is_manual(),
             since_poll: 0,
@@ -143,6 +149,7 @@ impl<'a> Worker<'a> {
     /// Takes part until the pool stops or the time is up.
     pub(crate) fn run(&mut self) {
         self.set_role(ThreadRole::Leader);
+        self.begin_turn(self.ready.now());
         match self.only {
             Some(lane) => self.run_reserved(lane),
             None => {
@@ -172,8 +179,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Looks at each set once, runs what is ready then, for one turn, and leaves. What that makes ready is for the next
-    /// time.
+    /// Looks at each set once, runs what is ready then, for one turn, and leaves: at least one of each kind, so that none
+    /// keeps the others away for ever. What that makes ready is for the next time.
     pub(crate) fn run_ready(&mut self) {
         self.set_role(ThreadRole::Leader);
         let ready = self.ready;
@@ -183,26 +190,27 @@ impl<'a> Worker<'a> {
         let (tasks, surplus) = ready.queued();
         self.member.chain.install(ready.handles.stack.take_all(&ready.handles.slots));
         self.published = true;
-        while !self.turn_is_over
-            && let Some(index) = self.member.chain.pop(&ready.handles.slots)
-        {
+        while let Some(index) = self.member.chain.pop(&ready.handles.slots) {
             self.run_activation(index);
-        }
-        for _ in 0..surplus {
             if self.turn_is_over {
                 break;
             }
+        }
+        for _ in 0..surplus {
             let Some(index) = ready.handles.sets.iter().find_map(|set| set.surplus.pop()) else {
                 break;
             };
             self.run_activation(index as u32);
-        }
-        for _ in 0..tasks {
             if self.turn_is_over {
                 break;
             }
+        }
+        for _ in 0..tasks {
             let Some(work) = self.next_task() else { break };
             self.handle(work);
+            if self.turn_is_over {
+                break;
+            }
         }
         self.leave();
     }
@@ -214,6 +222,7 @@ impl<'a> Worker<'a> {
             return self.run_ready();
         }
         self.set_role(ThreadRole::Leader);
+        self.begin_turn(self.ready.now());
         let mut steps = 0;
         while self.is_wanted() && steps < most {
             let sources = listed.load(Relaxed);
@@ -256,8 +265,11 @@ impl<'a> Worker<'a> {
         {
             return self.handle(work);
         }
-        let lead_now = core::mem::take(&mut self.called_to_lead) || self.poll_due();
+        // A harvest whose first handler takes a whole turn must not keep this thread from all other work.
+        let works_first = core::mem::take(&mut self.works_first);
+        let lead_now = core::mem::take(&mut self.called_to_lead) || self.poll_due() && !works_first;
         if (lead_now || !self.ready.has_ready(self.member)) && self.lead() {
+            self.works_first = true;
             return self.go_on();
         }
         if self.turn_is_over {
@@ -409,27 +421,40 @@ impl<'a> Worker<'a> {
     }
 
     fn next_activation(&mut self) -> Option<Work<'a>> {
-        let ready = self.ready;
-        if let Some(index) = self.member.chain.pop(&ready.handles.slots) {
-            return Some(Work::Activation(index));
-        }
+        self.stack_first = !self.stack_first;
+        let index = if self.stack_first {
+            self.next_of_stack().or_else(|| self.next_harvested())
+        } else {
+            self.next_harvested().or_else(|| self.next_of_stack())
+        };
+        index.map(Work::Activation)
+    }
+
+    /// Of what leaders have harvested.
+    fn next_harvested(&mut self) -> Option<u32> {
+        let sets = &self.ready.handles.sets;
         let home = self.next_set;
-        for offset in 0..ready.handles.sets.len() {
-            let set = &ready.handles.sets[(home + offset) % ready.handles.sets.len()];
-            if let Some(index) = set.surplus.pop() {
-                return Some(Work::Activation(index as u32));
-            }
+        (0..sets.len())
+            .find_map(|offset| sets[(home + offset) % sets.len()].surplus.pop())
+            .map(|index| index as u32)
+    }
+
+    /// Of what has become ready otherwise.
+    fn next_of_stack(&mut self) -> Option<u32> {
+        let handles = &self.ready.handles;
+        if let Some(index) = self.member.chain.pop(&handles.slots) {
+            return Some(index);
         }
-        if ready.handles.stack.is_empty() {
+        if handles.stack.is_empty() {
             return None;
         }
-        let mut chain = ready.handles.stack.take_all(&ready.handles.slots);
-        let first = chain.pop(&ready.handles.slots)?;
+        let mut chain = handles.stack.take_all(&handles.slots);
+        let first = chain.pop(&handles.slots)?;
         if !chain.is_empty() {
             self.published = true;
             self.member.chain.install(chain);
         }
-        Some(Work::Activation(first))
+        Some(first)
     }
 
     /// Takes what another member has claimed and not begun.
