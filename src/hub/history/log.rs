@@ -32,6 +32,9 @@
 //!
 //! Each timer has a number, and only the one that was set last counts: it alone finds its state.
 //!
+//! One thread at a time commits. Who flushes meanwhile waits until it has passed what was recorded at the call, and
+//! commits in its place if it ends before that: it may go on for as long as publishers fill batches.
+//!
 //! # Invariants
 //!
 //! 1. A position below `first` is on disk, was given up, or has been let go of by a limit. So whoever reads
@@ -49,7 +52,7 @@
 //! # Orderings
 //!
 //! All of it is under one lock, for a few steps, with no code of the user's in them; the disk is touched
-//! outside of it. The lock of the sink is taken before it, never while it is held. A message of several
+//! outside of it. The lock of the sink is only taken by the thread that commits, while it does not hold that one. A message of several
 //! histories takes their locks in their order, and wakes sleepers of the later ones under those of the
 //! earlier: no sleeper takes the lock of a log.
 //!
@@ -72,8 +75,6 @@ use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use core::time::Duration;
-#[cfg(not(loom))]
-use std::sync::TryLockError;
 use std::sync::{Arc, PoisonError};
 #[cfg(not(loom))]
 use std::time::Instant;
@@ -225,8 +226,8 @@ pub(super) struct Log {
     /// Whether there was no room when last something was recorded or committed; written under the lock. Who publishes
     /// reads it without: it may let in a few more than there is room for.
     full: AtomicBool,
-    /// There may be room again.
-    room: Condvar,
+    /// A batch has been written, or the thread that committed has ended.
+    written: Condvar,
     sink: Option<Mutex<Box<dyn Sink>>>,
     shelf: Option<Mutex<Box<dyn Shelf>>>,
     alarm: Box<dyn Alarm>,
@@ -239,6 +240,10 @@ struct Inner {
     saved: u64,
     /// The end of the batch that is being written; not above `saved` if none is that still waits.
     writing: u64,
+    /// The beginning of that batch, until its write has ended.
+    begun: Option<u64>,
+    /// A thread commits.
+    committing: bool,
     waiting_bytes: usize,
     commit: Commit,
     /// The number of the alarm that counts: those before it were overtaken.
@@ -306,6 +311,8 @@ impl Log {
                 memory: Memory::new(limits, next),
                 saved: next,
                 writing: next,
+                begun: None,
+                committing: false,
                 waiting_bytes: 0,
                 commit: Commit::Idle,
                 alarm: 0,
@@ -322,7 +329,7 @@ impl Log {
                 closed: false,
             }),
             full: AtomicBool::new(false),
-            room: Condvar::new(),
+            written: Condvar::new(),
             sink: sink.map(Mutex::new),
             shelf: shelf.map(Mutex::new),
             alarm,
@@ -351,21 +358,19 @@ impl Log {
     fn wait_for_room(&self, may_wait: bool, longest: Duration) -> Result<()> {
         let mut begin = None;
         loop {
-            let inner = self.lock();
+            let mut inner = self.lock();
             if !self.is_full(&inner) || inner.closed {
                 return Ok(());
             }
             // A timer tries again; if the pool has none, nobody does.
             let is_failing = inner.last_error.is_some() && inner.commit != Commit::Idle;
             let below = inner.saved + 1;
+            let committer = if is_failing { None } else { self.begin(&mut inner) };
             drop(inner);
             let begin = *begin.get_or_insert_with(Instant::now);
-            let sink = self.sink.as_ref().filter(|_| !is_failing);
-            let written = self.telling(|| {
-                sink.and_then(try_lock).map(|mut sink| {
-                    promote_new_leader();
-                    self.commit_to(&mut **sink, below, 1).is_ok()
-                })
+            let written = committer.map(|committer| {
+                promote_new_leader();
+                self.commit_as(committer, below, 1).is_ok()
             });
             let inner = self.lock();
             let is_over = begin.elapsed() >= longest;
@@ -376,7 +381,7 @@ impl Log {
             if written != Some(true) {
                 let nap = longest.saturating_sub(begin.elapsed()).min(NAP);
                 let _looks_again = self
-                    .room
+                    .written
                     .wait_timeout_while(inner, nap, |inner| self.is_full(inner) && !inner.closed);
             }
         }
@@ -487,18 +492,30 @@ impl Log {
         self.set_alarm(alarm);
     }
 
-    /// Commits what waits below a position, until fewer than `least` do.
+    /// Sees to it that what waits below a position is committed, and goes on until fewer than `least` wait.
     fn commit(&self, below: u64, least: u64) -> Result<()> {
-        match &self.sink {
-            Some(sink) => self.telling(|| self.commit_to(&mut **lock(sink), below, least)),
-            None => Ok(()),
+        let mut inner = self.lock();
+        while inner.committing && !inner.is_settled(below) {
+            inner = self.written.wait(inner).unwrap_or_else(PoisonError::into_inner);
         }
+        let is_needed = !inner.is_settled(below);
+        let committer = is_needed.then(|| self.begin(&mut inner)).flatten();
+        drop(inner);
+        committer.map_or(Ok(()), |committer| self.commit_as(committer, below, least))
+    }
+
+    /// None: another thread commits, or there is no disk.
+    fn begin(&self, inner: &mut Inner) -> Option<Committer<'_>> {
+        let may = self.sink.is_some() && !core::mem::replace(&mut inner.committing, true);
+        may.then(|| Committer(self))
     }
 
     /// What is given up by a commit is told when others may commit again: whoever is told may flush.
-    fn telling<T>(&self, commit: impl FnOnce() -> T) -> T {
+    fn commit_as(&self, committer: Committer<'_>, below: u64, least: u64) -> Result<()> {
         let before = self.given_up();
-        let done = commit();
+        let sink = self.sink.as_ref();
+        let done = sink.map_or(Ok(()), |sink| self.commit_to(&mut **lock(sink), below, least));
+        drop(committer);
         if self.given_up() > before {
             self.alarm.gave_up();
         }
@@ -516,11 +533,13 @@ impl Log {
             let waiting = inner.memory.from(first).take(self.pace.batch as usize);
             let batch: Vec<Stored> = waiting.map(|(_, stored)| stored.clone()).collect();
             inner.writing = first + batch.len() as u64;
+            inner.begun = Some(first);
             let is_whole = inner.given_up == 0;
             drop(inner);
             let now = super::record::nanos(std::time::SystemTime::now());
             let written = sink.write(first, &batch, now);
             let mut inner = self.lock();
+            inner.begun = None;
             match &written {
                 Ok(lost) => {
                     inner.settle(&batch, is_whole && *lost == 0, now);
@@ -533,14 +552,14 @@ impl Log {
             }
             self.full.store(self.is_full(&inner), Relaxed);
             drop(inner);
-            self.room.notify_all();
+            self.written.notify_all();
             written?;
             least_now = least.max(1);
         }
     }
 
     /// Commits everything that was recorded before the call, but for what was given up. It touches the disk in the
-    /// calling thread.
+    /// calling thread, unless another one does.
     pub(super) fn flush(&self) -> Result<()> {
         let below = self.lock().memory.next();
         self.commit(below, 1)
@@ -559,7 +578,7 @@ impl Log {
         inner.closed = true;
         let sleepers = core::mem::take(&mut inner.sleepers);
         drop(inner);
-        self.room.notify_all();
+        self.written.notify_all();
         for sleeper in sleepers {
             // It may be the last to know a handler.
             let _panicked = contain(|| drop(sleeper));
@@ -789,13 +808,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// None: another thread has it.
-#[cfg(not(loom))]
-fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    match mutex.try_lock() {
-        Err(TryLockError::WouldBlock) => None,
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Ok(guard) => Some(guard),
+/// A thread that commits: no other one does until it is dropped.
+struct Committer<'a>(&'a Log);
+
+impl Drop for Committer<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.0.lock();
+        (inner.committing, inner.begun) = (false, None);
+        drop(inner);
+        self.0.written.notify_all();
     }
 }
 
@@ -803,6 +824,11 @@ impl Inner {
     /// How many wait for a commit.
     fn waiting(&self) -> u64 {
         self.memory.next() - self.saved
+    }
+
+    /// Whether all below a position is on disk, or counted as given up.
+    fn is_settled(&self, below: u64) -> bool {
+        self.saved >= below && self.begun.is_none_or(|first| first >= below)
     }
 
     /// A new alarm, which the caller sets.
@@ -1224,7 +1250,7 @@ mod tests {
             }
             fn gave_up(&self) {
                 let log = self.0.get().unwrap().upgrade().unwrap();
-                self.1.lock().unwrap().push(try_lock(log.sink.as_ref().unwrap()).is_some());
+                self.1.lock().unwrap().push(!log.lock().committing);
             }
         }
         let (disk, told) = (Fake::default(), Arc::<Told>::default());
@@ -1240,6 +1266,42 @@ mod tests {
         }));
         assert!(log.flush().is_err());
         assert_eq!((log.given_up(), &**told.1.lock().unwrap()), (3, &[true][..]));
+    }
+
+    /// Goal: a flush ends when what was recorded before it is on disk, though the thread that commits finds a new batch
+    /// each time. Method: a disk that records while it writes, until the flush has ended, or for thousands of batches.
+    #[test]
+    fn a_flush_does_not_wait_for_what_comes_later() {
+        struct Busy(Arc<std::sync::OnceLock<std::sync::Weak<Log>>>, Arc<AtomicBool>, u64);
+        impl Sink for Busy {
+            fn write(&mut self, _: u64, _: &[Stored], _: u64) -> Result<u64> {
+                std::thread::sleep(Duration::from_micros(100));
+                self.2 += 3;
+                if !self.1.load(Relaxed) && self.2 < 100_000 {
+                    let log = self.0.get().unwrap().upgrade().unwrap();
+                    (0..3).for_each(|n| drop(log.record(|| plain(self.2 + n, 0, "a", b""))));
+                }
+                Ok(0)
+            }
+        }
+        let (of_sink, flushed) = (Arc::default(), Arc::default());
+        let sink = Box::new(Busy(Arc::clone(&of_sink), Arc::clone(&flushed), 1));
+        let alarms = super::doubles::ByHand::default();
+        let pace = Pace { batch: 3, ..Pace::default() };
+        let disk = Some(Disk { sink, shelf: None });
+        let log = Log::new(Limits::of_count(0), 1, disk, Box::new(alarms.clone()), pace);
+        of_sink.set(Arc::downgrade(&log)).unwrap();
+        (1..=3).for_each(|n| drop(log.record(|| plain(n, 0, "a", b""))));
+        std::thread::scope(|scope| {
+            scope.spawn(|| alarms.go_off(&log));
+            while log.figures().commits == 0 {
+                std::thread::yield_now();
+            }
+            log.flush().unwrap();
+            flushed.store(true, Relaxed);
+        });
+        let recorded = log.figures().recorded;
+        assert!(recorded < 90_000, "the flush waited for {recorded} records");
     }
 
     /// Goal: a publisher that finds no room needs no thread of the pool to get some, nor a timer.
