@@ -53,6 +53,18 @@ pub(crate) fn unlock(fd: BorrowedFd<'_>) {
     let _there_may_be_none = unsafe { libc::flock(fd.as_raw_fd(), libc::LOCK_UN) };
 }
 
+/// Locks these bytes of this open file for reading. Unlike the locks of a process, which go when it closes any descriptor of
+/// the file, this one stays until this open file is closed. False: somebody else has it for writing, or there are no locks.
+#[cfg(feature = "archive")]
+pub(crate) fn lock_range(fd: BorrowedFd<'_>, first: i64, length: i64) -> bool {
+    // SAFETY: zero is a value of every field.
+    let mut range: libc::flock = unsafe { core::mem::zeroed() };
+    range.l_type = libc::F_RDLCK as _;
+    (range.l_start, range.l_len) = (first as _, length as _);
+    // SAFETY: `range` lives, and a borrowed descriptor is open.
+    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_SETLK, &raw const range) == 0 }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;

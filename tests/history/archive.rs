@@ -250,6 +250,36 @@ fn a_kill_takes_nothing_that_was_durable() {
     assert!(all.iter().any(|(durable, _)| *durable > 0), "nothing was ever durable");
 }
 
+/// Goal: what is durable is in the file, though the program has read the file by itself, which takes the locks of SQLite
+/// away, and another program has looked into it since. Method: a child looks before and behind a commit.
+#[test]
+fn what_is_durable_is_found_though_others_have_looked() {
+    const TEST: &str = "archive::what_is_durable_is_found_though_others_have_looked";
+    let path = |process: u32| std::env::temp_dir().join(format!("paceline-look-{process}"));
+    if is_child(TEST) {
+        let archive = Archive::open(path(std::os::unix::process::parent_id()).join("a")).unwrap();
+        println!("\nfound {}", archive.query(&everything()).unwrap().len());
+        return;
+    }
+    let _guard = hang_guard();
+    let folder = Folder::at(path(std::process::id()));
+    let pool = pool(1);
+    let hub = hub(&pool, archived(folder.file("a")));
+    for last in [100, 1100] {
+        while hub.publish("a", "x").unwrap().sequence < last {}
+        hub.flush_histories().unwrap();
+        assert_eq!(hub.history_stats()[0].durable, Some(last));
+        for file in ["a", "a-shm"] {
+            let _removed_by_the_child = fs::read(folder.file(file));
+        }
+        let child = start_child(TEST, &[], Stdio::piped()).wait_with_output().unwrap();
+        let said = String::from_utf8(child.stdout).unwrap();
+        assert!(said.contains(&format!("\nfound {last}\n")), "{last}: {said}");
+    }
+    drop(hub);
+    finish(&pool);
+}
+
 /// Goal: on a full disk publishers go on, the error is told, what is given up is counted and is a gap to who
 /// reads; when there is room the archive goes on. Method: a limit of the size of files, in a child.
 #[test]

@@ -19,6 +19,13 @@
 //! other. Retention is a part of each commit, bounded, so that no commit grows long.
 //!
 //! A second writer of the same file meets positions that are taken: its commit fails, and says so.
+//!
+//! # The file beside the file
+//!
+//! What is committed is in `-wal` first. SQLite removes that when it closes the last connection, and knows the others by
+//! locks of their processes. Those are gone when a process opens and closes the file by itself, and then the `-wal` is
+//! removed under the writer, whose commits nobody finds any more. So a writer has [locks of its own](Locks), and looks
+//! after each commit whether the `-wal` is still there: if it is not, the commit goes to the file itself.
 
 use crate::error::{Error, Result};
 use crate::hub::history::limits::Limits;
@@ -27,11 +34,15 @@ use crate::hub::history::log::{Gaps, Page, Shelf, Sink};
 use crate::hub::history::query::{Query, literal_part};
 use crate::hub::keys::key::Key;
 use crate::hub::message::{Headers, Payload, Priority, Stored};
+use crate::sys::fd::lock_range;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior,
 };
 use std::collections::HashMap;
+use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -236,6 +247,8 @@ impl core::fmt::Debug for Archive {
 
 /// Commits records to the file.
 pub(super) struct Writer {
+    /// Before the connection: as long as they are there, it cannot remove the `-wal` at its end.
+    locks: Locks,
     connection: Connection,
     path: PathBuf,
     keep: Limits,
@@ -268,6 +281,7 @@ impl Writer {
         }
         set_state(&connection, "closed", 0).map_err(failed)?;
         Ok(Self {
+            locks: Locks::of(&connection),
             connection,
             path: path.clone(),
             keep: options.keep.clone(),
@@ -315,7 +329,15 @@ impl Writer {
 
 impl Sink for Writer {
     fn write(&mut self, first: u64, records: &[Stored], now: u64) -> Result<u64> {
-        self.commit(first, records, now).map(|()| 0).map_err(|error| {
+        // Some of it is committed if only the look for the `-wal` has failed.
+        let known = self.next.saturating_sub(first).min(records.len() as u64);
+        let records = &records[known as usize..];
+        let committed = match records.is_empty() {
+            true => Ok(()),
+            false => self.commit(first + known, records, now),
+        };
+        let found = committed.and_then(|()| self.locks.see_to_wal(&self.connection));
+        found.map(|()| 0).map_err(|error| {
             // Numbers of keys that were new in it are gone with it.
             self.keys.clear();
             trouble("write to", &self.path, &error)
@@ -325,6 +347,54 @@ impl Sink for Writer {
     fn close(&mut self) -> Result<()> {
         set_state(&self.connection, "closed", 1)
             .map_err(|error| trouble("close", &self.path, &error))
+    }
+}
+
+/// Keeps other programs from taking themselves for the last that has the file, whatever becomes of the locks of this
+/// process.
+struct Locks {
+    _files: [Option<File>; 2],
+    /// The path of the `-wal`, and which file that is.
+    wal: PathBuf,
+    is: Option<(u64, u64)>,
+}
+
+impl Locks {
+    /// The bytes that SQLite locks: those for readers of the file, and one of the `-shm` that says that it is in use.
+    const BYTES: [(&str, i64, i64); 2] = [("", 0x4000_0002, 510), ("-shm", 128, 1)];
+
+    fn of(connection: &Connection) -> Self {
+        let path = connection.path().unwrap_or_default();
+        let lock = |(suffix, first, length)| {
+            let file = File::open(format!("{path}{suffix}")).ok()?;
+            lock_range(file.as_fd(), first, length).then_some(file)
+        };
+        let wal = PathBuf::from(format!("{path}-wal"));
+        Self { _files: Self::BYTES.map(lock), is: which(&wal), wal }
+    }
+
+    fn see_to_wal(&self, connection: &Connection) -> rusqlite::Result<()> {
+        match which(&self.wal) == self.is {
+            true => Ok(()),
+            false => checkpoint(connection),
+        }
+    }
+}
+
+fn which(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
+}
+
+/// Brings all that is committed into the file itself.
+fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
+    let all = "PRAGMA wal_checkpoint(TRUNCATE)";
+    match connection.query_row(all, (), |row| row.get::<_, bool>(0))? {
+        false => Ok(()),
+        true => {
+            let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+            let reason = "the -wal beside it was removed, and somebody reads it".to_owned();
+            Err(rusqlite::Error::SqliteFailure(busy, Some(reason)))
+        }
     }
 }
 
@@ -902,6 +972,32 @@ mod tests {
         assert!(
             all(&reader, &everything())[1..].iter().all(|(_, it)| it.key.as_str() == "new.key")
         );
+    }
+
+    /// Goal: what is committed is found by whoever opens the file, though somebody has removed the `-wal`. Method: also
+    /// while a reader keeps the commit from going to the file: it is refused then, and goes there when it comes again.
+    #[test]
+    fn what_is_committed_without_its_wal_is_in_the_file() {
+        let folder = Folder::new("wal");
+        let path = folder.file("a");
+        let (mut writer, _reader) = open(&ArchiveOptions::at(&path));
+        writer.connection.busy_timeout(Duration::ZERO).unwrap();
+        let found = || {
+            fs::copy(&path, folder.file("copy")).unwrap();
+            positions(&Reader::open(&folder.file("copy")).unwrap())
+        };
+        writer.write(1, &[plain(1, 0, "a", b"")], 0).unwrap();
+        let reads = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap();
+        reads.execute_batch("BEGIN; SELECT count(*) FROM messages").unwrap();
+        fs::remove_file(folder.file("a-wal")).unwrap();
+        let batch: Vec<_> = (2..5).map(|n| plain(n, 0, "a", b"")).collect();
+        let told = writer.write(2, &batch[..2], 0).unwrap_err().to_string();
+        assert!(told.ends_with("the -wal beside it was removed, and somebody reads it"), "{told}");
+        reads.execute_batch("COMMIT").unwrap();
+        writer.write(2, &batch, 0).unwrap();
+        assert_eq!(found(), [1, 2, 3, 4]);
+        writer.write(5, &[plain(5, 0, "a", b"")], 0).unwrap();
+        assert_eq!(found(), [1, 2, 3, 4, 5]);
     }
 
     #[test]
