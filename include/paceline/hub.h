@@ -396,10 +396,11 @@ pace_status_t pace_hub_new(const pace_pool_t *pool,
 /**
  * Frees a hub, and unsubscribes all that have a name or were never given one. It waits until no handler of a
  * subscription that has a name runs and `drop` has run; of those without a name `drop` tells. Keys and mailboxes may be
- * freed later. NULL is a no-op, and in a forked child nothing is freed.
+ * freed later. Its histories are closed as by pace_hub_close_histories(). NULL is a no-op, and in a forked child nothing is
+ * freed.
  *
  * Threads: any, as long as no other uses the hub any more. In handlers, and on threads of the pool: yes, it never waits
- * there.
+ * there but for the disk.
  */
 void pace_hub_free(pace_hub_t *hub);
 

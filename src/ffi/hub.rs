@@ -320,13 +320,21 @@ const NAMES: usize = 1 << 20;
 
 /// Frees a hub, and unsubscribes all that have a name or were never given one. It waits until no handler of a
 /// subscription that has a name runs and `drop` has run; of those without a name `drop` tells. Keys and mailboxes may be
-/// freed later. NULL is a no-op, and in a forked child nothing is freed.
+/// freed later. Its histories are closed as by pace_hub_close_histories(). NULL is a no-op, and in a forked child nothing is
+/// freed.
 ///
 /// Threads: any, as long as no other uses the hub any more. In handlers, and on threads of the pool: yes, it never waits
-/// there.
+/// there but for the disk.
 #[unsafe(no_mangle)]
 pub extern "C" fn pace_hub_free(hub: Option<Box<pace_hub_t>>) {
-    call_void(|| drop(consumed(hub)));
+    call_void(|| {
+        if let Ok(freed) = consumed(hub) {
+            let hub = freed.hub.clone();
+            drop(freed);
+            // Keys and mailboxes may have it for longer. What cannot be written is told by the log when they are gone.
+            let _told_later = hub.close_histories();
+        }
+    });
 }
 
 /// Looks a key up. Keys are tokens with dots between them, without blanks, `*`, `>` and control

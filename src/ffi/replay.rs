@@ -332,6 +332,19 @@ pub unsafe extern "C" fn pace_hub_flush(hub: *mut pace_hub_t, given_up: *mut u64
     })
 }
 
+/// Writes everything that was published to all archives, and closes the files of all histories: a copy of an archive has
+/// everything then, and another hub can open it at once. What a history with files would record is refused from now on,
+/// and so is who asks for what is only on disk: PACE_ESHUTDOWN. pace_hub_free() does it, too. Calling it again is allowed.
+///
+/// PACE_EOS: what could not be written stays, its file is open, and all goes on as before.
+///
+/// Threads: any. In handlers: yes. It may wait for the disk.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_hub_close_histories(hub: *mut pace_hub_t) -> pace_status_t {
+    // SAFETY: as the header demands.
+    call(|| Ok(unsafe { open_hub(hub) }?.hub.close_histories()?))
+}
+
 /// Replays what a history has kept of the keys that the pattern matches, from where `from` (PACE_REPLAY_) and
 /// `at` say, and goes on with what is published: each message once, in the order of their sequences. The handler
 /// runs on one thread of the pool at a time; a message that it fails at is counted, and the next one comes. What

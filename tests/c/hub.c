@@ -1705,6 +1705,8 @@ static void archived(void) {
             for (unsigned n = 0; n < 100; n++)
                 OK(pace_hub_publish(hub, "a", &n, sizeof n, PACE_PUBLISH_NO_RECEIPT, NULL));
             OK(pace_hub_flush(hub, NULL));
+            OK(pace_hub_close_histories(hub));
+            SAYS(PACE_ESHUTDOWN, pace_hub_publish(hub, "a", "", 0, PACE_PUBLISH_NO_RECEIPT, NULL));
             pace_hub_free(hub);
         } else {
             CHECK(status == PACE_EUNSUPPORTED);

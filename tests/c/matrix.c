@@ -793,6 +793,7 @@ static pace_status_t do_history_stats(things_t *t) {
     return pace_hub_history_stats(t->hub, quick_history, NULL);
 }
 static pace_status_t do_hub_flush(things_t *t) { return pace_hub_flush(t->hub, NULL); }
+static pace_status_t do_close_histories(things_t *t) { return pace_hub_close_histories(t->hub); }
 static pace_status_t do_hub_export(things_t *t) {
     return pace_hub_export(t->hub, NULL, "/nowhere/at/all", NULL);
 }
@@ -1455,6 +1456,7 @@ static const row_t table[] = {
     {"hub_query", do_hub_query, IS_OK, IS_OK, IS_OK, 'y'},
     {"history_stats", do_history_stats, IS_OK, IS_OK, IS_OK, 'y'},
     {"hub_flush", do_hub_flush, IS_OK, IS_OK, IS_OK, 'y'},
+    {"hub_close_histories", do_close_histories, IS_OK, IS_OK, IS_OK, 'y'},
     {"hub_export", do_hub_export, B(PACE_EOS), B(PACE_EOS), B(PACE_EOS), 'y'},
     {"lines_read", do_lines_read, IS_OK, IS_OK, IS_OK, '-'},
     {"archive_open", do_archive_open, B(PACE_EOS) | NONE, B(PACE_EOS) | NONE, B(PACE_EOS) | NONE, '-'},

@@ -250,6 +250,62 @@ fn a_kill_takes_nothing_that_was_durable() {
     assert!(all.iter().any(|(durable, _)| *durable > 0), "nothing was ever durable");
 }
 
+/// Goal: when the histories are closed, a copy of the file has everything, no descriptor is left, another hub goes on at
+/// once, and nothing is taken that would not be written; a history without files goes on. Method: a hub that stays.
+#[test]
+fn closed_histories_are_in_their_files() {
+    let _guard = hang_guard();
+    let folder = Folder::new("closed");
+    let path = folder.file("a");
+    let pool = pool(2);
+    for (run, when_full) in [WhenFull::GiveUp, WhenFull::default()].into_iter().enumerate() {
+        let history = archived(path.clone()).when_full(when_full);
+        let hub = Hub::builder(&pool).history(history).history(History::of("b")).build().unwrap();
+        let replay = hub.replay("a", ReplayFrom::Beginning).mailbox().unwrap();
+        (0..1000).for_each(|_| drop(hub.publish("a", "x").unwrap()));
+        hub.close_histories().unwrap();
+        hub.close_histories().unwrap();
+        let open = fs::read_dir("/proc/self/fd")
+            .unwrap()
+            .filter_map(|fd| fs::read_link(fd.unwrap().path()).ok());
+        let left: Vec<_> = open.filter(|file| file.starts_with(&folder.0)).collect();
+        assert_eq!((left, folder.0.read_dir().unwrap().count()), (Vec::<PathBuf>::new(), 1));
+        let copy = folder.file("copy");
+        fs::copy(&path, &copy).unwrap();
+        let kept = Archive::open(&copy).unwrap().query(&everything()).unwrap().len();
+        assert_eq!(kept, 1000 * (run + 1));
+        ["copy", "copy-wal", "copy-shm"].map(|file| fs::remove_file(folder.file(file)));
+        assert!(matches!(hub.publish("a", "x"), Err(Error::ShutDown)));
+        assert!(matches!(hub.query(&everything()), Err(Error::ShutDown)));
+        hub.flush_histories().unwrap();
+        let stats = hub.history_stats().remove(0);
+        assert_eq!((stats.recorded, stats.waiting, stats.given_up), (1000, 0, 0));
+        assert_eq!(replay.stats().lost, 0);
+        drop((replay, hub));
+    }
+    finish(&pool);
+}
+
+/// Goal: a hub whose archive cannot be written is not closed, and can be when there is room again.
+#[test]
+fn what_cannot_be_written_is_not_closed() {
+    in_child_blocking(&[libc::SIGXFSZ], || {
+        let _guard = hang_guard();
+        let folder = Folder::new("unclosed");
+        let pool = pool(1);
+        let hub = hub(&pool, archived(folder.file("a")).commit(1000, Duration::from_secs(3600)));
+        let _ = hub.publish("a", vec![7; 100_000]).unwrap();
+        crate::common::limit(libc::RLIMIT_FSIZE, 1);
+        assert!(matches!(hub.close_histories(), Err(Error::Os { .. })));
+        crate::common::limit(libc::RLIMIT_FSIZE, libc::RLIM_INFINITY);
+        let _ = hub.publish("a", "x").unwrap();
+        hub.close_histories().unwrap();
+        assert_eq!(Archive::open(folder.file("a")).unwrap().query(&everything()).unwrap().len(), 2);
+        drop(hub);
+        finish(&pool);
+    });
+}
+
 /// Goal: what is durable is in the file, though the program has read the file by itself, which takes the locks of SQLite
 /// away, and another program has looked into it since. Method: a child looks before and behind a commit.
 #[test]

@@ -721,6 +721,9 @@ public:
     Result<void> flush(std::uint64_t *given_up = nullptr) const {
         return detail::outcome(pace_hub_flush(native(), given_up));
     }
+    /// Writes everything that was published to all archives, and closes the files of all histories: another hub can open them.
+    /// What they would record is refused from now on. Code::Os: what could not be written stays, and all goes on as before.
+    Result<void> close_histories() const { return detail::outcome(pace_hub_close_histories(native())); }
     /// What each history has done.
     Result<std::vector<HistoryStats>> history_stats() const {
         detail::Rows<HistoryStats> rows;

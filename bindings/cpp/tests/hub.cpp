@@ -861,6 +861,8 @@ TEST_CASE("a history is exported, imported into an archive, and read without a h
         }
         CHECK(hub.export_lines(lines.c_str()).value() == 10);
         CHECK(hub.export_lines("/nowhere/at/all").error() == Code::Os);
+        CHECK(hub.close_histories().has_value());
+        CHECK(hub.publish("even", "12").has_value()); // It has no files.
     }
     paceline::Query query;
     query.pattern = "even";

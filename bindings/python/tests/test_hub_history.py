@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import gc
 import json
@@ -10,7 +11,10 @@ import os
 import pickle
 import random
 import select
+import shutil
 import signal
+import sqlite3
+import subprocess
 import sys
 import tempfile
 import threading
@@ -416,6 +420,47 @@ class Histories(Case):
                 hub.close()
                 del hub
                 pool.shutdown()
+
+    def test_a_closed_hub_has_everything_in_its_file(self) -> None:
+        """A copy has it, nothing of it is open, and another hub goes on, though the first is still there."""
+        with tempfile.TemporaryDirectory() as folder:
+            path, hubs = os.path.join(folder, "archive"), []
+            for number in range(2):
+                try:
+                    hubs.append(Hub(self.pool, histories=[History(archive=path, process_only=True)]))
+                except paceline.UnsupportedError:
+                    return
+                with hubs[-1] as hub:
+                    for _ in range(1000):
+                        hub.publish("a", b"x")
+                for fd in os.listdir("/proc/self/fd"):
+                    with contextlib.suppress(FileNotFoundError):
+                        self.assertFalse(os.readlink(f"/proc/self/fd/{fd}").startswith(folder))
+                shutil.copy(path, path + ".copy")
+                with contextlib.closing(sqlite3.connect(path + ".copy")) as copy:
+                    (count,) = copy.execute("SELECT count(*) FROM messages").fetchone()
+                self.assertEqual(count, 1000 * (number + 1))
+
+    def test_what_is_durable_is_found_though_the_program_has_looked(self) -> None:
+        """Another SQLite in this process, which takes the locks of the hub's away, and another process."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "archive")
+            try:
+                hub = self.open(History(archive=path, process_only=True))
+            except paceline.UnsupportedError:
+                return
+            look = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); "
+            look += "print(c.execute('SELECT count(*) FROM messages').fetchone()[0]); c.close()"
+            for expected in (100, 200):
+                for _ in range(100):
+                    hub.publish("a", b"x")
+                hub.flush()
+                with contextlib.closing(sqlite3.connect(path)) as inside:
+                    (count,) = inside.execute("SELECT count(*) FROM messages").fetchone()
+                    self.assertEqual(count, expected)
+                told = subprocess.run([sys.executable, "-c", look, path], stdout=subprocess.PIPE, check=True)
+                self.assertEqual(int(told.stdout), expected)
+            hub.close()
 
     def test_export_import_and_archives_without_a_hub(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -38,7 +38,7 @@ use crate::sys::fd::lock_range;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
@@ -76,6 +76,9 @@ const LOOK: usize = 4096;
 
 /// More sequences than anybody can have seen of what a kill took away.
 const LEAP: u64 = 1 << 32;
+
+/// The size to which a `-wal` that has grown beyond it shrinks again: SQLite goes on at its beginning at about that.
+const WAL: u32 = 4 << 20;
 
 /// Keys whose numbers a writer remembers.
 const KEYS: usize = 1 << 16;
@@ -210,7 +213,7 @@ impl Archive {
         let (mut writer, _) = options.open()?;
         if writer.next() != 1 {
             // Else its sequences would leap, as after a kill.
-            writer.close()?;
+            writer.end()?;
             let path = options.path.display();
             return Err(Error::invalid("the archive", path, "a new one, to import into"));
         }
@@ -234,7 +237,7 @@ impl Archive {
         };
         let read = read_lines(lines, query, |stored| add(Some(stored)))?;
         add(None)?;
-        writer.close()?;
+        writer.end()?;
         Ok(read)
     }
 }
@@ -302,6 +305,14 @@ impl Writer {
         self.last_sequence + 1
     }
 
+    /// All of it is in the file, unless somebody else reads it just now.
+    pub(super) fn end(self) -> Result<()> {
+        let path = &self.path;
+        set_state(&self.connection, "closed", 1).map_err(|error| trouble("close", path, &error))?;
+        let _who_reads_it_sees_it_all = checkpoint(&self.connection);
+        Ok(())
+    }
+
     fn commit(&mut self, first: u64, records: &[Stored], now: u64) -> rusqlite::Result<()> {
         let next = first + records.len() as u64;
         let highest = records.iter().map(|record| record.sequence).max().unwrap_or(0);
@@ -320,7 +331,7 @@ impl Writer {
         for (name, value) in [("next", next), ("sequence", last_sequence)] {
             set_state(&all, name, value)?;
         }
-        retain(&all, &self.keep, next, records.len() as u64 + STEP, now)?;
+        retain(&all, &mut self.keys, &self.keep, next, records.len() as u64 + STEP, now)?;
         all.commit()?;
         (self.next, self.last_sequence) = (next, last_sequence);
         Ok(())
@@ -344,9 +355,8 @@ impl Sink for Writer {
         })
     }
 
-    fn close(&mut self) -> Result<()> {
-        set_state(&self.connection, "closed", 1)
-            .map_err(|error| trouble("close", &self.path, &error))
+    fn close(self: Box<Self>) -> Result<()> {
+        self.end()
     }
 }
 
@@ -420,6 +430,8 @@ fn set_state(connection: &Connection, name: &str, value: u64) -> rusqlite::Resul
 fn prepare(connection: &Connection, synchronous: &str) -> rusqlite::Result<()> {
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", synchronous)?;
+    // Who reads for long has the `-wal` grow meanwhile.
+    connection.pragma_update(None, "journal_size_limit", WAL)?;
     // Keys that no message has any more.
     connection.execute(
         "DELETE FROM keys WHERE NOT EXISTS (SELECT 1 FROM messages WHERE messages.key = keys.id)",
@@ -516,9 +528,10 @@ fn number_of(all: &Transaction<'_>, key: &str) -> rusqlite::Result<i64> {
     Ok(all.last_insert_rowid())
 }
 
-/// Lets go of the oldest rows, `most` at most, as long as there is more than is to be kept.
+/// Lets go of the oldest rows, `most` at most, as long as there is more than is to be kept, and of keys that were only theirs.
 fn retain(
     all: &Transaction<'_>,
+    keys: &mut HashMap<Box<str>, i64>,
     keep: &Limits,
     next: u64,
     most: u64,
@@ -551,8 +564,18 @@ fn retain(
     }
     let from = from.min(oldest + most).min(next);
     if from > oldest {
-        for table in ["messages WHERE position < ?1", "gaps WHERE next <= ?1"] {
-            all.prepare_cached(&format!("DELETE FROM {table}"))?.execute([from as i64])?;
+        all.prepare_cached("DELETE FROM gaps WHERE next <= ?1")?.execute([from as i64])?;
+        let mut of =
+            all.prepare_cached("DELETE FROM messages WHERE position < ?1 RETURNING key")?;
+        let of = of.query_map([from as i64], |row| row.get::<_, i64>(0))?;
+        for key in of.collect::<rusqlite::Result<HashSet<_>>>()? {
+            let none = "NOT EXISTS (SELECT 1 FROM messages WHERE messages.key = keys.id)";
+            let unused = format!("DELETE FROM keys WHERE id = ?1 AND {none} RETURNING key");
+            let mut unused = all.prepare_cached(&unused)?;
+            let gone = unused.query_map([key], |row| row.get::<_, String>(0))?;
+            gone.collect::<rusqlite::Result<Vec<_>>>()?.iter().for_each(|gone| {
+                keys.remove(gone.as_str());
+            });
         }
     }
     Ok(())
@@ -832,8 +855,8 @@ mod tests {
         let (mut writer, reader) = open(&options);
         assert_eq!((writer.next(), writer.first_sequence()), (1, 1));
         writer.write(1, &[plain(4, 0, "a", b""), plain(5, 0, "a", b"")], 0).unwrap();
-        writer.close().unwrap();
-        drop((writer, reader));
+        drop(reader);
+        writer.end().unwrap();
         let (writer, reader) = open(&options);
         assert_eq!((writer.next(), writer.first_sequence()), (3, 6));
         // Not closed: others may have seen numbers that never came here.
@@ -849,8 +872,8 @@ mod tests {
         let (mut writer, reader) = open(&options);
         writer.write(1, &[plain(9, 0, "a", b"")], 0).unwrap();
         assert!(positions(&reader).is_empty());
-        writer.close().unwrap();
-        drop((writer, reader));
+        drop(reader);
+        writer.end().unwrap();
         let (writer, _) = open(&options);
         assert_eq!((writer.next(), writer.first_sequence()), (2, 10));
     }
@@ -972,6 +995,47 @@ mod tests {
         assert!(
             all(&reader, &everything())[1..].iter().all(|(_, it)| it.key.as_str() == "new.key")
         );
+    }
+
+    /// Goal: keys that no kept message has are not kept either, and one that comes again is found under its name.
+    #[test]
+    fn keys_go_with_their_messages() {
+        let folder = Folder::new("keys");
+        let (mut writer, reader) =
+            open(&ArchiveOptions::at(folder.file("a")).keep(Limits::of_count(10)));
+        for n in 1..=3000 {
+            let key = if n % 1000 == 0 { "often".to_owned() } else { format!("k.{}", n % 1500) };
+            writer.write(n, &[plain(n, 0, &key, b"")], 0).unwrap();
+        }
+        let keys = "SELECT count(*) FROM keys";
+        let keys: i64 = writer.connection.query_row(keys, (), |row| row.get(0)).unwrap();
+        assert_eq!(keys, 10);
+        let found = all(&reader, &Query::of("often").unwrap());
+        assert_eq!(found.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [3000]);
+        let names = all(&reader, &everything()).into_iter().map(|(_, it)| it.key.to_string());
+        assert!(names.take(9).eq((1491..1500).map(|n| format!("k.{n}"))));
+    }
+
+    /// Goal: a `-wal` that has grown behind a reader shrinks when the reader is through.
+    #[test]
+    fn a_wal_shrinks_again() {
+        let folder = Folder::new("shrinks");
+        let path = folder.file("a");
+        let (mut writer, _reader) = open(&ArchiveOptions::at(&path));
+        let mut next = 1;
+        let mut write = || {
+            let batch: Vec<_> = (next..next + 100).map(|n| plain(n, 0, "a", &[7; 1000])).collect();
+            writer.write(next, &batch, 0).unwrap();
+            next += 100;
+            fs::metadata(folder.file("a-wal")).unwrap().len()
+        };
+        let reads = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).unwrap();
+        reads.execute_batch("BEGIN; SELECT count(*) FROM messages").unwrap();
+        while write() < 3 * u64::from(WAL) {}
+        reads.execute_batch("COMMIT").unwrap();
+        (0..2).for_each(|_| drop(write()));
+        let size = write();
+        assert!(size < 2 * u64::from(WAL), "{size}");
     }
 
     /// Goal: what is committed is found by whoever opens the file, though somebody has removed the `-wal`. Method: also

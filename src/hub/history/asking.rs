@@ -72,6 +72,21 @@ impl Hub {
         }
     }
 
+    /// Commits everything that was published, and closes the files of all histories: a copy of an archive's file has
+    /// everything then, and another hub can open it at once. What a history with files would record is refused from now
+    /// on with [`Error::ShutDown`], and so is who asks for what is only on disk. Without this call it is done when the hub
+    /// is gone. Calling it again is allowed.
+    ///
+    /// # Errors
+    /// [`Error::Os`] names the archive and what is wrong: if it could not be written, it stays open, and all goes on as
+    /// before. [`Error::Forked`].
+    pub fn close_histories(&self) -> Result<()> {
+        match self.core.shared.is_forked() {
+            true => Err(Error::Forked),
+            false => self.core.histories.close_files(),
+        }
+    }
+
     /// How many messages all histories have given up.
     pub(crate) fn messages_given_up(&self) -> u64 {
         self.core.histories.given_up()

@@ -134,6 +134,11 @@ impl Histories {
         })
     }
 
+    /// All of them, whatever becomes of each.
+    pub(in crate::hub) fn close_files(&self) -> Result<()> {
+        self.kept.iter().map(|kept| kept.log.close_files()).fold(Ok(()), Result::and)
+    }
+
     pub(in crate::hub) fn given_up(&self) -> u64 {
         self.kept.iter().map(|kept| kept.log.given_up()).sum()
     }

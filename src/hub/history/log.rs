@@ -96,7 +96,7 @@ pub(super) trait Sink: Send {
     fn write(&mut self, first: u64, records: &[Stored], now: u64) -> Result<u64>;
 
     /// Nothing more is written: it may say so where the next one looks.
-    fn close(&mut self) -> Result<()> {
+    fn close(self: Box<Self>) -> Result<()> {
         Ok(())
     }
 }
@@ -223,13 +223,14 @@ enum Commit {
 /// See the head of the file.
 pub(super) struct Log {
     inner: Mutex<Inner>,
-    /// Whether there was no room when last something was recorded or committed; written under the lock. Who publishes
+    /// Whether there was no room when last something was recorded or committed, or it ends; written under the lock. Who publishes
     /// reads it without: it may let in a few more than there is room for.
     full: AtomicBool,
     /// A batch has been written, or the thread that committed has ended.
     written: Condvar,
-    sink: Option<Mutex<Box<dyn Sink>>>,
-    shelf: Option<Mutex<Box<dyn Shelf>>>,
+    /// What is in both locks is gone when they are closed.
+    sink: Option<Mutex<Option<Box<dyn Sink>>>>,
+    shelf: Option<Mutex<Option<Box<dyn Shelf>>>>,
     alarm: Box<dyn Alarm>,
     pace: Pace,
 }
@@ -261,6 +262,9 @@ struct Inner {
     last_error: Option<String>,
     read_errors: u64,
     last_read_error: Option<String>,
+    /// What is to be recorded is refused.
+    ending: bool,
+    /// Its files are closed.
     closed: bool,
 }
 
@@ -326,12 +330,13 @@ impl Log {
                 last_error: None,
                 read_errors: 0,
                 last_read_error: None,
+                ending: false,
                 closed: false,
             }),
             full: AtomicBool::new(false),
             written: Condvar::new(),
-            sink: sink.map(Mutex::new),
-            shelf: shelf.map(Mutex::new),
+            sink: sink.map(Some).map(Mutex::new),
+            shelf: shelf.map(Some).map(Mutex::new),
             alarm,
             pace,
         })
@@ -342,12 +347,13 @@ impl Log {
     /// Makes room or waits for it, if that is what is to be done: before a message gets its sequence.
     #[inline]
     pub(super) fn admit(&self, may_wait: bool) -> Result<()> {
+        // Relaxed: it stands for nothing else.
+        if !self.full.load(Relaxed) {
+            return Ok(());
+        }
         match self.pace.when_full {
-            // Relaxed: it stands for nothing else.
-            WhenFull::Wait(longest) if self.full.load(Relaxed) => {
-                self.wait_for_room(may_wait, longest)
-            }
-            _ => Ok(()),
+            WhenFull::Wait(longest) => self.wait_for_room(may_wait, longest),
+            WhenFull::GiveUp => self.lock().check_open(),
         }
     }
 
@@ -359,7 +365,8 @@ impl Log {
         let mut begin = None;
         loop {
             let mut inner = self.lock();
-            if !self.is_full(&inner) || inner.closed {
+            inner.check_open()?;
+            if !self.is_full(&inner) {
                 return Ok(());
             }
             // A timer tries again; if the pool has none, nobody does.
@@ -375,14 +382,14 @@ impl Log {
             let inner = self.lock();
             let is_over = begin.elapsed() >= longest;
             let goes_on = may_wait || written.unwrap_or(!is_failing);
-            if self.is_full(&inner) && !inner.closed && (is_over || !goes_on) {
+            if self.is_full(&inner) && !inner.ending && (is_over || !goes_on) {
                 return Err(self.full());
             }
             if written != Some(true) {
                 let nap = longest.saturating_sub(begin.elapsed()).min(NAP);
                 let _looks_again = self
                     .written
-                    .wait_timeout_while(inner, nap, |inner| self.is_full(inner) && !inner.closed);
+                    .wait_timeout_while(inner, nap, |inner| self.is_full(inner) && !inner.ending);
             }
         }
     }
@@ -390,7 +397,9 @@ impl Log {
     /// Loom has no time: nobody waits.
     #[cfg(loom)]
     fn wait_for_room(&self, _: bool, _: Duration) -> Result<()> {
-        if self.is_full(&self.lock()) { Err(self.full()) } else { Ok(()) }
+        let inner = self.lock();
+        inner.check_open()?;
+        if self.is_full(&inner) { Err(self.full()) } else { Ok(()) }
     }
 
     fn full(&self) -> Error {
@@ -436,12 +445,14 @@ impl Log {
     /// Something more waits: when has a commit to begin that would not otherwise?
     fn must_set_alarm(&self, inner: &mut Inner, size: usize) -> Option<(Duration, u64)> {
         inner.waiting_bytes += size;
-        if self.pace.when_full == WhenFull::GiveUp {
-            while inner.waiting() > self.pace.most || inner.waiting_bytes > self.pace.most_bytes {
+        // Who was let in before the end, and comes behind it, finds no disk.
+        let most = if inner.closed { 0 } else { self.pace.most };
+        if self.pace.when_full == WhenFull::GiveUp || inner.closed {
+            while inner.waiting() > most || inner.waiting_bytes > self.pace.most_bytes {
                 inner.give_up_oldest();
             }
         }
-        self.full.store(self.is_full(inner), Relaxed);
+        self.full.store(self.is_full(inner) || inner.ending, Relaxed);
         let is_batch = self.is_batch(inner);
         match inner.commit {
             Commit::Idle if is_batch => Some(inner.arm(Commit::Begun, Duration::ZERO)),
@@ -506,15 +517,20 @@ impl Log {
 
     /// None: another thread commits, or there is no disk.
     fn begin(&self, inner: &mut Inner) -> Option<Committer<'_>> {
-        let may = self.sink.is_some() && !core::mem::replace(&mut inner.committing, true);
+        let is_there = self.sink.is_some() && !inner.closed;
+        let may = is_there && !core::mem::replace(&mut inner.committing, true);
         may.then(|| Committer(self))
     }
 
     /// What is given up by a commit is told when others may commit again: whoever is told may flush.
     fn commit_as(&self, committer: Committer<'_>, below: u64, least: u64) -> Result<()> {
         let before = self.given_up();
-        let sink = self.sink.as_ref();
-        let done = sink.map_or(Ok(()), |sink| self.commit_to(&mut **lock(sink), below, least));
+        let mut sink = self.sink.as_ref().map(lock);
+        let done = match sink.as_mut().and_then(|sink| sink.as_deref_mut()) {
+            Some(sink) => self.commit_to(sink, below, least),
+            None => Ok(()),
+        };
+        drop(sink);
         drop(committer);
         if self.given_up() > before {
             self.alarm.gave_up();
@@ -550,7 +566,7 @@ impl Log {
                     inner.fail(error);
                 }
             }
-            self.full.store(self.is_full(&inner), Relaxed);
+            self.full.store(self.is_full(&inner) || inner.ending, Relaxed);
             drop(inner);
             self.written.notify_all();
             written?;
@@ -570,25 +586,47 @@ impl Log {
         self.lock().given_up
     }
 
+    /// A last flush, and the files are closed: from the beginning on nothing is let in. If the flush fails, all is as before.
+    pub(super) fn close_files(&self) -> Result<()> {
+        let Some(sink) = &self.sink else { return Ok(()) };
+        self.end(true);
+        // Those who were let in before may still record.
+        while !self.lock().closed {
+            if let Err(error) = self.flush() {
+                self.end(false);
+                return Err(error);
+            }
+            let mut inner = self.lock();
+            while inner.committing {
+                inner = self.written.wait(inner).unwrap_or_else(PoisonError::into_inner);
+            }
+            inner.closed |= inner.waiting() == 0;
+        }
+        // Whoever reads is through first. The last connection to an archive brings all into its file.
+        self.shelf.as_ref().map(|shelf| lock(shelf).take());
+        let sink = lock(sink).take();
+        sink.map_or(Ok(()), Sink::close)
+    }
+
+    fn end(&self, ending: bool) {
+        let mut inner = self.lock();
+        inner.ending = ending;
+        self.full.store(ending || self.is_full(&inner), Relaxed);
+        drop(inner);
+        self.written.notify_all();
+    }
+
     /// A last flush; nobody waits for room from now on, and nobody sleeps: a replay that does holds the log,
     /// so neither would ever go.
     pub(super) fn close(&self) -> Result<()> {
-        let flushed = self.flush();
-        let mut inner = self.lock();
-        inner.closed = true;
-        let sleepers = core::mem::take(&mut inner.sleepers);
-        drop(inner);
-        self.written.notify_all();
+        let closed = self.close_files();
+        self.end(true);
+        let sleepers = core::mem::take(&mut self.lock().sleepers);
         for sleeper in sleepers {
             // It may be the last to know a handler.
             let _panicked = contain(|| drop(sleeper));
         }
-        match &self.sink {
-            Some(sink) if flushed.is_ok() => {
-                sink.lock().unwrap_or_else(PoisonError::into_inner).close()
-            }
-            _ => flushed,
-        }
+        closed
     }
 
     /// Everything recorded with a sequence up to this is committed. None: nothing can be read from a disk.
@@ -611,7 +649,7 @@ impl Log {
             let mut at = 0;
             if let Some(shelf) = &self.shelf {
                 // What is committed after the look lies at `saved` or behind it.
-                if let Some((start, _)) = lock(shelf).extent(query)?
+                if let Some((start, _)) = open(&lock(shelf))?.extent(query)?
                     && start < saved
                 {
                     return Ok(start);
@@ -667,7 +705,7 @@ impl Log {
         match &self.shelf {
             None => Ok(Batch { lost: first - from, next: first, ..Batch::default() }),
             Some(shelf) => {
-                let (page, gaps) = lock(shelf).read_with_gaps(query, from, first, most)?;
+                let (page, gaps) = open(&lock(shelf))?.read_with_gaps(query, from, first, most)?;
                 Ok(with_losses(page, &gaps))
             }
         }
@@ -704,6 +742,10 @@ impl Log {
         for attempt in 0..ATTEMPTS {
             let error = match self.read(query, from, most, sleeper) {
                 Ok(batch) => return batch,
+                // Nothing more comes, and nothing is lost.
+                Err(Error::ShutDown) => {
+                    return Batch { next: from, sleeps: true, ..Batch::default() };
+                }
                 Err(error) => error,
             };
             let mut inner = self.lock();
@@ -774,7 +816,7 @@ impl Log {
         }
         if let Some(shelf) = &self.shelf {
             while found.len() < most && below > 1 {
-                let page = lock(shelf).read(query, 1, below, most - found.len())?;
+                let page = open(&lock(shelf))?.read(query, 1, below, most - found.len())?;
                 found.extend(page.records);
                 below = page.next;
             }
@@ -808,6 +850,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+fn open(shelf: &Option<Box<dyn Shelf>>) -> Result<&dyn Shelf> {
+    shelf.as_deref().ok_or(Error::ShutDown)
+}
+
 /// A thread that commits: no other one does until it is dropped.
 struct Committer<'a>(&'a Log);
 
@@ -824,6 +870,10 @@ impl Inner {
     /// How many wait for a commit.
     fn waiting(&self) -> u64 {
         self.memory.next() - self.saved
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.ending { Err(Error::ShutDown) } else { Ok(()) }
     }
 
     /// Whether all below a position is on disk, or counted as given up.

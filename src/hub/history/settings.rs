@@ -65,8 +65,9 @@ impl History {
     }
 
     /// Keeps it on disk, too. The hub's sequences go on where the file ends; far behind it, if it was not closed,
-    /// so that no number that anybody has seen comes again. It is closed when the hub is gone, which may be
-    /// when the last handler of it has returned: who opens it again waits for the pool's end first.
+    /// so that no number that anybody has seen comes again. It is closed by
+    /// [`Hub::close_histories`](crate::hub::Hub::close_histories), or else when the hub is gone, which may be when the
+    /// last handler of it has returned: who opens it again waits for that, or for the pool's end.
     #[cfg(feature = "archive")]
     pub fn archive(mut self, archive: ArchiveOptions) -> Self {
         self.archive = Some(archive);
@@ -399,10 +400,10 @@ impl Sink for Sinks {
         self.lines.as_mut().map_or(Ok(0), |lines| lines.write(first, records, now))
     }
 
-    fn close(&mut self) -> Result<()> {
+    fn close(self: Box<Self>) -> Result<()> {
         #[cfg(feature = "archive")]
-        if let Some(archive) = &mut self.archive {
-            archive.close()?;
+        if let Some(archive) = self.archive {
+            archive.end()?;
         }
         Ok(())
     }

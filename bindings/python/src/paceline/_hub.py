@@ -1014,10 +1014,14 @@ class Hub:
 
     def close(self) -> None:
         """Ends all subscriptions; what waits is discarded. Waits until no handler of a thread runs, but
-        not inside one. Calling it again is allowed."""
+        not inside one. Then its histories are written, and their files closed: another hub can open them. Calling it
+        again is allowed. Raises OsError if an archive cannot be written."""
         self._core.close()
         if not self._core.is_inside():
             self._core.join()
+        status = lib.pace_hub_close_histories(self._core.native.pointer)
+        if status != layout.EFORKED:
+            check(status)
 
     def __enter__(self) -> Hub:
         return self

@@ -677,6 +677,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "pace_hub_query": (c.c_int32, c.c_void_p, c.c_void_p, c.c_void_p, c.c_void_p, c.POINTER(c.c_size_t)),
     "pace_hub_history_stats": (c.c_int32, c.c_void_p, c.c_void_p, c.c_void_p),
     "pace_hub_flush": (c.c_int32, c.c_void_p, c.POINTER(c.c_uint64)),
+    "pace_hub_close_histories": (c.c_int32, c.c_void_p),
     "pace_hub_replay": (
         c.c_int32,
         c.c_void_p,
