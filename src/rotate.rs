@@ -73,11 +73,11 @@ pub(crate) struct Lost {
 }
 
 impl RotatingFile {
-    /// Opens nothing yet. `keep` files in all.
+    /// Makes the file if it is not there. `keep` files in all.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the path leads to what cannot be a file of lines. That it cannot be looked at is none:
-    /// it is opened for each batch until that succeeds.
+    /// [`Error::Invalid`] if the path leads to what cannot be a file of lines; [`Error::Os`] if it cannot be there, or not be
+    /// written. A pipe without a reader is none: it is opened for each batch until that succeeds.
     pub(crate) fn new(path: PathBuf, max: u64, keep: usize) -> Result<Self, Error> {
         if let Some(what) = fs::metadata(&path).ok().and_then(|it| unfit(it.file_type())) {
             let value = format!("{}, {what}", path.display());
@@ -85,7 +85,16 @@ impl RotatingFile {
         }
         // Whoever changes the working directory does not move the file.
         let path = std::path::absolute(&path).unwrap_or(path);
-        Ok(Self { path, max, keep, open: None, gathered: Vec::new(), lines: 0 })
+        let mut file = Self { path, max, keep, open: None, gathered: Vec::new(), lines: 0 };
+        match file.open() {
+            Err(error) if error.raw_os_error() != Some(libc::ENXIO) => {
+                Err(Error::os(format!("write lines to {}", file.path.display()), error))
+            }
+            opened => {
+                file.open = opened.ok();
+                Ok(file)
+            }
+        }
     }
 
     /// Adds a line, which is written when enough are gathered, or by `write_out`.
@@ -400,7 +409,18 @@ mod tests {
     #[test]
     fn what_cannot_be_written_is_lost_and_counted() {
         let folder = Folder::new("lost");
-        let mut file = RotatingFile::new(folder.0.join("not/there/log"), 1000, 2).unwrap();
+        let path = folder.0.join("not/there/log");
+        let refused =
+            |path: &Path| RotatingFile::new(path.into(), 1000, 2).err().unwrap().to_string();
+        let expected =
+            format!("cannot write lines to {}: No such file or directory", path.display());
+        assert!(refused(&path).starts_with(&expected), "{}", refused(&path));
+        fs::write(folder.0.join("not"), "").unwrap();
+        assert!(refused(&path).contains("Not a directory"), "{}", refused(&path));
+        fs::remove_file(folder.0.join("not")).unwrap();
+        fs::create_dir_all(folder.0.join("not/there")).unwrap();
+        let mut file = RotatingFile::new(path, 1000, 2).unwrap();
+        fs::remove_dir_all(folder.0.join("not")).unwrap();
         (0..3).for_each(|_| file.add(b"lost\n").unwrap());
         let lost = file.write_out().unwrap_err();
         assert_eq!((lost.lines, lost.error.kind()), (3, io::ErrorKind::NotFound));

@@ -246,8 +246,22 @@ impl Served for Core {
         for_each_subscriber(self, |subscriber| shut(subscriber, self));
     }
 
+    fn health(&self, say: &mut dyn FnMut(bool, String)) {
+        for history in self.histories.stats() {
+            if let Some(error) = history.last_error {
+                let (pattern, waiting) = (history.pattern, history.waiting);
+                let waiting = format!("{waiting} messages wait for the disk");
+                say(true, format!("history {pattern:?} is not written: {error}; {waiting}"));
+            }
+        }
+    }
+
     fn figures(&self, to: &mut crate::metrics::Collector, _pool: &str) {
         crate::hub::system::figures::collect(to, None, self);
+    }
+
+    fn shown_histories(&self) -> Vec<serde_json::Value> {
+        self.histories.shown()
     }
 }
 

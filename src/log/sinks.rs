@@ -93,7 +93,7 @@ impl LogBuilder {
     ///
     /// # Errors
     /// [`Error::Invalid`] names the setting, its value and the allowed range, also for a file that is a directory, a
-    /// block device or a socket; [`Error::Os`] if the thread cannot be created. That the file cannot be opened is no error: it is tried again for each batch.
+    /// block device or a socket; [`Error::Os`] if the thread cannot be created, or the file cannot be opened.
     pub fn build(self) -> Result<Log> {
         let uses_facade = self.settings.facade;
         let writer = LogWriter::start(self.settings, self.callback)?;

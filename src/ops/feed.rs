@@ -32,7 +32,7 @@ const MOST_LOOKS: usize = 40;
 const KEPT: usize = 30;
 /// Events that a viewer may miss one after another.
 const MOST_MISSED: u32 = 30;
-/// Bridges that are shown.
+/// Bridges that are shown, and histories.
 const MOST_BRIDGES: usize = 16;
 /// Faults of an event.
 const ERRORS: usize = 10;
@@ -170,6 +170,7 @@ impl Feed {
             "blocked": blocked,
             "figures": figures,
             "bridges": shared.as_ref().map(bridges),
+            "histories": shared.as_ref().map(histories),
             "errors": errors::newest(ERRORS),
             "health": health.json(),
             "viewers": self.viewers.len(),
@@ -181,6 +182,10 @@ impl Feed {
 /// The bridges of a pool, as people see them.
 pub(super) fn bridges(pool: &Arc<Shared>) -> Vec<Json> {
     pool.end.parts().filter_map(|part| part.shown()).take(MOST_BRIDGES).collect()
+}
+
+fn histories(pool: &Arc<Shared>) -> Vec<Json> {
+    pool.end.parts().flat_map(|part| part.shown_histories()).take(MOST_BRIDGES).collect()
 }
 
 impl Viewer {

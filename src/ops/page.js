@@ -266,9 +266,21 @@ function bridgeOf(bridge) {
   return box;
 }
 
-function showBridges(bridges) {
-  byId("bridges").hidden = bridges.length === 0;
-  byId("bridges").querySelector("div").replaceChildren(...bridges.map(bridgeOf));
+function historyOf(history) {
+  const box = make("div", undefined, "bridge");
+  box.dataset.name = history.pattern;
+  box.dataset.state = history.reason ? "away" : "connected";
+  const state = history.reason ? `not written: ${history.reason}` : "written";
+  box.append(make("b", history.pattern), make("span", ` ${state}`, "state"));
+  const figures = [`${count(history.recorded)} recorded`, `${count(history.waiting)} waiting`];
+  if (history.given_up > 0) figures.push(`${count(history.given_up)} given up`);
+  box.append(make("div", figures.join(", "), "kind"));
+  return box;
+}
+
+function showAll(id, list, boxOf) {
+  byId(id).hidden = list.length === 0;
+  byId(id).querySelector("div").replaceChildren(...list.map(boxOf));
 }
 
 function show(event) {
@@ -288,7 +300,8 @@ function show(event) {
   card.append(make("span", "process"), make("b", `${(process.cpu * 100).toFixed(0)} % CPU`));
   card.append(make("span", `${memory} · ${count(process.descriptors)} descriptors`));
   byId("cards").append(card);
-  showBridges(event.bridges || []);
+  showAll("bridges", event.bridges || [], bridgeOf);
+  showAll("histories", event.histories || [], historyOf);
   fill("blocked", event.blocked, "nothing", (it) => {
     const item = make("li", `thread ${it.thread}: ${it.name || "a handler"} for ${time(it.seconds)}`);
     item.dataset.name = it.name;

@@ -90,6 +90,10 @@ pub(crate) trait Served: Send + Sync {
     fn close(&self);
     /// Gives its figures at one snapshot, where the pool is called `pool`. It may begin here to count what costs something.
     fn figures(&self, _to: &mut Collector, _pool: &str) {}
+    /// What the live page shows of histories that have files.
+    fn shown_histories(&self) -> Vec<Json> {
+        Vec::new()
+    }
     /// What the live page shows of a bridge. None: it is none.
     fn shown(&self) -> Option<Json> {
         None

@@ -431,6 +431,58 @@ fn a_full_disk_gives_up_and_goes_on() {
     });
 }
 
+/// Goal: a process whose history cannot be written is ready, and says why it is degraded, how many messages wait, and that
+/// it is well again; the figures and the page have it, too. Method: a limit of the size of files, in a child.
+#[cfg(all(feature = "http", feature = "metrics"))]
+#[test]
+fn health_says_why_a_history_is_not_written() {
+    in_child_blocking(&[libc::SIGXFSZ], || {
+        let _guard = hang_guard();
+        let folder = Folder::new("health");
+        let pool = pool(2);
+        let hub = hub(&pool, archived(folder.file("a")).commit(1000, Duration::from_secs(3600)));
+        let figures = paceline::metrics::Registry::new();
+        hub.metrics(&figures, "main");
+        let ops = paceline::ops::Ops::serve(&pool, "127.0.0.1:0").unwrap();
+        let at = &ops.addresses()[0];
+        let ready = || {
+            let answer = crate::client::get(at, "/health/ready");
+            assert_eq!(answer.status, 200, "{}", answer.body);
+            answer.body
+        };
+        let mut events = crate::client::Events::open(at, "/events").ok().unwrap();
+        let mut shown = || events.next()["histories"][0].clone();
+        let figure = |name: &str| {
+            let text = figures.snapshot().to_prometheus();
+            let begin = format!("paceline_hub_history_{name}{{");
+            let line = text.lines().find(|line| line.starts_with(&begin)).unwrap().to_owned();
+            line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap() as u64
+        };
+        let _ = hub.publish("a", vec![7; 100_000]).unwrap();
+        assert_eq!(ready(), "ok\n");
+        crate::common::limit(libc::RLIMIT_FSIZE, 1);
+        assert!(hub.flush_histories().is_err());
+        let told = ready();
+        let expected = format!(
+            "history \">\" is not written: cannot write to the archive {}: ",
+            folder.file("a").display()
+        );
+        assert!(
+            told.contains(&expected) && told.contains("; 1 messages wait for the disk"),
+            "{told}"
+        );
+        assert_eq!((figure("failing"), figure("waiting"), figure("errors_total")), (1, 1, 1));
+        until("the page is told", || shown()["reason"].is_string());
+        crate::common::limit(libc::RLIMIT_FSIZE, libc::RLIM_INFINITY);
+        hub.flush_histories().unwrap();
+        assert_eq!((ready(), figure("failing"), figure("waiting")), ("ok\n".into(), 0, 0));
+        until("the page is told again", || shown()["reason"].is_null());
+        assert_eq!(shown()["pattern"], ">");
+        drop((ops, hub));
+        finish(&pool);
+    });
+}
+
 /// Goal: with the defaults nothing is lost, however fast it is published: publishers wait for the disk.
 #[test]
 fn by_default_everything_that_was_published_is_archived() {
@@ -550,8 +602,7 @@ fn an_archive_that_cannot_be_opened_is_told() {
     let pool = pool(1);
     let path = std::env::temp_dir().join("paceline-not-there/a");
     let told = Hub::builder(&pool).history(archived(path.clone())).build().unwrap_err().to_string();
-    let expected =
-        format!("cannot open the archive {}: unable to open database file", path.display());
+    let expected = format!("cannot open the archive {}: No such file or directory", path.display());
     assert!(told.starts_with(&expected), "{told}");
     finish(&pool);
 }

@@ -11,6 +11,10 @@ mod archive;
 mod example;
 mod replay;
 
+#[cfg(all(feature = "archive", feature = "http", feature = "metrics"))]
+#[path = "../ops/client.rs"]
+mod client;
+
 use common::{LONG, until};
 use paceline::Pool;
 use paceline::hub::history::{History, Query};

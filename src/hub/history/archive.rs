@@ -768,13 +768,27 @@ fn record_of(row: &Row<'_>) -> rusqlite::Result<(u64, Stored)> {
 }
 
 /// "cannot open the archive /var/log/a: unable to open database file".
+/// What the system says of a file that SQLite cannot open, or of the `-wal` that it makes beside it.
+fn why_not_open(path: &Path) -> Option<io::Error> {
+    let mut wal = path.as_os_str().to_owned();
+    wal.push("-wal");
+    let mut all = File::options();
+    let open = all.read(true).append(true).create(true);
+    open.open(path).err().or_else(|| open.open(&wal).err())
+}
+
 fn trouble(doing: &str, path: &Path, error: &rusqlite::Error) -> Error {
     use io::ErrorKind;
     let kind = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => ErrorKind::StorageFull,
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => ErrorKind::InvalidData,
         Some(ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => ErrorKind::PermissionDenied,
-        Some(ErrorCode::CannotOpen) => ErrorKind::NotFound,
+        Some(ErrorCode::CannotOpen) => {
+            if let Some(error) = why_not_open(path) {
+                return Error::os(format!("{doing} the archive {}", path.display()), error);
+            }
+            ErrorKind::NotFound
+        }
         Some(ErrorCode::ConstraintViolation) => ErrorKind::AlreadyExists,
         _ => ErrorKind::Other,
     };
@@ -1033,7 +1047,7 @@ mod tests {
         reads.execute_batch("BEGIN; SELECT count(*) FROM messages").unwrap();
         while write() < 3 * u64::from(WAL) {}
         reads.execute_batch("COMMIT").unwrap();
-        (0..2).for_each(|_| drop(write()));
+        let _grown = [write(), write()];
         let size = write();
         assert!(size < 2 * u64::from(WAL), "{size}");
     }
@@ -1103,7 +1117,7 @@ mod tests {
         assert_eq!(refusal(&options), expected);
         let nowhere = folder.file("not/there");
         let expected =
-            format!("cannot open the archive {}: unable to open database file", nowhere.display());
+            format!("cannot open the archive {}: No such file or directory", nowhere.display());
         assert!(refusal(&ArchiveOptions::at(nowhere)).starts_with(&expected));
     }
 

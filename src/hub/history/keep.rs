@@ -143,6 +143,18 @@ impl Histories {
         self.kept.iter().map(|kept| kept.log.given_up()).sum()
     }
 
+    /// Those with files, for the live page.
+    pub(in crate::hub) fn shown(&self) -> Vec<serde_json::Value> {
+        let on_disk = self.kept.iter().filter(|kept| kept.log.has_files());
+        let shown = on_disk.map(Kept::stats).map(|stats| {
+            serde_json::json!({
+                "pattern": stats.pattern, "reason": stats.last_error, "waiting": stats.waiting,
+                "recorded": stats.recorded, "given_up": stats.given_up,
+            })
+        });
+        shown.collect()
+    }
+
     pub(in crate::hub) fn stats(&self) -> Vec<HistoryStats> {
         self.kept.iter().map(Kept::stats).collect()
     }

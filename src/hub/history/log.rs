@@ -629,6 +629,10 @@ impl Log {
         closed
     }
 
+    pub(super) fn has_files(&self) -> bool {
+        self.sink.is_some()
+    }
+
     /// Everything recorded with a sequence up to this is committed. None: nothing can be read from a disk.
     pub(super) fn durable(&self) -> Option<u64> {
         self.shelf.as_ref()?;

@@ -411,6 +411,23 @@ pub(in crate::hub) fn collect(collector: &mut Collector, name: Option<&str>, cor
         counter("enqueued", "Mailboxes that took them", stats.enqueued);
         counter("lost", "Mailboxes that were full", stats.lost);
     }
+    for one in core.histories.stats() {
+        let labels = [("hub", hub), ("history", one.pattern.as_str())];
+        let mut counter = |name: &str, help: &str, count: u64| {
+            let name = format!("paceline_hub_history_{name}");
+            collector.counter(&name, help, &labels, count as f64);
+        };
+        counter("recorded", "Messages that the history has taken", one.recorded);
+        counter("given_up", "Those that are on no disk and never will be", one.given_up);
+        counter("errors", "Commits that failed", one.errors);
+        counter("lines_lost", "Lines that could not be written", one.lines_lost);
+        let mut gauge = |name: &str, help: &str, figure: u64| {
+            let name = format!("paceline_hub_history_{name}");
+            collector.gauge(&name, help, &labels, figure as f64);
+        };
+        gauge("waiting", "Messages that wait to be committed", one.waiting);
+        gauge("failing", "1 if the last commit failed", u64::from(one.last_error.is_some()));
+    }
     for one in core.key_counts.as_ref().map_or_else(Vec::new, KeyCounts::all) {
         let labels = [("hub", hub), ("key", one.key.as_str())];
         let help = "Messages that were published with the key";

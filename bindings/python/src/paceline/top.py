@@ -39,6 +39,8 @@ _LEGEND = "█ leading  ▅ handling  ▂ watching  ▁ following  ▓ blocked  
 _STRIP = 30
 _CARDS = {"requests": "requests", "tasks": "tasks", "messages": "messages", "runs": "handlers and tasks"}
 
+#: What is shown of histories.
+_OF_HISTORIES = ("recorded", "waiting", "given_up")
 #: What is shown of the rules of bridges.
 _OF_RULES = {
     "export": ("waiting", "in_flight", "sent", "stored", "dropped", "refused"),
@@ -84,6 +86,14 @@ class Screen:
         yield from _figures(event["figures"])
         for bridge in event.get("bridges") or ():
             yield from _bridge(bridge)
+        for history in event.get("histories") or ():
+            reason = history["reason"]
+            told = ", ".join(f"{count(history[name])} {name.replace('_', ' ')}" for name in _OF_HISTORIES)
+            yield [
+                (f"history {history['pattern']} ", 0),
+                (f"NOT WRITTEN: {reason}" if reason else "written", 4 if reason else 2),
+                (f"  {told}", 0),
+            ]
         for error in event["errors"]["errors"]:
             when = str(error.get("time"))[11:19]
             yield [(f"{when} {error.get('level')} {error.get('event')}: {error.get('message')}", 4)]
