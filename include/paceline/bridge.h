@@ -711,8 +711,8 @@ typedef struct pace_submission_t {
 
 /** The id of a durable task in its queue, for any process: text that ends with NUL. */
 typedef struct pace_durable_id_t {
-    /** A letter for the lane, and a number. */
-    char text[24];
+    /** A letter for the lane, and 32 hexadecimal digits that nobody can guess. */
+    char text[40];
 } pace_durable_id_t;
 
 /**

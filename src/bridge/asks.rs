@@ -30,8 +30,7 @@ pub(super) async fn answer(
         }
         let stream = context.get_stream_no_info(&stream).await?;
         if let Ok(found) = look(&stream, what).await {
-            // Nobody waits any more.
-            let _gone = answer.try_send(found);
+            answer.tell(found);
         }
     }
 }
@@ -40,12 +39,13 @@ pub(super) async fn answer(
 struct NoAnswer;
 
 async fn look<I>(stream: &Stream<I>, what: What) -> Result<Option<Found>, NoAnswer> {
-    let message = match &what {
-        What::Get(Which::Last(subject)) => stream.get_last_raw_message_by_subject(subject).await,
-        What::Get(Which::From(subject, number)) => {
+    let (What::Get(which) | What::Delete(which)) = &what;
+    let message = match which {
+        Which::Last(subject) => stream.get_last_raw_message_by_subject(subject).await,
+        Which::From(subject, number) => {
             stream.get_first_raw_message_by_subject(subject, *number).await
         }
-        What::Delete(number) => stream.get_raw_message(*number).await,
+        Which::Number(number) => stream.get_raw_message(*number).await,
     };
     let message = match message {
         Ok(message) => message,
@@ -57,8 +57,8 @@ async fn look<I>(stream: &Stream<I>, what: What) -> Result<Option<Found>, NoAnsw
             };
         }
     };
-    if let What::Delete(number) = what {
-        match stream.delete_message(number).await {
+    if let What::Delete(_) = what {
+        match stream.delete_message(message.sequence).await {
             Ok(true) => {}
             Ok(false) => return Ok(None),
             Err(error) => match error.kind() {

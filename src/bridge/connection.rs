@@ -99,7 +99,7 @@ fn serve(shared: &Shared, asks: UnboundedReceiver<Ask>) {
         consuming: shared
             .imports
             .iter()
-            .map(|_| RefCell::new(Consuming::new(shared.window)))
+            .map(|one| RefCell::new(Consuming::new(shared.window, one)))
             .collect(),
         window: RefCell::new(Window::new(lasts, most)),
         asks: RefCell::new(asks),

@@ -55,9 +55,10 @@ pub(super) struct Consuming {
 
 impl Consuming {
     /// For how long, and how many, ids of messages that have ended are kept.
-    pub(super) fn new(window: (Duration, usize)) -> Self {
+    pub(super) fn new(window: (Duration, usize), importing: &Importing) -> Self {
         let (end, ends) = mpsc::unbounded_channel();
-        Self { flights: Flights::new(window), end, ends, waiting: None }
+        // A task may have been stored twice.
+        Self { flights: Flights::new(window, importing.sink.takes_own()), end, ends, waiting: None }
     }
 
     /// Whether the hub has none of its messages.
@@ -210,9 +211,10 @@ async fn take(
         return;
     };
     let id = match &incoming.id {
-        // One that its publisher gave may come again on purpose.
-        Some(id) if !importing.sink.takes_own() => id.clone(),
-        _ => format!("{number} of {}", entry.stored),
+        // Of tasks each has a key of its own.
+        _ if importing.sink.takes_own() => key.clone(),
+        Some(id) => id.clone(),
+        None => format!("{number} of {}", entry.stored),
     };
     let came = consuming.borrow_mut().flights.come(entry, id, Rc::new(acker), Instant::now());
     counters.in_flight.store(consuming.borrow().flights.len() as u64, Relaxed);
@@ -223,6 +225,12 @@ async fn take(
             consuming.borrow_mut().waiting = Some((arrival, 0));
         }
         (Came::Again, _) => {}
+        (Came::Twin, acker) => {
+            count(&counters.again);
+            if let Some(acker) = acker {
+                let _gone = acker.ack_with(AckKind::Nak(Some(ABSENT))).await;
+            }
+        }
         (Came::Ended, acker) => {
             count(&counters.duplicates);
             if let Some(acker) = acker {

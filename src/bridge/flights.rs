@@ -4,13 +4,15 @@
 use super::sink::{End, Entry};
 use super::window::Window;
 use core::time::Duration;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 /// Messages that were taken and have not ended, and the ids of those that have ended for good. `A` is what a message is
 /// answered by.
 pub(super) struct Flights<A> {
     open: HashMap<Entry, Flight<A>>,
+    /// Of those in flight, if no two with one id are to be.
+    ids: Option<HashSet<String>>,
     ended: Window,
 }
 
@@ -29,6 +31,8 @@ pub(super) enum Came {
     Again,
     /// It has ended for good, of which the broker has not heard: it is to be acknowledged.
     Ended,
+    /// One of its id is in flight: it is to come again when that may have ended.
+    Twin,
 }
 
 /// What the broker is told of a message that has ended.
@@ -42,9 +46,10 @@ pub(super) enum Settlement {
 }
 
 impl<A> Flights<A> {
-    /// For how long, and how many, ids are kept.
-    pub(super) fn new((lasts, most): (Duration, usize)) -> Self {
-        Self { open: HashMap::new(), ended: Window::new(lasts, most) }
+    /// For how long, and how many, ids are kept; and whether no two with one id are in flight.
+    pub(super) fn new((lasts, most): (Duration, usize), is_exclusive: bool) -> Self {
+        let ids = is_exclusive.then(HashSet::new);
+        Self { open: HashMap::new(), ids, ended: Window::new(lasts, most) }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -66,6 +71,9 @@ impl<A> Flights<A> {
         if self.ended.has(&id) {
             return (Came::Ended, Some(acker));
         }
+        if self.ids.as_mut().is_some_and(|ids| !ids.insert(id.clone())) {
+            return (Came::Twin, Some(acker));
+        }
         self.open.insert(entry, Flight { acker, id, began: now });
         (Came::New, None)
     }
@@ -73,6 +81,9 @@ impl<A> Flights<A> {
     /// A message in flight has ended. None: it was not in flight.
     pub(super) fn end(&mut self, entry: Entry, how: End, now: Instant) -> Option<(A, Settlement)> {
         let flight = self.open.remove(&entry)?;
+        if let Some(ids) = &mut self.ids {
+            ids.remove(&flight.id);
+        }
         let settlement = match how {
             End::Done => Settlement::Acknowledge,
             End::Never => Settlement::Terminate,
@@ -96,7 +107,6 @@ impl<A> Flights<A> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::collections::HashSet;
 
     const ACK_WAIT: Duration = Duration::from_millis(300);
     const LIMIT: Duration = Duration::from_secs(5);
@@ -273,7 +283,7 @@ mod tests {
                 stream: Vec::new(),
                 connection: Some(0),
                 connections: 0,
-                flights: Flights::new((Duration::from_secs(3600), 1000)),
+                flights: Flights::new((Duration::from_secs(3600), 1000), true),
                 offered: Vec::new(),
                 dealt_with: HashSet::new(),
                 unbroken: HashSet::new(),
@@ -296,11 +306,12 @@ mod tests {
     #[test]
     fn what_takes_too_long_is_not_told_to_be_at_work() {
         let now = Instant::now();
-        let mut flights = Flights::new((LIMIT, 10));
+        let mut flights = Flights::new((LIMIT, 10), true);
         assert_eq!(flights.come(entry(1), "a".into(), 'x', now), (Came::New, None));
         assert_eq!(flights.at_work(now + LIMIT / 2, LIMIT).count(), 1);
         assert_eq!(flights.at_work(now + LIMIT, LIMIT).count(), 0);
         assert_eq!(flights.come(entry(1), "a".into(), 'y', now), (Came::Again, None));
+        assert_eq!(flights.come(entry(2), "a".into(), 't', now), (Came::Twin, Some('t')));
         assert_eq!(flights.end(entry(1), End::Done, now), Some(('y', Settlement::Acknowledge)));
         assert_eq!(flights.come(entry(1), "a".into(), 'z', now), (Came::Ended, Some('z')));
         assert_eq!(flights.end(entry(1), End::Done, now), None);

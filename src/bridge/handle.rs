@@ -2,7 +2,7 @@
 
 use super::connection;
 use super::outbox::{Bell, Outbox};
-use super::question::{Ask, Found, What};
+use super::question::{Answer, Ask, Found, What};
 use super::rules::{Export, Import};
 use super::settings::NatsSettings;
 use super::shared::{Exporting, Importing, Shared, Status};
@@ -226,13 +226,27 @@ impl Bridge {
         }
         self.check_open()?;
         let (answer, answered) = sync_channel(1);
-        let until = Instant::now() + timeout;
-        let ask = Ask { stream: stream.to_owned(), what, answer, until };
-        let _ended = self.shared.asks.send(ask);
-        answered.recv_timeout(timeout).or_else(|_| {
+        self.ask_then(stream, what, timeout, move |found| {
+            // Nobody waits any more.
+            let _gone = answer.try_send(found);
+        });
+        answered.recv_timeout(timeout).unwrap_or(Err(Error::TimedOut)).or_else(|error| {
             self.check_open()?;
-            Err(Error::TimedOut)
+            Err(error)
         })
+    }
+
+    /// As [`ask`](Self::ask), without waiting: the function is told, on the bridge's thread as a rule.
+    pub(super) fn ask_then(
+        &self,
+        stream: &str,
+        what: What,
+        timeout: Duration,
+        told: impl FnOnce(Result<Option<Found>>) + Send + 'static,
+    ) {
+        let (answer, until) = (Answer::new(told), Instant::now() + timeout);
+        // If it has ended, dropping it tells.
+        let _ended = self.shared.asks.send(Ask { stream: stream.to_owned(), what, answer, until });
     }
 }
 

@@ -1,8 +1,8 @@
 //! What can be asked of the broker about a stream.
 
+use crate::error::{Error, Result};
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use std::sync::mpsc::SyncSender;
 use std::time::Instant;
 
 /// A message of a stream, found there.
@@ -19,20 +19,46 @@ pub(super) enum Which {
     Last(String),
     /// The first with a subject of this pattern, of this number or a later one.
     From(String, u64),
+    /// The one of this number.
+    Number(u64),
 }
 
 pub(super) enum What {
     Get(Which),
-    /// The message of this number; it is found if it was there.
-    Delete(u64),
+    /// It is found if it was there.
+    Delete(Which),
 }
 
-/// A question, and where the answer goes: None: there is no such message. Without a connection it waits. Dropped, it has
-/// no answer.
+type Told = Box<dyn FnOnce(Result<Option<Found>>) + Send>;
+
+/// Where an answer goes, once. None: there is no such message. Dropped, it answers that nobody has said.
+pub(super) struct Answer(Option<Told>);
+
+impl Answer {
+    pub(super) fn new(told: impl FnOnce(Result<Option<Found>>) + Send + 'static) -> Self {
+        Self(Some(Box::new(told)))
+    }
+
+    pub(super) fn tell(mut self, found: Option<Found>) {
+        if let Some(told) = self.0.take() {
+            let _panicked = crate::pool::contain(|| told(Ok(found)));
+        }
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if let Some(told) = self.0.take() {
+            let _panicked = crate::pool::contain(|| told(Err(Error::TimedOut)));
+        }
+    }
+}
+
+/// A question, and where the answer goes. Without a connection it waits.
 pub(super) struct Ask {
     pub(super) stream: String,
     pub(super) what: What,
-    pub(super) answer: SyncSender<Option<Found>>,
+    pub(super) answer: Answer,
     /// Nobody waits for the answer any more then.
     pub(super) until: Instant,
 }

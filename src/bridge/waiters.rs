@@ -185,12 +185,6 @@ impl PendingStore {
         self.then_at(move |end| function(end.map(drop)));
     }
 
-    /// As [`wait`](Self::wait): where it is stored.
-    pub(super) fn wait_at(&self, timeout: Duration) -> Result<Place> {
-        self.wait(timeout)?;
-        self.slot.lock().place.ok_or(Error::TimedOut)
-    }
-
     /// As [`then`](Self::then): where it is stored.
     pub(super) fn then_at(self, function: impl FnOnce(Result<Place>) + Send + 'static) {
         let contained = move |end| {

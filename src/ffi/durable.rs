@@ -150,8 +150,8 @@ const SUBMISSION: pace_submission_t = pace_submission_t {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct pace_durable_id_t {
-    /// A letter for the lane, and a number.
-    pub text: [c_char; 24],
+    /// A letter for the lane, and 32 hexadecimal digits that nobody can guess.
+    pub text: [c_char; 40],
 }
 
 /// How a durable task has ended, or a dead task. Set struct_size to sizeof the struct before the call. Its texts live as long
@@ -750,8 +750,8 @@ impl From<DeadTask> for Info {
 }
 
 fn give_id(id: &str, to: Out<'_, pace_durable_id_t>) {
-    let mut text = [0; 24];
-    for (place, byte) in text[..23].iter_mut().zip(id.bytes()) {
+    let mut text = [0; 40];
+    for (place, byte) in text[..39].iter_mut().zip(id.bytes()) {
         *place = byte as c_char;
     }
     to.set(pace_durable_id_t { text });

@@ -365,7 +365,7 @@ layout! {
         struct_size 0 lane 4 delay_ns 8 deadline_ns 16 attempts 24 ignore_result 28 reserved 29
         unique 32
     }
-    durable::pace_durable_id_t 24 {
+    durable::pace_durable_id_t 40 {
         text 0
     }
     durable::pace_durable_info_t 88 {

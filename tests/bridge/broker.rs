@@ -56,6 +56,13 @@ impl Broker {
         self.process.wait().unwrap();
     }
 
+    /// Ends it in order.
+    pub fn stop(&mut self) {
+        let pid = self.process.id().to_string();
+        assert!(Command::new("kill").arg(pid).status().unwrap().success());
+        self.process.wait().unwrap();
+    }
+
     /// Starts it again, with what it has stored.
     pub fn start_again(&mut self) {
         self.process = spawn(self.port, &self.directory, &self.more, self.is_plain);

@@ -22,6 +22,7 @@ mod requests;
 #[cfg(feature = "archive")]
 mod spool;
 mod stored;
+mod task_ids;
 mod tasks;
 mod tasks_hostile;
 mod topics;

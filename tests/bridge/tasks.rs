@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(60);
+/// The id of no task.
+const NOBODY: &str = "n00000000000000000000000000000000";
 
 fn queue(broker: &Broker, name: &str) -> DurableBuilder {
     let pool = Pool::builder().threads(2).build().unwrap();
@@ -247,7 +249,7 @@ fn a_broker_that_does_not_answer_is_not_one_that_has_none() {
     let bare = opened(queue(&broker, "bare"));
     assert!(bare.dead(0, 1).unwrap().is_empty());
     assert!(matches!(bare.forget(1), Err(Error::Stale { .. })));
-    assert!(!bare.cancel("n1").unwrap());
+    assert!(!bare.cancel(NOBODY).unwrap());
     let refuses = |_: &Job<'_>| Err::<Vec<u8>, _>("no");
     let queue = opened(queue(&broker, "q").task_with("fails", Retry::none(), refuses));
     let task = queue.submit("fails", "").unwrap();
@@ -256,7 +258,7 @@ fn a_broker_that_does_not_answer_is_not_one_that_has_none() {
     assert!(matches!(queue.resubmit(number + 1), Err(Error::Stale { .. })));
     broker.kill();
     until("it is away", || !queue.is_connected());
-    let stranger = queue.find("n999").unwrap();
+    let stranger = queue.find(NOBODY).unwrap();
     let silent = |answer: Result<(), Error>| {
         assert!(matches!(answer, Err(Error::TimedOut)), "{answer:?}");
     };
@@ -273,7 +275,7 @@ fn a_broker_that_does_not_answer_is_not_one_that_has_none() {
     assert!(matches!(queue.forget(number), Err(Error::Stale { .. })));
     queue.close(LIMIT);
     assert!(matches!(queue.dead(0, 1), Err(Error::ShutDown)));
-    assert!(matches!(queue.cancel("n999"), Err(Error::ShutDown)));
+    assert!(matches!(queue.cancel(NOBODY), Err(Error::ShutDown)));
 }
 
 /// Goal: a broker without streams has not said that there is no such task.

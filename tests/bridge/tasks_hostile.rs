@@ -142,9 +142,9 @@ fn what_is_forged_is_ended_or_ignored() {
         list.lock().unwrap().push(name);
         if fails { Err("no") } else { Ok(Vec::new()) }
     }));
-    queue.submit("t", "first").unwrap().wait(LIMIT).unwrap();
+    let first = queue.submit("t", "first").unwrap();
+    first.wait(LIMIT).unwrap();
     let mut raw = Raw::connect(&broker.url());
-    let subject = "paceline.tasks.q.normal.t";
     let most = u64::MAX;
     for (headers, name) in [
         ("Paceline-Attempts: 0\r\n".to_owned(), "once"),
@@ -155,13 +155,28 @@ fn what_is_forged_is_ended_or_ignored() {
         ("Paceline-Deadline: -1\r\nPaceline-Not-Before: x\r\n".to_owned(), "odd"),
         ("Paceline-Reply: a.b.>\r\n".to_owned(), "reply"),
     ] {
-        raw.publish_with(subject, None, &headers, name.as_bytes());
+        let id = name.bytes().fold(0_u64, |sum, byte| sum * 31 + u64::from(byte));
+        let subject = format!("paceline.tasks.q.normal.t.n{id:032x}");
+        raw.publish_with(&subject, None, &headers, name.as_bytes());
+    }
+    for id in ["l00000000000000000000000000000001", "1", "n1"] {
+        raw.publish_with(
+            &format!("paceline.tasks.q.normal.t.{id}"),
+            None,
+            "",
+            b"no id of this lane",
+        );
     }
     let garbage = vec![b'n'; 500_000];
     for _ in 0..20 {
         raw.publish_with("paceline.control.q", Some("x.y"), "", &garbage);
         raw.publish_with("paceline.control.q", None, "", b"\xff\xfe");
-        raw.publish_with("paceline.results.q.nobody.n1", None, "Paceline-Status: odd\r\n", b"x");
+        raw.publish_with(
+            "paceline.results.q.nobody.n00000000000000000000000000000001",
+            None,
+            "Paceline-Status: odd\r\n",
+            b"x",
+        );
     }
     raw.sync();
     until("all that may run have", || ran.lock().unwrap().len() == 6);
@@ -171,10 +186,20 @@ fn what_is_forged_is_ended_or_ignored() {
     assert_eq!(names, ["far", "first", "many", "odd", "once", "reply"]);
     let imports = queue.stats().imports;
     assert_eq!(imports.iter().map(|import| import.again).sum::<u64>(), 1, "the early one");
-    for id in ["n+1", "n01", "x1", "n", "", "n18446744073709551616"] {
+    let digits = "0".repeat(32);
+    for id in [
+        "",
+        "n",
+        "n1",
+        "ä",
+        &digits,
+        &format!("x{digits}"),
+        &format!("n{digits}0"),
+        &format!("n+{}", &digits[1..]),
+    ] {
         assert!(queue.find(id).is_err(), "{id:?}");
     }
-    assert!(queue.find("n1").unwrap().wait(LIMIT).is_ok());
+    assert!(queue.find(first.id()).unwrap().wait(LIMIT).is_ok());
     assert_eq!(
         queue.submit("t", "last").unwrap().wait(LIMIT).unwrap().status,
         DurableStatus::Completed

@@ -124,7 +124,7 @@ static pace_status_t ask_resubmit(pace_durable_t *queue) {
     return pace_durable_resubmit(queue, 1, NULL);
 }
 
-static pace_status_t ask_cancel(pace_durable_t *queue) { return pace_durable_cancel(queue, "n1", NULL); }
+static pace_status_t ask_cancel(pace_durable_t *queue) { return pace_durable_cancel(queue, "n00000000000000000000000000000000", NULL); }
 
 typedef struct ask {
     pace_status_t (*call)(pace_durable_t *queue);
@@ -216,8 +216,8 @@ static bool settings(pace_workers_t *workers) {
     SAYS(PACE_EINVAL, pace_durable_wait_connected(queue, 0));
     TELLS("not open");
     SAYS(PACE_EINVAL, pace_durable_submit(queue, "echo", NULL, NULL, 0, 0, &id, NULL));
-    SAYS(PACE_EINVAL, pace_durable_wait(queue, "n1", 0, &report));
-    SAYS(PACE_EINVAL, pace_durable_cancel(queue, "n1", NULL));
+    SAYS(PACE_EINVAL, pace_durable_wait(queue, "n00000000000000000000000000000000", 0, &report));
+    SAYS(PACE_EINVAL, pace_durable_cancel(queue, "n00000000000000000000000000000000", NULL));
     SAYS(PACE_EINVAL, pace_durable_take(queue, 0, &job));
     SAYS(PACE_EINVAL, pace_durable_dead(queue, 0, &report));
     SAYS(PACE_EINVAL, pace_durable_resubmit(queue, 1, NULL));
@@ -248,7 +248,7 @@ static bool settings(pace_workers_t *workers) {
     SAYS(PACE_ESHUTDOWN, pace_durable_take(queue, PACE_FOREVER, &job));
     SAYS(PACE_ESHUTDOWN, pace_durable_wait_connected(queue, MILLI));
     SAYS(PACE_ESHUTDOWN, pace_durable_dead(queue, 0, &report));
-    SAYS(PACE_ESHUTDOWN, pace_durable_cancel(queue, "n1", NULL));
+    SAYS(PACE_ESHUTDOWN, pace_durable_cancel(queue, "n00000000000000000000000000000000", NULL));
     pace_durable_free(queue);
     CHECK(atomic_load(&seen.drops) == 2 && atomic_load(&seen.runs) == 0);
 

@@ -147,10 +147,10 @@ static pace_status_t do_durable_submit(things_t *t) {
 }
 static pace_status_t do_durable_wait(things_t *t) {
     pace_durable_report_t *report;
-    return pace_durable_wait(t->queue, "n999999", MILLI, &report);
+    return pace_durable_wait(t->queue, "n00000000000000000000000000000000", MILLI, &report);
 }
 static pace_status_t do_durable_cancel(things_t *t) {
-    return pace_durable_cancel(t->queue, "n999999", NULL);
+    return pace_durable_cancel(t->queue, "n00000000000000000000000000000000", NULL);
 }
 static pace_status_t do_durable_take(things_t *t) {
     pace_job_t *job = NULL;
@@ -326,7 +326,7 @@ static void with_null(const broker_t *broker) {
          pace_durable_submit(t.queue, "echo", NULL, NULL, 1, 0, &(pace_durable_id_t){{0}}, NULL));
     SAYS(PACE_EINVAL, pace_durable_submit(t.queue, "echo", NULL, "x", 1, 0, NULL, NULL));
     SAYS(PACE_EINVAL, pace_durable_wait(t.queue, NULL, 0, &t.report));
-    SAYS(PACE_EINVAL, pace_durable_wait(t.queue, "n1", 0, NULL));
+    SAYS(PACE_EINVAL, pace_durable_wait(t.queue, "n00000000000000000000000000000000", 0, NULL));
     SAYS(PACE_EINVAL, pace_durable_cancel(t.queue, NULL, NULL));
     SAYS(PACE_EINVAL, pace_durable_take(t.queue, 0, NULL));
     SAYS(PACE_EINVAL, pace_job_info(t.job, NULL));

@@ -630,7 +630,7 @@ AT(pace_submission_t, delay_ns, 8); AT(pace_submission_t, deadline_ns, 16);
 AT(pace_submission_t, attempts, 24); AT(pace_submission_t, ignore_result, 28);
 AT(pace_submission_t, reserved, 29); AT(pace_submission_t, unique, 32);
 
-SIZE(pace_durable_id_t, 24);
+SIZE(pace_durable_id_t, 40);
 AT(pace_durable_id_t, text, 0);
 
 SIZE(pace_durable_info_t, 88);

@@ -376,7 +376,7 @@ class Table(Case):
         yield row("DurableQueue.task", made, {"name": "x"}, function="function", **given, **own)
         calls = queue.calls("a")
         yield row("DurableQueue.calls", queue.calls, {"name": "a"}, name="text", codec="text")
-        yield row("DurableQueue.find", queue.find, {"id": "n1"}, id="text", codec="text")
+        yield row("DurableQueue.find", queue.find, {"id": "n00000000000000000000000000000000"}, id="text", codec="text")
         yield row("DurableQueue.dead", queue.dead, {}, first="number", limit="number")
         yield row("DurableQueue.forget", queue.forget, {"number": 1}, number="number")
         again = {"number": 1}
@@ -389,7 +389,7 @@ class Table(Case):
         options = {"priority": "none number text", "attempts": "none number", "unique": "none text"}
         limits = dict.fromkeys(("delay", "deadline", "timeout"), MAYBE_TIME)
         yield row("DurableCalls.options", calls.options, {}, **options, **limits)
-        task = queue.find("n1")
+        task = queue.find("n00000000000000000000000000000000")
         for what in ("wait", "result"):
             yield row(f"DurableTask.{what}", getattr(task, what), {"timeout": 0}, timeout=MAYBE_TIME)
 

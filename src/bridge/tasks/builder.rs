@@ -5,7 +5,7 @@ use super::pulled::Desk;
 use super::queue::{DurableQueue, Inner, origin_of, stream_name};
 use super::schedule::{Schedule, seconds, until};
 use super::table::Table;
-use super::wire::{lane_name, place_of, report_of_message};
+use super::wire::{lane_name, lane_of, report_of_message};
 use super::work::{How, Known, Worker, Workshop, run_of};
 use crate::bridge::rules::{Keeps, check_name};
 use crate::bridge::wire::is_imported;
@@ -196,6 +196,11 @@ impl DurableBuilder {
             .name(format!("tasks {queue}"))
             .window(self.window, KNOWN)
             .export(Export::new(format!("control.{queue}")).prefix(PREFIX))
+            .export(kept(
+                format!("claims.{queue}.*"),
+                stream_name(queue, "claims"),
+                Keeps::For(self.window),
+            ))
             .export(kept(format!("dead.{queue}.>"), stream_name(queue, "dead"), Keeps::All))
             .export(kept(
                 format!("results.{queue}.>"),
@@ -211,7 +216,7 @@ impl DurableBuilder {
             let all = format!("tasks.{queue}.{lane_name}.>");
             bridge = bridge.export(kept(all.clone(), stream.clone(), Keeps::UntilDone));
             for (name, retry, how) in &self.tasks {
-                let import = Import::new(format!("tasks.{queue}.{lane_name}.{name}"))
+                let import = Import::new(format!("tasks.{queue}.{lane_name}.{name}.*"))
                     .prefix(PREFIX)
                     .at_least_once(stream.clone(), name.clone())
                     .of_stream(format!("{PREFIX}{all}"), Keeps::UntilDone)
@@ -319,7 +324,7 @@ impl DurableBuilder {
                 let Some(shop) = Weak::upgrade(&shop) else { return };
                 // Any peer may say anything, at any length.
                 let id = core::str::from_utf8(message.payload()).unwrap_or_default();
-                if place_of(id).is_err() {
+                if lane_of(id).is_err() {
                     return;
                 }
                 let known: &[u8] = match shop.cancel(id) {

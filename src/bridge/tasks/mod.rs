@@ -14,7 +14,8 @@
 //!
 //! | in the hub | subject | stream | keeps |
 //! |---|---|---|---|
-//! | `tasks.Q.LANE.NAME` | `paceline.tasks.Q.LANE.NAME` | `paceline_Q_LANE`, four of them | until a task has ended |
+//! | `tasks.Q.LANE.NAME.ID` | `paceline.tasks.Q.LANE.NAME.ID` | `paceline_Q_LANE`, four of them | until a task has ended |
+//! | `claims.Q.ID` | `paceline.claims.…` | `paceline_Q_claims`: of unique ids | for the window |
 //! | `results.Q.ORIGIN.ID` | `paceline.results.…` | `paceline_Q_results` | for an hour, unless set |
 //! | `dead.Q.NAME` | `paceline.dead.…` | `paceline_Q_dead` | until somebody deletes it |
 //! | `control.Q` | `paceline.control.Q` | none | |
@@ -33,7 +34,9 @@
 //! # Invariants
 //!
 //! 1. A task is acknowledged to the broker after its result, if it is wanted, and its dead letter are stored.
-//! 2. `Table` has an entry for each task that somebody waits for, and a bounded number of results that came before.
+//! 2. An id is made by the submitter, and is that of one task for ever: in the key, in its result's, and as the id by which
+//!    a stream knows a duplicate. What the broker's numbers say is never who a task is.
+//! 3. `Table` has an entry for each task that somebody waits for, and a bounded number of results that came before.
 
 mod builder;
 mod job;

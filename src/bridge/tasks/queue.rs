@@ -4,7 +4,7 @@ use super::job::{DurableReport, DurableStatus};
 use super::pulled::{Desk, OpenJob};
 use super::table::Table;
 use super::wire::{
-    MOST_FAILURE, Options, headers_of, id_of, is_token, lane_name, place_of, report_of,
+    MOST_FAILURE, Options, headers_of, id_in, is_token, lane_name, lane_of, new_id, report_of,
 };
 use super::work::{Known, Workshop};
 use crate::bridge::handle::AT_DROP;
@@ -18,6 +18,7 @@ use crate::hub::{Headers, Hub};
 use crate::queue::Lane;
 use core::fmt;
 use core::time::Duration;
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -115,7 +116,7 @@ impl DurableQueue {
     /// # Errors
     /// [`Error::Invalid`] for what is no id.
     pub fn find(&self, id: &str) -> Result<DurableTask> {
-        place_of(id)?;
+        lane_of(id)?;
         Ok(DurableTask { queue: self.clone(), id: id.to_owned(), is_duplicate: false })
     }
 
@@ -141,25 +142,36 @@ impl DurableQueue {
     /// [`Error::Invalid`] for what is no id. [`Error::TimedOut`]: neither a worker nor the broker has answered, so that it
     /// may run. [`Error::ShutDown`]; [`Error::WouldDeadlock`] in a function that the queue calls.
     pub fn cancel(&self, id: &str) -> Result<bool> {
-        let (lane, sequence) = place_of(id)?;
+        let lane = lane_of(id)?;
+        let inner = &self.inner;
+        if let Some(is_cancelled) = self.ask_workers(id) {
+            return Ok(is_cancelled);
+        }
+        let (stream, lane) = (inner.stream(lane_name(lane)), lane_name(lane));
+        let which = Which::Last(format!("paceline.tasks.{}.{lane}.*.{id}", inner.name));
+        let task = inner.bridge.ask(&stream, What::Delete(which), ASK_TIMEOUT)?;
+        match &task {
+            Some(task) => self.tell_cancelled(id, task),
+            // It may have come to a worker meanwhile, which has struck it.
+            None => return Ok(self.ask_workers(id) == Some(true)),
+        }
+        Ok(true)
+    }
+
+    /// Has no worker begin it. None: none has it.
+    fn ask_workers(&self, id: &str) -> Option<bool> {
         let inner = &self.inner;
         match inner.shop.cancel(id) {
-            Known::WillNotBegin => return Ok(true),
-            Known::Begun => return Ok(false),
+            Known::WillNotBegin => return Some(true),
+            Known::Begun => return Some(false),
             Known::Unknown => {}
         }
         let asked = inner.hub.request(format!("control.{}", inner.name), id, CONTROL_TIMEOUT);
-        match asked.ok().map(|reply| reply.payload().to_vec()).as_deref() {
-            Some(b"held") => return Ok(true),
-            Some(b"begun") => return Ok(false),
-            _ => {}
+        match asked.ok()?.payload() as &[u8] {
+            b"held" => Some(true),
+            b"begun" => Some(false),
+            _ => None,
         }
-        let stream = inner.stream(lane_name(lane));
-        let task = inner.bridge.ask(&stream, What::Delete(sequence), ASK_TIMEOUT)?;
-        if let Some(task) = &task {
-            self.tell_cancelled(id, task);
-        }
-        Ok(task.is_some())
     }
 
     /// Stores the result of a task that no worker has.
@@ -217,7 +229,7 @@ impl DurableQueue {
         let dead = self.dead(number, 1)?.into_iter().find(|dead| dead.number == number);
         let dead = dead.ok_or(Error::Stale { what: "dead task" })?;
         let task =
-            self.task(&dead.name).arguments(dead.arguments).unique(&format!("dead-{number}"));
+            self.task(&dead.name).arguments(dead.arguments).unique(&format!("dead-{}", dead.id));
         let task = task.submit()?;
         // The new one is accepted in any case.
         let _stays = self.forget(number);
@@ -229,7 +241,7 @@ impl DurableQueue {
     /// # Errors
     /// [`Error::Stale`] if there is none of this number; as [`dead`](Self::dead).
     pub fn forget(&self, number: u64) -> Result<()> {
-        let (stream, what) = (self.inner.stream("dead"), What::Delete(number));
+        let (stream, what) = (self.inner.stream("dead"), What::Delete(Which::Number(number)));
         let found = self.inner.bridge.ask(&stream, what, ASK_TIMEOUT)?;
         found.map(drop).ok_or(Error::Stale { what: "dead task" })
     }
@@ -329,8 +341,8 @@ impl Submission<'_> {
         self
     }
 
-    /// Submits it once: while the broker has one of this id in the same lane that was stored within the queue's window, it
-    /// is that one. 1 to 200 bytes. Default: each submission is a task of its own.
+    /// Submits it once: if one of this name was submitted with this unique id within the queue's window, it is that one,
+    /// also if that has ended. 1 to 200 bytes. Default: each submission is a task of its own.
     pub fn unique(mut self, id: &str) -> Self {
         self.options.unique = Some(id.to_owned());
         self
@@ -348,15 +360,6 @@ impl Submission<'_> {
         self
     }
 
-    fn publish(self) -> Result<(PendingStore, DurableQueue, Lane)> {
-        check_name("the name of a task", &self.name)?;
-        let (inner, lane) = (&self.queue.inner, self.options.lane);
-        let headers = self.options.headers(&inner.origin)?;
-        let key = format!("tasks.{}.{}.{}", inner.name, lane_name(lane), self.name);
-        let message = inner.hub.message(key).headers(headers).payload(self.arguments);
-        Ok((inner.bridge.publish(message)?, self.queue.clone(), lane))
-    }
-
     /// Submits it, and waits until the broker has stored it. Not in a handler, where
     /// [`submit_then`](Self::submit_then) does not wait.
     ///
@@ -364,9 +367,12 @@ impl Submission<'_> {
     /// [`Error::TimedOut`]: it is not stored yet, and will be when there is a broker. [`Error::Invalid`] for a bad name or
     /// setting, or if the stream refuses it; [`Error::MailboxFull`] if too many wait to be stored; [`Error::ShutDown`].
     pub fn submit(self) -> Result<DurableTask> {
-        let timeout = self.timeout;
-        let (pending, queue, lane) = self.publish()?;
-        Ok(accepted(queue, lane, pending.wait_at(timeout)?))
+        let (timeout, (tell, told)) = (self.timeout, sync_channel(1));
+        self.submit_then(move |end| {
+            // Nobody waits any more.
+            let _gone = tell.send(end);
+        })?;
+        told.recv_timeout(timeout).unwrap_or(Err(Error::TimedOut))
     }
 
     /// Submits it, and calls the function when the broker has stored it: once, on the bridge's thread, so it is to return
@@ -378,14 +384,123 @@ impl Submission<'_> {
         self,
         function: impl FnOnce(Result<DurableTask>) + Send + 'static,
     ) -> Result<()> {
-        let (pending, queue, lane) = self.publish()?;
-        pending.then_at(move |place| function(place.map(|place| accepted(queue, lane, place))));
-        Ok(())
+        check_name("the name of a task", &self.name)?;
+        let id = new_id(self.options.lane);
+        let order = Order {
+            // What it would refuse is refused before an id is claimed.
+            headers: self.options.headers(&self.queue.inner.origin)?,
+            queue: self.queue.clone(),
+            name: self.name,
+            arguments: self.arguments,
+            unique: self.options.unique,
+            is_duplicate: false,
+            id,
+        };
+        match order.unique {
+            Some(_) => order.claim(function),
+            None => {
+                let pending = order.send()?;
+                order.when_stored(pending, function);
+                Ok(())
+            }
+        }
     }
 }
 
-fn accepted(queue: DurableQueue, lane: Lane, place: Place) -> DurableTask {
-    DurableTask { queue, id: id_of(lane, place.sequence), is_duplicate: place.is_duplicate }
+/// What the claim of a unique id is followed by, once its task is stored.
+const STORED: &[u8] = b"stored";
+
+/// A task on its way to the broker. One with a unique id claims that first: the stream of claims has one for each name and
+/// unique id, which says the task's id, for the window. Who finds it claimed stores the task under that id, unless the claim
+/// is followed by a mark that somebody has: who made the claim may have died before.
+struct Order {
+    queue: DurableQueue,
+    id: String,
+    name: String,
+    arguments: Vec<u8>,
+    headers: Headers,
+    unique: Option<String>,
+    is_duplicate: bool,
+}
+
+impl Order {
+    fn claim(self, function: impl FnOnce(Result<DurableTask>) + Send + 'static) -> Result<()> {
+        let (inner, unique) = (&self.queue.inner, self.unique.as_deref().unwrap_or_default());
+        let id = format!("{} {unique}", self.name);
+        let key = format!("claims.{}.{}", inner.name, self.id);
+        let message = inner.hub.message(key).headers(Headers::new([("Nats-Msg-Id", id)])?);
+        inner.bridge.publish(message)?.then_at(move |place| match place {
+            Ok(place) if place.is_duplicate => self.follow(place, function),
+            Ok(_) => self.publish(function),
+            Err(error) => function(Err(error)),
+        });
+        Ok(())
+    }
+
+    /// The unique id is claimed, there.
+    fn follow(mut self, place: Place, function: impl FnOnce(Result<DurableTask>) + Send + 'static) {
+        let queue = self.queue.clone();
+        let of = format!("paceline.claims.{}.", queue.inner.name);
+        let claim = What::Get(Which::From(format!("{of}*"), place.sequence));
+        let stream = queue.inner.stream("claims");
+        queue.inner.bridge.ask_then(&stream.clone(), claim, ASK_TIMEOUT, move |claim| {
+            let claim = match claim {
+                Ok(claim) => claim.filter(|claim| claim.sequence == place.sequence),
+                Err(error) => return function(Err(error)),
+            };
+            // It is over just now.
+            let Some(claim) = claim else { return function(Err(Error::TimedOut)) };
+            self.id = id_in(&claim.subject).to_owned();
+            self.is_duplicate = true;
+            let mark = What::Get(Which::Last(format!("{of}{}", self.id)));
+            let queue = self.queue.clone();
+            queue.inner.bridge.ask_then(&stream, mark, ASK_TIMEOUT, move |mark| match mark {
+                Ok(Some(mark)) if mark.payload == STORED => function(Ok(self.accepted())),
+                Ok(_) => self.publish(function),
+                Err(error) => function(Err(error)),
+            });
+        });
+    }
+
+    fn publish(self, function: impl FnOnce(Result<DurableTask>) + Send + 'static) {
+        match self.send() {
+            Ok(pending) => self.when_stored(pending, function),
+            Err(error) => function(Err(error)),
+        }
+    }
+
+    fn when_stored(
+        self,
+        pending: PendingStore,
+        function: impl FnOnce(Result<DurableTask>) + Send + 'static,
+    ) {
+        pending.then_at(move |place| function(place.map(|place| self.stored(place))));
+    }
+
+    fn send(&self) -> Result<PendingStore> {
+        let inner = &self.queue.inner;
+        let lane = lane_name(lane_of(&self.id)?);
+        let key = format!("tasks.{}.{lane}.{}.{}", inner.name, self.name, self.id);
+        // By its id the stream has it once.
+        let headers = self.headers.iter().chain([("Nats-Msg-Id", self.id.as_str())]);
+        let headers = Headers::new(headers)?;
+        inner.bridge.publish(inner.hub.message(key).headers(headers).payload(&self.arguments[..]))
+    }
+
+    fn stored(mut self, place: Place) -> DurableTask {
+        let inner = &self.queue.inner;
+        if self.unique.is_some() {
+            let key = format!("claims.{}.{}", inner.name, self.id);
+            // Without it the next one with this id stores the task again, which the stream drops.
+            let _full = inner.hub.message(key).payload(STORED).no_wait().publish();
+        }
+        self.is_duplicate &= place.is_duplicate;
+        self.accepted()
+    }
+
+    fn accepted(self) -> DurableTask {
+        DurableTask { queue: self.queue, id: self.id, is_duplicate: self.is_duplicate }
+    }
 }
 
 /// A task that the broker has stored.
@@ -397,7 +512,8 @@ pub struct DurableTask {
 }
 
 impl DurableTask {
-    /// Its id in its queue, for any process: a letter for the lane, and a number.
+    /// Its id in its queue, for any process: a letter for the lane, and 32 hexadecimal digits that nobody can guess, never
+    /// given again. Its handler sees the same.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -463,7 +579,7 @@ impl DurableTask {
             let name: &str = name.as_ref();
             values.iter().map(move |value| (name.to_owned(), value.as_str().to_owned()))
         });
-        report_of(&Headers::new(pairs).ok()?, &found.payload).ok()
+        report_of(&self.id, &Headers::new(pairs).ok()?, &found.payload).ok()
     }
 }
 

@@ -5,7 +5,11 @@ use crate::error::{Error, Result};
 use crate::hub::{Headers, Stored};
 use crate::queue::Lane;
 use crate::sys::clock;
+use core::hash::BuildHasher;
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
+use std::hash::RandomState;
 
 /// Where the result goes: the submitter's part of the key. Without it nobody wants one.
 const REPLY: &str = "Paceline-Reply";
@@ -52,17 +56,12 @@ impl Options {
         if let Some(attempts) = self.attempts {
             pairs.push((ATTEMPTS, attempts.to_string()));
         }
-        if let Some(unique) = &self.unique {
-            if unique.is_empty() || unique.len() > 200 || unique.contains(|c: char| c.is_control())
-            {
-                let allowed = "1 to 200 bytes without control characters";
-                return Err(Error::invalid(
-                    "the unique id of a task",
-                    format!("{unique:?}"),
-                    allowed,
-                ));
-            }
-            pairs.push(("Nats-Msg-Id", unique.clone()));
+        let is_good = |unique: &String| {
+            (1..=200).contains(&unique.len()) && !unique.contains(|c: char| c.is_control())
+        };
+        if let Some(unique) = self.unique.as_ref().filter(|unique| !is_good(unique)) {
+            let allowed = "1 to 200 bytes without control characters";
+            return Err(Error::invalid("the unique id of a task", format!("{unique:?}"), allowed));
         }
         if !self.ignores_result {
             pairs.push((REPLY, origin.to_owned()));
@@ -103,21 +102,31 @@ pub(super) fn is_token(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// The id of a task that a stream has at this place.
-pub(super) fn id_of(lane: Lane, sequence: u64) -> String {
-    format!("{}{sequence}", &lane_name(lane)[..1])
+/// An id for a task of this lane that nobody can guess, and that is never given again, by a fork neither.
+pub(super) fn new_id(lane: Lane) -> String {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let here = (std::process::id(), clock::unix_nanos(), LAST.fetch_add(1, Relaxed));
+    let [high, low] = [(); 2].map(|()| RandomState::new().hash_one(here));
+    format!("{}{high:016x}{low:016x}", &lane_name(lane)[..1])
 }
 
-/// The place of the task of this id.
-pub(super) fn place_of(id: &str) -> Result<(Lane, u64)> {
+/// The lane of the task of this id.
+pub(super) fn lane_of(id: &str) -> Result<Lane> {
+    let is_hex = |digits: &str| {
+        digits.len() == 32 && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    };
     let lane = id
-        .get(..1)
-        .and_then(|letter| Lane::ALL.into_iter().find(|lane| lane_name(*lane).starts_with(letter)));
-    let sequence = id.get(1..).and_then(|text| text.parse().ok());
-    match (lane, sequence) {
-        (Some(lane), Some(sequence)) if id == id_of(lane, sequence) => Ok((lane, sequence)),
-        _ => Err(Error::invalid("the id of a task", format!("{id:?}"), "one that `id` has given")),
-    }
+        .get(1..)
+        .filter(|digits| is_hex(digits))
+        .and_then(|_| Lane::ALL.into_iter().find(|lane| lane_name(*lane).starts_with(&id[..1])));
+    lane.ok_or_else(|| {
+        Error::invalid("the id of a task", format!("{id:?}"), "one that `id` has given")
+    })
+}
+
+/// The id of the task that a message with this key is of, or is the result of.
+pub(super) fn id_in(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or_default()
 }
 
 pub(super) fn lane_name(lane: Lane) -> &'static str {
@@ -144,15 +153,18 @@ pub(super) fn headers_of(report: &DurableReport, most: usize) -> Result<Headers>
     Headers::new(pairs)
 }
 
-/// A result that has come.
+/// The result of this task that has come.
 ///
 /// # Errors
-/// [`Error::Invalid`] for something else.
-pub(super) fn report_of(headers: &Headers, payload: &[u8]) -> Result<DurableReport> {
+/// [`Error::Invalid`] for something else, or that of another task.
+pub(super) fn report_of(id: &str, headers: &Headers, payload: &[u8]) -> Result<DurableReport> {
     let text = |name: &str| headers.get(name).unwrap_or_default().to_owned();
     let status: DurableStatus = text(STATUS).parse()?;
+    if text(TASK) != id {
+        return Err(Error::invalid("the task of a result", text(TASK), id.to_owned()));
+    }
     Ok(DurableReport {
-        id: text(TASK),
+        id: id.to_owned(),
         status,
         value: if status == DurableStatus::Completed { payload.to_vec() } else { Vec::new() },
         failure: headers.get(FAILURE).map(str::to_owned),
@@ -162,5 +174,5 @@ pub(super) fn report_of(headers: &Headers, payload: &[u8]) -> Result<DurableRepo
 
 /// A result that has come to the hub.
 pub(super) fn report_of_message(message: &Stored) -> Result<DurableReport> {
-    report_of(message.headers(), message.payload())
+    report_of(id_in(message.key().as_str()), message.headers(), message.payload())
 }

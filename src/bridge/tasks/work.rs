@@ -4,7 +4,7 @@ use super::job::{DurableReport, DurableStatus, Job};
 use super::pulled::Desk;
 use super::queue::origin_of;
 use super::table::Table;
-use super::wire::{MOST_FAILURE, Orders, headers_of, id_of};
+use super::wire::{MOST_FAILURE, Orders, headers_of, id_in, lane_of};
 use crate::bridge::sink::{Arrival, End, Sink, Tell};
 use crate::bridge::waiters::Waiters;
 use crate::bridge::wire::{ORIGIN, RECEIPT};
@@ -53,7 +53,8 @@ pub(super) struct Workshop {
 /// Tasks that are not to begin, and those that have come: by their id.
 #[derive(Default)]
 struct Cancelled {
-    ids: HashMap<String, ()>,
+    /// Whether it has come since, and was struck.
+    ids: HashMap<String, bool>,
     order: VecDeque<String>,
     /// Whether it has begun.
     here: HashMap<String, bool>,
@@ -94,9 +95,10 @@ impl Workshop {
         let known = match cancelled.here.get(id) {
             Some(true) => return Known::Begun,
             Some(false) => Known::WillNotBegin,
+            None if cancelled.ids.get(id) == Some(&true) => return Known::WillNotBegin,
             None => Known::Unknown,
         };
-        if cancelled.ids.insert(id.to_owned(), ()).is_none() {
+        if cancelled.ids.insert(id.to_owned(), false).is_none() {
             cancelled.order.push_back(id.to_owned());
         }
         if cancelled.order.len() > MOST_CANCELLED
@@ -110,7 +112,8 @@ impl Workshop {
     /// The first look at a task, and the one when it would begin. False: it was cancelled.
     fn may_begin(&self, id: &str, begins: bool) -> bool {
         let mut cancelled = self.cancelled();
-        let may = !cancelled.ids.contains_key(id);
+        let struck = cancelled.ids.get_mut(id).map(|struck| *struck = true);
+        let may = struck.is_none();
         cancelled.here.insert(id.to_owned(), begins && may);
         may
     }
@@ -186,7 +189,10 @@ pub(super) struct Taken {
 impl Sink for Worker {
     fn offer(&self, arrival: &Arrival, tell: Tell) -> Result<()> {
         let orders = Orders::read(&arrival.incoming.headers);
-        let id = id_of(self.lane, arrival.entry.number);
+        let id = id_in(&arrival.key).to_owned();
+        if lane_of(&id)? != self.lane {
+            return Err(Error::invalid("the id of a task", format!("{id:?}"), "one of its lane"));
+        }
         // The first delivery of a task with a delay was too early.
         let number = arrival.delivered.saturating_sub(u32::from(orders.is_delayed)).max(1);
         let most = orders.attempts.unwrap_or(u32::MAX).max(1);

@@ -1693,7 +1693,7 @@ class DurableId(c.Structure):
     """``pace_durable_id_t``"""
 
     _fields_ = [
-        ("text", c.c_char * 24),
+        ("text", c.c_char * 40),
     ]
 
 
