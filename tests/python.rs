@@ -175,6 +175,7 @@ fn servers() {
 #[test]
 fn nothing_is_abused_or_left_behind() {
     unittest("test_abuse.py");
+    unittest("test_native.py");
     unittest("test_contained_pool.py");
     unittest("test_reentrant.py");
     unittest("test_ends.py");

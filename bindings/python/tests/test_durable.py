@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
@@ -10,13 +11,16 @@ import sys
 import threading
 import time
 import unittest
+import unittest.mock
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from typing import Any
 
 import paceline
 from paceline import DurableQueue, PermanentFailure, Pool, Retry, RetryAfter, WorkerPool
+from paceline._native import Native
 from support import PACKAGE, run
 from test_bridge import LONG, SOON, Brokered
+from test_native import natives, no_threads
 
 
 class Durable(Brokered):
@@ -306,6 +310,103 @@ class Tasks(Durable):
 
         with other:
             self.assertEqual(other.find(task.id).result(LONG), 2)
+
+    def test_what_there_is_no_room_for_is_given_back(self) -> None:
+        """Goal: another worker has it at once. Method: nothing is collected, and the only thread and place of the first are
+        taken until the other has run the task."""
+        full = WorkerPool(self.pool, threads=1, max_queued=1)
+        self.addCleanup(full.shutdown, 0, 1)
+        self.uncollected()
+        queue, other = full.durable(self.name, self.broker.url), self.queue()
+        self.addCleanup(queue.close)
+        queue.task(name="work")(lambda: "first")
+        other.task(name="work")(lambda: "other")
+        entered, go_on = threading.Event(), threading.Event()
+        self.addCleanup(go_on.set)
+
+        @full.task
+        def hold() -> None:
+            entered.set()
+            go_on.wait(LONG)
+
+        hold.post()
+        entered.wait(LONG)
+        with self.assertRaises(paceline.Full):
+            for _ in range(8):
+                hold.post()
+        refused = threading.Event()
+        begin = queue._taker.begin
+
+        def begun(native: Native) -> None:
+            try:
+                begin(native)
+            except paceline.Full:
+                refused.set()
+                raise
+
+        with unittest.mock.patch.object(queue._taker, "begin", begun):
+            queue.open()
+            task = queue.calls("work").submit()
+            self.assertTrue(refused.wait(LONG))
+            other.open()
+            self.assertEqual(other.find(task.id).result(LONG), "other")
+
+    def test_what_comes_from_the_broker_is_freed_by_name(self) -> None:
+        """Goal: no path leaves that to the collector. Method: all native objects are kept here, by their list."""
+        queue = self.queue(ack_wait=1)
+        entered = threading.Event()
+
+        @queue.task(retries=0)
+        def work(how: str) -> Any:
+            if how == "raise":
+                raise ValueError(how)
+            if how == "hold":
+                entered.set()
+                while not paceline.current_attempt().cancelled:
+                    time.sleep(0.001)
+            return object() if how == "strange" else how
+
+        with natives() as made:
+            self.uncollected()
+            with queue:
+                self.assertEqual(work.submit("fine").result(LONG), "fine")
+                kept = [work.submit(how).wait(LONG) for how in ("raise", "strange")]
+                kept.append(queue.calls("work", "bytes").submit(b"no json").wait(LONG))
+                self.assertEqual([each.status for each in kept], ["failed"] * 3)
+                self.until(lambda: len(queue.dead()) == 3)
+                # Its result cannot be decoded.
+                task = queue.calls("work").submit("fine")
+                task._codec = unittest.mock.Mock()
+                task._codec.value.side_effect = ValueError("no")
+                with self.assertRaises(ValueError) as raised:
+                    task.result(LONG)
+                # One is cancelled while it runs, as its worker pool ends.
+                work.submit("hold")
+                self.assertTrue(entered.wait(LONG))
+                self.workers.shutdown(0, LONG)
+            self.assertGreater(len(made), 10)
+            self.until(lambda: [each for each in made if each.pointer.value is not None] == [])
+        del raised
+
+    def test_a_queue_that_has_no_thread_holds_nothing(self) -> None:
+        """Goal: what fails to open leaves tasks to others. Method: the system has no thread for it."""
+        queue, other = self.queue(), self.queue()
+        queue.task(name="work")(lambda: "first")
+        other.task(name="work")(lambda: "other")
+        self.uncollected()
+        with no_threads("_taker"), self.assertRaises(RuntimeError) as raised:
+            queue.open()
+        self.assertTrue(queue.closed)
+        with other:
+            tasks = [other.calls("work").submit() for _ in range(8)]
+            self.assertEqual([task.result(LONG) for task in tasks], ["other"] * 8)
+        del raised
+
+    def uncollected(self) -> None:
+        """No garbage is collected until the test ends."""
+        gc.collect()
+        gc.disable()
+        self.addCleanup(gc.enable)
 
     def test_at_the_end_of_the_interpreter_it_is_closed(self) -> None:
         told = run(

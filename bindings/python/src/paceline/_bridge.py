@@ -38,6 +38,7 @@ from ._hub import Hub, Key
 from ._library import SLICE, check, error, in_slices, lib, nanoseconds, quick
 from ._mailbox import OVERFLOWS
 from ._message import HeadersLike, new_receipt, publication_of
+from ._native import freed_on_failure
 from ._policy import Retry, retry_of
 from ._settings_files import Files, Given, files_of
 
@@ -499,19 +500,20 @@ class Bridge:
         into: list[tuple[bytes, layout.BridgeImportOptions]],
         patterns: list[bytes],
     ) -> None:
-        self._native = Native(pointer, lib.pace_bridge_free)
-        for pattern, rule in out:
-            check(quick.pace_bridge_export(pointer, pattern, ctypes.byref(rule)))
-        for pattern, rule in into:
-            check(quick.pace_bridge_import(pointer, pattern, ctypes.byref(rule)))
-        for pattern in patterns:
-            check(quick.pace_bridge_permit(pointer, pattern))
+        self._native = native = Native(pointer, lib.pace_bridge_free)
+        with freed_on_failure(native):
+            for pattern, rule in out:
+                check(quick.pace_bridge_export(pointer, pattern, ctypes.byref(rule)))
+            for pattern, rule in into:
+                check(quick.pace_bridge_import(pointer, pattern, ctypes.byref(rule)))
+            for pattern in patterns:
+                check(quick.pace_bridge_permit(pointer, pattern))
+            check(lib.pace_bridge_open(pointer))
         # While there is a bridge its hub is not lost.
         self._hub = hub
         self._closed = False
         #: What event loops await, by identity of the loop.
         self._awaited: weakref.WeakValueDictionary[int, _Stores] = weakref.WeakValueDictionary()
-        check(lib.pace_bridge_open(pointer))
         self._at_exit = _lifetime.AtExit(self._exit)
         if not _lifetime.enlist(self._at_exit):
             self.close(0)

@@ -201,10 +201,13 @@ class Calls(Generic[T]):
                         break
             raise refused
         finally:
+            # The exception's traceback holds this frame, and what was to be submitted with it.
+            del refused
             if status != layout.OK:
                 job = core.jobs.pop(token, None)
                 if self.watched and job is not None:
                     core.began(token, job[0], self)
+                job = None
 
     def submit_batch(self, /, *iterables: Iterable[Any]) -> list[Task[T]]:
         """A task for each call of the function with the iterables' items side by side, as for ``map``.
@@ -255,7 +258,11 @@ class Calls(Generic[T]):
         for token in tokens[done:]:
             core.jobs.pop(token, None)
         refused.tasks = tasks[:done]  # type: ignore[attr-defined]
-        raise refused
+        try:
+            raise refused
+        finally:
+            # The exception's traceback holds this frame.
+            del refused
 
     def _one_by_one(self, calls: list[tuple[Any, ...]]) -> list[Task[T]]:
         tasks: list[Task[T]] = []

@@ -42,6 +42,7 @@ from ._contain import failure_of, report
 from ._errors import DurableFailure, Full, InvalidError, ShutDownError, TimeoutError
 from ._hosts import Native
 from ._library import SLICE, check, lib, nanoseconds, quick
+from ._native import freed_on_failure
 from ._policy import Priority, Rate, Retry, lane_of, retry_of
 from ._task import PermanentFailure, RetryAfter
 
@@ -252,17 +253,12 @@ class DurableTask(Generic[T]):
             if status == layout.ETIMEDOUT:
                 return False
             check(status)
-            native = Native(pointer, lib.pace_durable_report_free)
-            info = _info_of(native, layout.DurableInfo, quick.pace_durable_report_info)
+            with Native(pointer, lib.pace_durable_report_free) as native:
+                info = _info_of(native, layout.DurableInfo, quick.pace_durable_report_info)
+                sent, failure = _bytes_at(info.bytes, info.size), _text_at(info.failure)
             status_name = _STATUSES.get(info.status, str(info.status))
-            value = (
-                self._codec.value(_bytes_at(info.bytes, info.size))
-                if status_name == "completed"
-                else None
-            )
-            self._report = DurableReport(
-                self.id, status_name, value, _text_at(info.failure), info.attempts
-            )
+            value = self._codec.value(sent) if status_name == "completed" else None
+            self._report = DurableReport(self.id, status_name, value, failure, info.attempts)
         return True
 
     def _value(self, ended: DurableReport) -> Any:
@@ -417,7 +413,6 @@ class _Taker:
                     continue
                 if status != layout.OK:
                     return
-                # Losing it gives it back.
                 self.begin(Native(pointer, lib.pace_job_free))
             except ShutDownError:
                 return
@@ -428,6 +423,11 @@ class _Taker:
                 time.sleep(SLICE)
 
     def begin(self, native: Native) -> None:
+        """Submits it to the worker pool. What cannot be submitted is given back before this raises."""
+        with freed_on_failure(native):
+            self._begin(native)
+
+    def _begin(self, native: Native) -> None:
         info = _info_of(native, layout.JobInfo, quick.pace_job_info)
         left = None if info.time_left_ns == layout.FOREVER else info.time_left_ns / 1e9
         job = Job(_text_at(info.id) or "", _text_at(info.name) or "", info.number, left)
@@ -436,7 +436,8 @@ class _Taker:
         try:
             args, kwargs = codec.call(_bytes_at(info.arguments, info.size))
         except BaseException as raised:
-            _fail(native, f"its arguments cannot be decoded: {failure_of(raised)}", permanent=True)
+            with native:
+                _fail(native, f"its arguments cannot be decoded: {failure_of(raised)}", permanent=True)
             return
         if left is not None:
             calls = calls.options(deadline=max(left, 0.001))
@@ -444,10 +445,13 @@ class _Taker:
 
 
 def _ended(native: Native, codec: _Codec, task: Any) -> None:
-    """An attempt has ended."""
-    if task.cancelled():
-        # The worker pool ends: lost, it is given back.
-        return
+    """An attempt has ended. If the worker pool has cancelled it, because it ends, the task is given back."""
+    with native:
+        if not task.cancelled():
+            _tell_end(native, codec, task)
+
+
+def _tell_end(native: Native, codec: _Codec, task: Any) -> None:
     raised = task.exception(0)
     if raised is None:
         try:
@@ -622,12 +626,17 @@ class DurableQueue:
         may come later. Raises InvalidError, also if it is open already; OsError, ShutDownError."""
         check(lib.pace_durable_open(self._native.pointer))
         self._opened = True
-        self._at_exit = _lifetime.AtExit(self._exit)
-        if not _lifetime.enlist(self._at_exit):
-            raise ShutDownError("the interpreter ends")
         # A lost one ends by itself: its thread has what it needs.
         weakref.finalize(self, _close, self._native, 0).atexit = False
-        self._taker.start()
+        self._at_exit = _lifetime.AtExit(self._exit)
+        try:
+            if not _lifetime.enlist(self._at_exit):
+                raise ShutDownError("the interpreter ends")
+            self._taker.start()
+        except BaseException:
+            # Otherwise it would hold tasks that no thread takes.
+            self.close(0)
+            raise
         return self
 
     # --- what is submitted --------------------------------------------------------------------------
@@ -656,10 +665,10 @@ class DurableQueue:
                 if status == layout.ESTALE:
                     return
                 check(status)
-                native = Native(pointer, lib.pace_durable_report_free)
-                info = _info_of(native, layout.DurableInfo, quick.pace_durable_report_info)
-                texts = (_text_at(info.id) or "", _text_at(info.name) or "")
-                sent, failure = _bytes_at(info.bytes, info.size), _text_at(info.failure) or ""
+                with Native(pointer, lib.pace_durable_report_free) as native:
+                    info = _info_of(native, layout.DurableInfo, quick.pace_durable_report_info)
+                    texts = (_text_at(info.id) or "", _text_at(info.name) or "")
+                    sent, failure = _bytes_at(info.bytes, info.size), _text_at(info.failure) or ""
                 found.append(DeadTask(info.number, *texts, sent, failure, info.attempts))
                 start = info.number + 1
 

@@ -261,7 +261,8 @@ class Hosts:
         while self.run():
             pass
         if failed:
-            raise failed[0]
+            # Taken out: the exception's traceback holds this frame.
+            raise failed.pop()
 
     def _awaited(self, body: Callable[[], object]) -> None:
         """Runs what waits without Python, on a thread of its own if this is the main one, which then looks at
@@ -279,7 +280,8 @@ class Hosts:
         while apart.is_alive():
             apart.join(SLICE)
         if failed:
-            raise failed[0]
+            # Taken out: the exception's traceback holds this frame.
+            raise failed.pop()
 
     def _apart(self, body: Callable[[], None]) -> threading.Thread:
         thread = threading.Thread(name=f"{self.name}_drain", target=body)

@@ -34,7 +34,7 @@ from ._hosts import (
     Source,
     base_of,
 )
-from ._native import NOT_AT_ALL, Puller, entries_of
+from ._native import NOT_AT_ALL, Puller, entries_of, freed_on_failure
 from ._library import check, error, lib, quick
 from ._listen import Listeners, Places, listeners, seconds
 from ._log import Log
@@ -658,7 +658,8 @@ class Core(Hosts):
         self._options = options
         self.queue = queue = queue_of(pool)
         http = ctypes.c_void_p()
-        check(lib.pace_http_new(pool._runner.native.pointer, ctypes.byref(http)))
+        with freed_on_failure(queue.native):
+            check(lib.pace_http_new(pool._runner.native.pointer, ctypes.byref(http)))
         self.http = Source(http, lib.pace_http_free, queue)
         self._complete = lib["pace_cq_complete"]
         self.count_in()

@@ -22,7 +22,7 @@ from ._arguments import path, patience, some_plain, text, whole
 from ._contain import report
 from ._errors import ShutDownError
 from ._library import check, error, in_slices, lib, quick
-from ._native import Native
+from ._native import Native, freed_on_failure
 from ._settings_files import Given, load
 
 #: Below ``logging.DEBUG``.
@@ -130,17 +130,19 @@ class _Reader:
         queue = ctypes.c_void_p()
         check(lib.pace_cq_new(None, None, ctypes.byref(queue)))
         self._queue = Native(queue, lib.pace_cq_free)
-        check(quick.pace_cq_log(queue, native.pointer, 0))
         self._sinks = sinks
         self._told = threading.Condition()
         #: Records that all sinks were told, and whether no more will be.
         self._count = 0
         self._over = False
         self._thread = threading.Thread(name="paceline_log", target=self._run)
-        if _lifetime.enlist(self):
-            self._thread.start()
-        else:
-            self._over = True
+        # The log before its queue.
+        with freed_on_failure(native, self._queue):
+            check(quick.pace_cq_log(queue, native.pointer, 0))
+            if _lifetime.enlist(self):
+                self._thread.start()
+            else:
+                self._over = True
 
     def _run(self) -> None:
         try:
@@ -260,8 +262,8 @@ class Log:
         pointer = ctypes.c_void_p()
         check(lib.pace_log_new(ctypes.byref(config), ctypes.byref(pointer)))
         #: The native log.
-        self.native = Native(pointer, lib.pace_log_free)
-        self._reader = reader = _Reader(self.native, sinks) if sinks else None
+        self.native = native = Native(pointer, lib.pace_log_free)
+        self._reader = reader = _Reader(native, sinks) if sinks else None
         if reader is not None:
             # A lost log, which no pool has either, ends by itself.
             self._lost = weakref.ref(self, lambda _: reader.exit())

@@ -251,7 +251,12 @@ class Pulled:
         pattern: str,
         pointer: ctypes.c_void_p,
     ) -> None:
-        self._queue = queue = queue_of(core.pool)
+        try:
+            self._queue = queue = queue_of(core.pool)
+        except BaseException:
+            # Otherwise it would be subscribed, and nobody could pull.
+            lib.pace_mailbox_free(pointer)
+            raise
         self._pointer = queue.pointer
         self._native = Source(pointer, lib.pace_mailbox_free, queue)
         # What is pulled first takes this along, and attaches it, so a CompletionQueue can have it until then.

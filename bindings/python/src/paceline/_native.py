@@ -1,7 +1,10 @@
 """A native pool without threads of its own, completion queues, and what a Python thread takes from them.
 
-The pointer is given back when the last reference goes (``__del__``), never by ``close`` or
-``shutdown``: so no method, on whatever thread, can meet memory that was freed.
+What threads share is freed when the last reference to it goes (``__del__``), never by ``close`` or
+``shutdown``: so no method, on whatever thread, can meet memory that was freed. What only one thread uses at a time, such as
+the attempt of a durable task or a report, is freed by name (``Native.free``, or ``with``), on every path: an exception, a traceback that
+somebody keeps, or a reference cycle may hold the last reference for any time. A constructor that fails frees what it has made
+(``freed_on_failure``), as nobody else has it.
 """
 
 from __future__ import annotations
@@ -11,7 +14,8 @@ import itertools
 import struct
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from . import _layout as layout
@@ -33,7 +37,8 @@ Free = Callable[[ctypes.c_void_p], object]
 
 
 class Native:
-    """A native object of this process: its pointer, and how it is given back.
+    """A native object of this process: its pointer, and how it is freed: by ``free``, at the end of a ``with``, or with the
+    last reference.
 
     Of a cycle that is collected anything may still be called after this, by another ``__del__``. So all
     pointers to it become NULL, which the library refuses."""
@@ -42,15 +47,43 @@ class Native:
         self.pointer = pointer
         #: Pointers to parts of it.
         self.inside: list[ctypes.c_void_p] = []
-        self._free = free
+        # A list gives its last to one thread only, with the interpreter's lock and without it.
+        self._free = [free]
         self._generation = _lifetime.generation()
 
-    def __del__(self) -> None:
-        if not sys.is_finalizing() and self._generation == _lifetime.generation():
+    def free(self) -> None:
+        """Frees it, unless that was done before, or it belongs to the parent of this process. No other thread may use it any
+        more."""
+        try:
+            free = self._free.pop()
+        except IndexError:
+            return
+        if self._generation == _lifetime.generation():
             own = ctypes.c_void_p(self.pointer.value)
             for pointer in (self.pointer, *self.inside):
                 pointer.value = None
-            self._free(own)
+            free(own)
+
+    def __enter__(self) -> Native:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.free()
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing():
+            self.free()
+
+
+@contextmanager
+def freed_on_failure(*natives: Native) -> Iterator[None]:
+    """Frees these, the first one first, if what is inside raises: a traceback would keep them as long as it lives."""
+    try:
+        yield
+    except BaseException:
+        for native in natives:
+            native.free()
+        raise
 
 
 class NativeQueue:
@@ -126,13 +159,14 @@ class NativePool:
         pointer = ctypes.c_void_p()
         check(lib.pace_pool_new(ctypes.byref(config), ctypes.byref(pointer)))
         self.pointer = pointer
-        #: What happens in the pool, for its Python threads, which are its threads while they wait.
-        self.queue = NativeQueue(pointer, beside=False)
+        self._native = native = Native(pointer, lib.pace_pool_free)
+        with freed_on_failure(native):
+            #: What happens in the pool, for its Python threads, which are its threads while they wait.
+            self.queue = NativeQueue(pointer, beside=False)
         # Without declared types ctypes takes arguments that are its own objects as they are, which
         # halves what a call costs.
         self._post = quick["pace_cq_wake"]
         self._wake = ctypes.c_uint64(WAKE)
-        self._generation = _lifetime.generation()
         self._tags = itertools.count(WAKE + 1)
 
     def next_tag(self) -> int:
@@ -177,15 +211,6 @@ class NativePool:
         stats.struct_size = ctypes.sizeof(stats)
         check(quick.pace_pool_set_stats(self.pointer, row, ctypes.byref(stats)))
         return stats
-
-    def __del__(self) -> None:
-        # While the interpreter is torn down the process is about to give all back; and a child
-        # made by fork must not touch what is its parent's.
-        pointer = getattr(self, "pointer", None)
-        if pointer and not sys.is_finalizing() and self._generation == _lifetime.generation():
-            # Of a cycle that is collected another __del__ may still call: NULL is refused.
-            own, pointer.value = ctypes.c_void_p(pointer.value), None
-            lib.pace_pool_free(own)
 
 
 def entries_of(detail: str, lent: str = "QQ") -> struct.Struct:

@@ -644,10 +644,10 @@ class Pool:
         asked, kept = nanos("time", time), within("records", records, 64, 1 << 24)
         raw = ctypes.c_void_p()
         check(lib.pace_pool_trace(self._runner.native.pointer, asked, kept, ctypes.byref(raw)))
-        trace = Native(raw, lib.pace_trace_free)
-        json = layout.Text()
-        check(quick.pace_trace_json(trace.pointer, ctypes.byref(json)))
-        return ctypes.string_at(json.text, json.size).decode()
+        with Native(raw, lib.pace_trace_free) as trace:
+            json = layout.Text()
+            check(quick.pace_trace_json(trace.pointer, ctypes.byref(json)))
+            return ctypes.string_at(json.text, json.size).decode()
 
     def stats(self) -> Stats:
         """How the pool is doing. For people and dashboards; ``audit`` is for tests."""

@@ -28,7 +28,7 @@ from ._hosts import (
     addresses,
     base_of,
 )
-from ._native import Puller, entries_of
+from ._native import Puller, entries_of, freed_on_failure
 from ._library import check, lib, quick
 from ._listen import Listeners, Places, listeners, outgoing, seconds
 from ._pool import Pool
@@ -151,7 +151,7 @@ def _wanted(handler: object) -> int:
 
 class Admission:
     """A request in work; see ``Conn.admit``. Any thread may end it. One that is left by an exception,
-    or lost, was not answered."""
+    or lost, was not answered, nor was one that was begun in a hook that has raised."""
 
     __slots__ = ("_held",)
 
@@ -203,7 +203,19 @@ class Conn:
     """A connection. All methods may be called by any thread. What a hook writes to its own connection
     is gathered, and sent soon after it has returned."""
 
-    __slots__ = ("id", "handler", "_core", "_factory", "_host", "_token", "_pieces", "_size", "_flags", "_resumed")
+    __slots__ = (
+        "id",
+        "handler",
+        "_core",
+        "_factory",
+        "_host",
+        "_token",
+        "_pieces",
+        "_size",
+        "_flags",
+        "_resumed",
+        "_admitted",
+    )
 
     def __init__(self, core: Core, number: int, factory: Factory) -> None:
         #: Its name; no other connection of the server has had it.
@@ -220,6 +232,8 @@ class Conn:
         self._flags = 0
         # Resumed since the hook began.
         self._resumed = False
+        # The requests that the hook has begun.
+        self._admitted: list[Admission] = []
 
     def write(self, data: BytesLike) -> WriteStatus:
         """Writes, in order, without waiting. Raises StaleError if the connection has ended or is to
@@ -289,7 +303,9 @@ class Conn:
         if status == layout.EFULL:
             return None
         check(status)
-        return Admission(pointer)
+        admission = Admission(pointer)
+        self._admitted.append(admission)
+        return admission
 
     def shutdown_write(self) -> None:
         """After what is queued, tells the peer that no more is sent. Reading goes on."""
@@ -416,7 +432,8 @@ class Core(Hosts):
         # Of connections that are upgraded the server is another one.
         self.own = self.server
         wanted, reference = _wanted(factory), ctypes.byref(self.own)
-        check(lib.pace_cq_server(queue.pointer, ctypes.byref(options), wanted, 0, reference))
+        with freed_on_failure(queue.native):
+            check(lib.pace_cq_server(queue.pointer, ctypes.byref(options), wanted, 0, reference))
         self.native = Source(self.own, lib.pace_server_free, queue)
         self.count_in()
 
@@ -509,7 +526,12 @@ class Hand:
         except BaseException as raised:
             self.core.contain(raised, "a hook of %s has failed, with %s", conn, _peer_of(conn))
             flags = layout.CQ_FAIL
+            # Whoever has the traceback has them, too.
+            for admission in conn._admitted:
+                admission.close()
         conn._host = 0
+        if conn._admitted:
+            conn._admitted = []
         written = b""
         if conn._pieces:
             written = conn._pieces[0] if len(conn._pieces) == 1 else b"".join(conn._pieces)

@@ -29,7 +29,7 @@ from ._arguments import (
 )
 from ._arguments import data as data_of
 from ._hosts import Hosts, Source, base_of, queue_of
-from ._native import Puller, entries_of
+from ._native import Puller, entries_of, freed_on_failure
 from ._library import check, lib, nanoseconds, quick
 from ._listen import HasFileno, fd_of
 from ._pool import Pool
@@ -262,7 +262,8 @@ class Core(Hosts):
         self.queue = queue = queue_of(pool)
         self.udp = ctypes.c_void_p()
         most, reference = whole("max_waiting", max_waiting, 63), ctypes.byref(self.udp)
-        check(lib.pace_cq_udp(queue.pointer, ctypes.byref(options), most, 0, reference))
+        with freed_on_failure(queue.native):
+            check(lib.pace_cq_udp(queue.pointer, ctypes.byref(options), most, 0, reference))
         self.native = Source(self.udp, _free, queue)
         self.count_in()
 

@@ -60,7 +60,7 @@ from ._hosts import (
     hosts_here,
     serve_here,
 )
-from ._native import NOT_AT_ALL, entries_of
+from ._native import NOT_AT_ALL, entries_of, freed_on_failure
 from ._library import check, error, lib, nanoseconds, quick
 from ._future import Mark, Raised
 from ._members import current
@@ -101,9 +101,11 @@ class Core(Hosts):
         super().__init__(pool, name, threads)
         self.queue = queue = queue_of(pool)
         pointer, inside = ctypes.c_void_p(), pool._runner.native.pointer
-        check(lib.pace_workers_new(inside, ctypes.byref(config), ctypes.byref(pointer)))
-        self.native = Source(pointer, lib.pace_workers_free, queue)
-        check(quick.pace_cq_workers(queue.pointer, pointer, 0))
+        with freed_on_failure(queue.native):
+            check(lib.pace_workers_new(inside, ctypes.byref(config), ctypes.byref(pointer)))
+            self.native = Source(pointer, lib.pace_workers_free, queue)
+            with freed_on_failure(self.native):
+                check(quick.pace_cq_workers(queue.pointer, pointer, 0))
         self.jobs: dict[int, Job] = {}
         self.tokens = itertools.count(1)
         self.ready: deque[tuple[int, int, int, int, int, int]] = deque()
