@@ -160,6 +160,7 @@ fn hubs() {
 fn what_goes_over_a_broker() {
     unittest("test_bridge.py");
     unittest("test_durable.py");
+    unittest("test_worker.py");
 }
 
 #[test]

@@ -548,8 +548,8 @@ class Table(Case):
         workers = WorkerPool(pool, threads=1, metrics=True)
         self.addCleanup(workers.shutdown)
         call = lambda pool=pool, **settings: WorkerPool(pool, **settings).shutdown()
-        sizes = dict.fromkeys(("threads", "max_queued", "max_tasks", "seed"), "number")
-        maybe = dict.fromkeys(("max_waiting", "max_droppable"), "none number")
+        sizes = dict.fromkeys(("max_queued", "max_tasks", "seed"), "number")
+        maybe = dict.fromkeys(("threads", "max_waiting", "max_droppable"), "none number")
         rest = {"scaling": "none", "middleware": "", "log": "none", "settings": "none text bytes"}
         rest["loop"] = "none"
         full = "none text number fraction"

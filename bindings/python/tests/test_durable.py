@@ -48,7 +48,7 @@ class Tasks(Durable):
             return {"sum": one + sum(two)}
 
         self.assertEqual((add.name, add.__doc__, add(1, two=[2])), ("add", "Adds.", {"sum": 3}))
-        with queue:
+        with queue.open(work=True):
             task = add.submit(1, two=[2, 3])
             self.assertEqual(task.result(LONG), {"sum": 6})
             report = task.wait(LONG)
@@ -66,6 +66,21 @@ class Tasks(Durable):
         with self.assertRaises(paceline.ShutDownError):
             add.submit(1, two=[])
 
+    def test_who_opens_a_queue_to_submit_is_no_worker(self) -> None:
+        """Goal: a process that imports functions runs none of them. Method: its queue has a function, another that works has
+        one, too, and all tasks are run by that, while the first waits for them."""
+        web, worker = self.queue(), self.queue()
+        web.task(name="work")(lambda: "web")
+        worker.task(name="work")(lambda: "worker")
+        with web:
+            self.assertTrue(web.wait_connected(LONG))
+            tasks = [web.calls("work").submit() for _ in range(20)]
+            self.assertIsNone(web._taker.thread)
+            with worker.open(work=True):
+                self.assertEqual([task.result(LONG) for task in tasks], ["worker"] * 20)
+                with self.assertRaisesRegex(paceline.InvalidError, "open already"):
+                    worker.open(work=True)
+
     def test_coroutines(self) -> None:
         queue = self.queue()
 
@@ -80,7 +95,7 @@ class Tasks(Durable):
             tasks = await asyncio.gather(*(sleep.submit_async(number) for number in range(50)))
             return await asyncio.gather(*tasks)
 
-        with queue:
+        with queue.open(work=True):
             self.assertEqual(asyncio.run(main()), [[number, 1] for number in range(50)])
 
     def test_bytes_are_as_they_are(self) -> None:
@@ -90,7 +105,7 @@ class Tasks(Durable):
         def turn(given: bytes) -> bytes:
             return given[::-1]
 
-        with queue:
+        with queue.open(work=True):
             self.assertEqual(turn.submit(b"\0\xffa").result(LONG), b"a\xff\0")
             self.assertEqual(turn.submit().result(LONG), b"")
             for wrong in ((b"a", b"b"), ("text",), (5,)):
@@ -126,7 +141,7 @@ class Tasks(Durable):
         def strange() -> Any:
             return object()
 
-        with queue:
+        with queue.open(work=True):
             self.assertEqual(fails.submit(2).result(LONG), 2)
             self.assertEqual(attempts, [1, 2])
             task = fails.submit(9)
@@ -172,7 +187,7 @@ class Tasks(Durable):
                 go_on.wait(LONG)
             return time.time()
 
-        with queue:
+        with queue.open(work=True):
             first = note.submit("first")
             self.assertTrue(entered.wait(LONG))
             unique = note.options(unique="u", priority="high")
@@ -207,7 +222,7 @@ class Tasks(Durable):
         async def hangs() -> None:
             await asyncio.sleep(3600)
 
-        with queue, self.assertRaises(paceline.DurableFailure):
+        with queue.open(work=True), self.assertRaises(paceline.DurableFailure):
             hangs.submit().result(LONG)
 
     def test_the_decorator_of_worker_pools(self) -> None:
@@ -225,7 +240,7 @@ class Tasks(Durable):
 
         with self.assertRaisesRegex(paceline.InvalidError, "durable is given"):
             self.workers.task(durable=queue, priority="high")  # type: ignore[call-overload]
-        with queue:
+        with queue.open(work=True):
             self.assertEqual((one.submit().result(LONG), other.submit().result(LONG)), (1, 2))
 
     def test_schedules(self) -> None:
@@ -237,7 +252,7 @@ class Tasks(Durable):
             ran.append(word)
 
         queue.schedule("each-second", "* * * * * *", tick, "tick")
-        with queue:
+        with queue.open(work=True):
             self.until(lambda: len(ran) >= 2)
         self.assertEqual(set(ran), {"tick"})
         wrong = self.queue()
@@ -249,11 +264,13 @@ class Tasks(Durable):
         queue = self.queue()
         with self.assertRaisesRegex(paceline.InvalidError, "the queue is not open"):
             queue.calls("a").submit()
+        with self.assertRaisesRegex(paceline.InvalidError, "has no functions"):
+            queue.open(work=True)
         with queue:
             with self.assertRaisesRegex(paceline.InvalidError, "the queue is open already"):
                 queue.task(lambda: None)
             with self.assertRaisesRegex(paceline.InvalidError, "the queue is open already"):
-                queue.open()
+                queue.open(work=True)
             with self.assertRaisesRegex(paceline.InvalidError, "task id|id of a"):
                 queue.find("nonsense").wait(LONG)
         for name in ("a b", ""):
@@ -280,7 +297,7 @@ class Tasks(Durable):
                 print("begun", flush=True)
                 time.sleep(3600)
 
-            with queue:
+            with queue.open(work=True):
                 time.sleep(3600)
         """
         import textwrap
@@ -308,7 +325,7 @@ class Tasks(Durable):
             assert job is not None
             return job.attempt
 
-        with other:
+        with other.open(work=True):
             self.assertEqual(other.find(task.id).result(LONG), 2)
 
     def test_what_there_is_no_room_for_is_given_back(self) -> None:
@@ -345,10 +362,10 @@ class Tasks(Durable):
                 raise
 
         with unittest.mock.patch.object(queue._taker, "begin", begun):
-            queue.open()
+            queue.open(work=True)
             task = queue.calls("work").submit()
             self.assertTrue(refused.wait(LONG))
-            other.open()
+            other.open(work=True)
             self.assertEqual(other.find(task.id).result(LONG), "other")
 
     def test_what_comes_from_the_broker_is_freed_by_name(self) -> None:
@@ -368,7 +385,7 @@ class Tasks(Durable):
 
         with natives() as made:
             self.uncollected()
-            with queue:
+            with queue.open(work=True):
                 self.assertEqual(work.submit("fine").result(LONG), "fine")
                 kept = [work.submit(how).wait(LONG) for how in ("raise", "strange")]
                 kept.append(queue.calls("work", "bytes").submit(b"no json").wait(LONG))
@@ -395,9 +412,9 @@ class Tasks(Durable):
         other.task(name="work")(lambda: "other")
         self.uncollected()
         with no_threads("_taker"), self.assertRaises(RuntimeError) as raised:
-            queue.open()
+            queue.open(work=True)
         self.assertTrue(queue.closed)
-        with other:
+        with other.open(work=True):
             tasks = [other.calls("work").submit() for _ in range(8)]
             self.assertEqual([task.result(LONG) for task in tasks], ["other"] * 8)
         del raised
@@ -420,7 +437,7 @@ class Tasks(Durable):
                 time.sleep(0.01)
                 return number
 
-            queue.open()
+            queue.open(work=True)
             print(work.submit(1).result(60))
             tasks = [work.submit(number) for number in range(20)]
             print("end")
@@ -431,7 +448,7 @@ class Tasks(Durable):
     def test_a_lost_one_is_closed(self) -> None:
         queue = self.workers.durable(self.name, self.broker.url)
         queue.task(name="work")(lambda: None)
-        taker = queue.open()._taker.thread
+        taker = queue.open(work=True)._taker.thread
         assert taker is not None
         del queue
         self.until_collected(lambda: not taker.is_alive())

@@ -27,7 +27,7 @@ with paceline.Pool() as pool:
             raise ValueError("not yet")  # another attempt follows
         return f"hello, {name}"
 
-    with queue:
+    with queue.open(work=True):  # it submits, and runs tasks, too
         task = greet.submit("Ada")  # it is stored now
         assert queue.find(task.id).result(60) == "hello, Ada"  # as another process may
         assert task.wait(60).attempts == 2

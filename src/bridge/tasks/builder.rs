@@ -66,7 +66,7 @@ impl WorkerPool {
     }
 }
 
-/// Settings of a [`DurableQueue`].
+/// Settings of a [`DurableQueue`]. A process that gives it no task handler only submits, and runs no tasks.
 #[must_use = "a builder does nothing until `open`"]
 pub struct DurableBuilder {
     workers: WorkerPool,

@@ -396,12 +396,21 @@ class _Taker:
         self.name = name
         #: By name, what runs tasks, and how their arguments are encoded.
         self.functions: dict[str, tuple[TaskFunction[Any], Any]] = {}
+        #: By name, how often and when attempts are made; None: as usual.
+        self.retries: dict[str, Optional[layout.Retry]] = {}
+        #: The attempts that were submitted to the worker pool and have not ended, by the names of their tasks.
+        self.held: dict[Native, str] = {}
         self.thread: Optional[threading.Thread] = None
 
+    def ask(self) -> None:
+        """From the opening on the queue takes tasks of all its functions. Raises InvalidError."""
+        for name, retry in self.retries.items():
+            at = None if retry is None else ctypes.byref(retry)
+            check(quick.pace_durable_task_pulled(self.native.pointer, text("name", name), at))
+
     def start(self) -> None:
-        if self.functions:
-            self.thread = threading.Thread(name=f"{self.name}_taker", target=self.serve)
-            self.thread.start()
+        self.thread = threading.Thread(name=f"{self.name}_taker", target=self.serve)
+        self.thread.start()
 
     def serve(self) -> None:
         """Until the queue has ended, or the worker pool."""
@@ -425,7 +434,11 @@ class _Taker:
     def begin(self, native: Native) -> None:
         """Submits it to the worker pool. What cannot be submitted is given back before this raises."""
         with freed_on_failure(native):
-            self._begin(native)
+            try:
+                self._begin(native)
+            except BaseException:
+                self.held.pop(native, None)
+                raise
 
     def _begin(self, native: Native) -> None:
         info = _info_of(native, layout.JobInfo, quick.pace_job_info)
@@ -441,14 +454,17 @@ class _Taker:
             return
         if left is not None:
             calls = calls.options(deadline=max(left, 0.001))
-        calls.submit(job, args, kwargs).add_done_callback(partial(_ended, native, codec))
+        self.held[native] = job.name
+        calls.submit(job, args, kwargs).add_done_callback(partial(self._ended, native, codec))
 
-
-def _ended(native: Native, codec: _Codec, task: Any) -> None:
-    """An attempt has ended. If the worker pool has cancelled it, because it ends, the task is given back."""
-    with native:
-        if not task.cancelled():
-            _tell_end(native, codec, task)
+    def _ended(self, native: Native, codec: _Codec, task: Any) -> None:
+        """An attempt has ended. If the worker pool has cancelled it, because it ends, the task is given back."""
+        try:
+            with native:
+                if not task.cancelled():
+                    _tell_end(native, codec, task)
+        finally:
+            self.held.pop(native, None)
 
 
 def _tell_end(native: Native, codec: _Codec, task: Any) -> None:
@@ -502,16 +518,20 @@ def _in_job(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class DurableQueue:
-    """A queue of tasks that outlive the process: a NATS broker has them, and any process with a function for a task's name
-    runs it. Made by ``WorkerPool.durable``. Give it functions by ``task``, and open it: ``open``, or ``with``. Any thread.
+    """A queue of tasks that outlive the process: a NATS broker has them, and a worker with a function for a task's name runs
+    it. Made by ``WorkerPool.durable``. Give it functions by ``task``. Opened by ``open``, or ``with``, it submits tasks and
+    runs none; opened by ``open(work=True)``, it is a worker, too. Any thread.
 
         queue = workers.durable("pictures", "nats://broker:4222")
 
         @queue.task(retries=5)
         def resize(path, width): ...
 
-        with queue:
-            print(resize.submit("a.png", 100).result())
+        if __name__ == "__main__":
+            with queue:
+                print(resize.submit("a.png", 100).result())
+
+    As ``pictures.py`` this submits a task, which ``python -m paceline.worker pictures:queue`` runs, as often as it is started.
 
     An attempt begins only after the task was stored. A task whose process dies, or is not heard of for ``ack_wait`` seconds,
     is run again elsewhere, so functions must bear that: ``current_job().id`` is the same each time. Tasks that have failed
@@ -537,6 +557,7 @@ class DurableQueue:
         if isinstance(nats, str):
             nats = NatsSettings(nats)
         instance("nats", nats, NatsSettings, "text, or a paceline.NatsSettings").fill(broker)
+        self._nats = nats
         most = 2 * max(core.most, 1)
         options.in_flight = most if in_flight is None else within("in_flight", in_flight, 1, 65536)
         options.results_ns = nanos("keep_results", keep_results, 1)
@@ -569,7 +590,7 @@ class DurableQueue:
         rate: Optional[Rate] = None,
         max_running: Optional[int] = None,
     ) -> Any:
-        """Decorates a function, so that its calls can be submitted, and this process runs tasks of its name (default: the
+        """Decorates a function, so that its calls can be submitted; a worker runs them by the task's name (default: the
         function's), on the threads or the event loop of the worker pool. Before ``open``. ``retries`` of None: ten attempts in
         all, after half a second and then twice as long each time. What an attempt raises fails it, with its text;
         PermanentFailure and RetryAfter are as in other tasks. ``codec``: arguments and results are JSON ("json"), or one
@@ -589,11 +610,12 @@ class DurableQueue:
             if not is_coroutine_function(function):
                 plain("function", function)
             known = getattr(function, "__name__", type(function).__name__) if name is None else name
+            text("name", known)
+            self._check_new()
             raw = None
             if retry is not None:
                 raw = layout.Retry()
                 retry.fill(raw)
-            at = None if raw is None else ctypes.byref(raw)
             run = self._workers.task(
                 name=f"{self.name}.{known}",
                 retries=0,
@@ -602,8 +624,7 @@ class DurableQueue:
                 rate=rate,
                 max_running=max_running,
             )(_in_job(function))
-            check(quick.pace_durable_task_pulled(self._native.pointer, text("name", known), at))
-            self._taker.functions[known] = (run, chosen)
+            self._taker.functions[known], self._taker.retries[known] = (run, chosen), raw
             made = DurableFunction(self, known, chosen, function)
             update_wrapper(made, function)
             return made
@@ -614,17 +635,30 @@ class DurableQueue:
         self, label: str, when: str, calls: DurableCalls[Any], /, *args: Any, **kwargs: Any
     ) -> None:
         """Submits a call at times of the calendar, in the manner of cron, by UTC: "30 3 * * 1-5" is half past three from
-        Monday to Friday. All processes with a schedule of this label submit one task together for each time. What comes due
-        while none of them runs is not submitted later. Before ``open``, which finds a bad time. Raises InvalidError."""
+        Monday to Friday. All processes with a schedule of this label submit one task together for each time, workers or not.
+        What comes due while none of them has the queue open is not submitted later. Before ``open``, which finds a bad time. Raises InvalidError."""
         instance("calls", calls, DurableCalls, "a function that was decorated by task, or calls()")
         sent = calls._codec.arguments(args, kwargs)
         texts = (text("label", label), text("when", when), text("name", calls.name))
         check(quick.pace_durable_schedule(self._native.pointer, *texts, sent, len(sent)))
 
-    def open(self) -> DurableQueue:
-        """Begins to connect, and to take tasks of the names that it has functions for. It does not wait for the broker, which
-        may come later. Raises InvalidError, also if it is open already; OsError, ShutDownError."""
-        check(lib.pace_durable_open(self._native.pointer))
+    def open(self, *, work: bool = False) -> DurableQueue:
+        """Begins to connect. It does not wait for the broker, which may come later. With ``work`` this process is a worker: it
+        takes tasks of the names that have functions, and runs them. Otherwise it only submits, waits and asks, so that a
+        process that imports the functions of others runs none. ``with queue.open(work=True):`` closes it at the end. Raises
+        InvalidError, also if it is open already, or has no functions for ``work``; OsError, ShutDownError."""
+        self._check_new()
+        if work and not self._taker.functions:
+            raise InvalidError(
+                f"work is True, and the queue {self.name!r} has no functions; allowed: one or more, by DurableQueue.task"
+            )
+        try:
+            if work:
+                self._taker.ask()
+            check(lib.pace_durable_open(self._native.pointer))
+        except BaseException:
+            self._closed = True
+            raise
         self._opened = True
         # A lost one ends by itself: its thread has what it needs.
         weakref.finalize(self, _close, self._native, 0).atexit = False
@@ -632,7 +666,8 @@ class DurableQueue:
         try:
             if not _lifetime.enlist(self._at_exit):
                 raise ShutDownError("the interpreter ends")
-            self._taker.start()
+            if work:
+                self._taker.start()
         except BaseException:
             # Otherwise it would hold tasks that no thread takes.
             self.close(0)
@@ -731,12 +766,17 @@ class DurableQueue:
         self._check_open()
         return self._native.pointer
 
+    def _check_new(self) -> None:
+        self._check_open()
+        if self._opened:
+            raise InvalidError("the queue is open already")
+
     def _check_open(self) -> None:
         if self._closed:
             raise ShutDownError("the queue is closed")
 
     def __enter__(self) -> DurableQueue:
-        return self.open()
+        return self if self._opened else self.open()
 
     def __exit__(self, *_: object) -> None:
         self.close()

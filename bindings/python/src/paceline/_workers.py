@@ -80,9 +80,13 @@ _POLICIES = {
 }
 
 
+#: How many threads a worker pool has that is made without a number: ``python -m paceline.worker`` may be given one.
+usual_threads = 4
+
+
 class WorkerPool:
     """A worker pool over ``pool``, whose threads keep time and order; its tasks run on ``threads`` host
-    threads (default 4), without a native call into Python.
+    threads (None: 4, or what ``python -m paceline.worker`` was given), without a native call into Python.
 
     ``@workers.task(…)`` makes a function one whose calls can be submitted. Other keywords, all optional:
     ``max_waiting`` (tasks that may wait for their key, and for the rate of each name: 65,536),
@@ -121,7 +125,7 @@ class WorkerPool:
         self,
         pool: Pool,
         *,
-        threads: int = 4,
+        threads: Optional[int] = None,
         name: str = "workers",
         max_waiting: Optional[int] = None,
         max_queued: int = 1 << 20,
@@ -169,7 +173,8 @@ class WorkerPool:
             config.log = log.native.pointer
         self._functions: dict[str, TaskFunction[Any]] = {}
         self._durable: list[weakref.ref[DurableQueue]] = []
-        self._core = core = Core(pool, name, threads, config, loop)
+        count = usual_threads if threads is None else threads
+        self._core = core = Core(pool, name, count, config, loop)
         core.middleware, core.log, core.full = layers, log, full
         core.max_droppable = config.max_droppable or core.max_droppable
         if scaling is not None:
