@@ -12,6 +12,7 @@ mod example;
 mod replay;
 
 #[cfg(all(feature = "archive", feature = "http", feature = "metrics"))]
+#[allow(dead_code, reason = "the tests of the operations endpoint use the rest")]
 #[path = "../ops/client.rs"]
 mod client;
 
