@@ -16,10 +16,13 @@
 //!    task that it is has ended.
 //! 2. A message that is in flight in this process is not published again; one that was acknowledged within the window is
 //!    acknowledged again and not published.
-//! 3. The bridge never has more than `in_flight` of them in the hub.
+//! 3. The bridge never has more than `in_flight` of them, the hub's among them: it asks for no more than there is room for
+//!    (`pull.rs`), takes all that has come, and tells the broker of each that it is in progress.
+//! 4. What may have come, and not been taken, for longer than `ack_wait` is dropped: the broker has given it to another.
 
 use super::flights::{Came, Flights, Settlement};
 use super::import::{accept, key_of, room_nap};
+use super::pull::Pull;
 use super::rules::{Keeps, Source, StartAt};
 use super::session::{Lost, Session};
 use super::shared::Importing;
@@ -31,12 +34,12 @@ use crate::time::MAX_DELAY;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::context::ContextBuilder;
 use async_nats::jetstream::message::Acker;
-use async_nats::jetstream::{AckKind, Message};
+use async_nats::jetstream::{AckKind, Context, Message};
 use core::cell::RefCell;
 use core::future::poll_fn;
 use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
-use futures_util::{FutureExt, StreamExt};
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Instant;
 use tokio::sync::mpsc;
@@ -49,8 +52,9 @@ pub(super) struct Consuming {
     flights: Flights<Rc<Acker>>,
     end: mpsc::UnboundedSender<(Entry, End)>,
     ends: mpsc::UnboundedReceiver<(Entry, End)>,
-    /// A message in flight that there is no room for yet, and how often it was offered.
-    waiting: Option<(Arrival, usize)>,
+    /// Messages in flight that there was no room for yet, and how often the first was offered.
+    waiting: VecDeque<Arrival>,
+    tries: usize,
 }
 
 impl Consuming {
@@ -58,7 +62,13 @@ impl Consuming {
     pub(super) fn new(window: (Duration, usize), importing: &Importing) -> Self {
         let (end, ends) = mpsc::unbounded_channel();
         // A task may have been stored twice.
-        Self { flights: Flights::new(window, importing.sink.takes_own()), end, ends, waiting: None }
+        Self {
+            flights: Flights::new(window, importing.sink.takes_own()),
+            end,
+            ends,
+            waiting: VecDeque::new(),
+            tries: 0,
+        }
     }
 
     /// Whether the hub has none of its messages.
@@ -74,19 +84,26 @@ pub(super) async fn consume(
     consuming: &RefCell<Consuming>,
 ) -> Result<(), Lost> {
     // None: it takes no more.
-    let mut messages = Some(messages(session, importing, source).await?);
+    let mut pull = Some(pull(session, importing, source).await?);
+    let context = ContextBuilder::new().build(session.client.clone());
     importing.trouble.end();
     let mut tick = tokio::time::interval(source.ack_wait / 3);
     let closing = super::session::closing(session.shared);
     tokio::pin!(closing);
     loop {
-        let tries = consuming.borrow().waiting.as_ref().map(|(_, tries)| *tries);
-        let has_room = tries.is_none() && consuming.borrow().flights.len() < source.in_flight;
-        let is_open = messages.is_some();
+        let (tries, has_waiting) = {
+            let consuming = consuming.borrow();
+            (consuming.tries, !consuming.waiting.is_empty())
+        };
+        if let Some(pull) = &mut pull {
+            let taken = consuming.borrow().flights.len();
+            pull.ask(source.in_flight.saturating_sub(taken)).await?;
+        }
+        let is_open = pull.is_some();
         let next = async {
-            match &mut messages {
-                Some(messages) if has_room => messages.next().await,
-                _ => core::future::pending().await,
+            match &mut pull {
+                Some(pull) => pull.next(&session.client).await,
+                None => core::future::pending().await,
             }
         };
         tokio::select! {
@@ -99,43 +116,38 @@ pub(super) async fn consume(
             }
             _ = tick.tick() => extend(source, consuming).await,
             () = &mut closing, if is_open => {
-                give_back(messages.take()).await;
+                give_back(&context, pull.take()).await;
             }
-            () = tokio::time::sleep(room_nap(tries.unwrap_or(0))), if tries.is_some() => {
+            () = tokio::time::sleep(room_nap(tries)), if has_waiting => {
                 offer(importing, consuming)?;
             }
             message = next => {
-                let Some(message) = message else {
-                    return Err(Lost("a stream of messages has ended".into()));
-                };
-                let message = message.map_err(|error| Lost(format!("stream {:?}: {error}", source.stream)))?;
+                let lost = |Lost(reason)| Lost(format!("stream {:?}: {reason}", source.stream));
+                let Some(message) = message.map_err(lost)? else { continue };
+                let message = Message { message, context: context.clone() };
                 take(session, importing, source, consuming, message).await;
-                offer(importing, consuming)?;
+                if tries == 0 {
+                    offer(importing, consuming)?;
+                }
             }
         }
     }
 }
 
 /// Takes no more, and gives back what has come meanwhile: another process need not wait until its time is over.
-async fn give_back(messages: Option<pull::Stream>) {
-    let Some(mut messages) = messages else { return };
-    let mut come = Vec::new();
-    while let Some(Some(Ok(message))) = messages.next().now_or_never() {
-        come.push(message);
-    }
+async fn give_back(context: &Context, pull: Option<Pull>) {
+    let Some(mut pull) = pull else { return };
+    let come = pull.rest();
     // First, or they would come here again; and the broker would send to it for as long as tasks are worked off.
-    drop(messages);
-    for message in come {
+    drop(pull);
+    for message in come.into_iter().filter(|message| message.status.is_none()) {
+        let message = Message { message, context: context.clone() };
         let _gone = message.ack_with(AckKind::Nak(None)).await;
     }
 }
 
-/// What the broker has for this name.
-async fn messages(
-    session: &Session<'_>,
-    importing: &Importing,
-    source: &Source,
-) -> Result<pull::Stream, Lost> {
+/// Asks for what the broker has for this name.
+async fn pull(session: &Session<'_>, importing: &Importing, source: &Source) -> Result<Pull, Lost> {
     let lost = |error: &dyn core::fmt::Display| {
         Lost(format!("consumer {:?} of stream {:?}: {error}", source.durable, source.stream))
     };
@@ -174,12 +186,7 @@ async fn messages(
     if *found != subject {
         return Err(lost(&format!("it is of {found:?}, and not of {subject:?}")));
     }
-    let stream = consumer
-        .stream()
-        .max_messages_per_batch(source.in_flight.min(256))
-        .expires(Duration::from_secs(30))
-        .heartbeat(Duration::from_secs(10));
-    stream.messages().await.map_err(|error| lost(&error))
+    Pull::new(&context, consumer, source.ack_wait).await
 }
 
 /// Notes a message as in flight, to be offered; or answers it at once.
@@ -222,7 +229,7 @@ async fn take(
         (Came::New, _) => {
             let again = source.retry.next(delivered, Duration::ZERO, None, number).ok();
             let arrival = Arrival { entry, delivered, key, payload, incoming, again };
-            consuming.borrow_mut().waiting = Some((arrival, 0));
+            consuming.borrow_mut().waiting.push_back(arrival);
         }
         (Came::Again, _) => {}
         (Came::Twin, acker) => {
@@ -240,34 +247,41 @@ async fn take(
     }
 }
 
-/// Offers what waits to where it goes, if something does. It waits still if there is no room.
+/// Offers what waits to where it goes, if something does, until there is no room.
 fn offer(importing: &Importing, consuming: &RefCell<Consuming>) -> Result<(), Lost> {
-    let Some((arrival, tries)) = consuming.borrow_mut().waiting.take() else { return Ok(()) };
-    let (entry, end) = (arrival.entry, consuming.borrow().end.clone());
-    let at_once = end.clone();
-    let tell = Box::new(move |how| {
-        // The bridge has ended.
-        let _gone = end.send((entry, how));
-    });
-    match importing.sink.offer(&arrival, tell) {
-        Ok(()) => {
-            importing.counters.passed.fetch_add(1, Relaxed);
-        }
-        Err(Error::TimedOut) => consuming.borrow_mut().waiting = Some((arrival, tries + 1)),
-        Err(Error::ShutDown) => {
-            let _gone = at_once.send((entry, End::Away(ABSENT)));
-            return Err(Lost("the hub has ended".into()));
-        }
-        // Of a mailbox that refuses what it has no room for.
-        Err(Error::MailboxFull { .. }) => {
-            let _gone = at_once.send((entry, End::Away(ABSENT)));
-        }
-        Err(_) => {
-            count(&importing.counters.refused);
-            let _gone = at_once.send((entry, End::Never));
+    loop {
+        let Some(arrival) = consuming.borrow_mut().waiting.pop_front() else { return Ok(()) };
+        let tries = core::mem::take(&mut consuming.borrow_mut().tries);
+        let (entry, end) = (arrival.entry, consuming.borrow().end.clone());
+        let at_once = end.clone();
+        let tell = Box::new(move |how| {
+            // The bridge has ended.
+            let _gone = end.send((entry, how));
+        });
+        match importing.sink.offer(&arrival, tell) {
+            Ok(()) => {
+                importing.counters.passed.fetch_add(1, Relaxed);
+            }
+            Err(Error::TimedOut) => {
+                let mut consuming = consuming.borrow_mut();
+                consuming.waiting.push_front(arrival);
+                consuming.tries = tries + 1;
+                return Ok(());
+            }
+            Err(Error::ShutDown) => {
+                let _gone = at_once.send((entry, End::Away(ABSENT)));
+                return Err(Lost("the hub has ended".into()));
+            }
+            // Of a mailbox that refuses what it has no room for.
+            Err(Error::MailboxFull { .. }) => {
+                let _gone = at_once.send((entry, End::Away(ABSENT)));
+            }
+            Err(_) => {
+                count(&importing.counters.refused);
+                let _gone = at_once.send((entry, End::Never));
+            }
         }
     }
-    Ok(())
 }
 
 /// Tells the broker what became of a message.

@@ -146,7 +146,7 @@ fn what_waits_for_room_survives_the_connection() {
     let sent: Vec<_> =
         (0..4).map(|n| out.publish(here.message("a").payload(format!("{n}"))).unwrap()).collect();
     sent.iter().for_each(|one| one.wait(LIMIT).unwrap());
-    until("one waits for room", || back.stats().imports[0].in_flight == 2);
+    until("three wait for room", || back.stats().imports[0].in_flight == 4);
     broker.kill();
     until("the loss", || !back.is_connected());
     broker.start_again();

@@ -19,6 +19,7 @@ mod login;
 mod partitions;
 mod raw;
 mod requests;
+mod room;
 #[cfg(feature = "archive")]
 mod spool;
 mod stored;
