@@ -6,7 +6,7 @@
 //! One line of a fixed length, so that a new number replaces the old one in one write of one block:
 //!
 //! ```text
-//!   paceline spool 1 <origin, 24 hexadecimal digits> <secret, 32> <sequence, 20 digits>
+//!   paceline spool 2 <origin, 24 hexadecimal digits> <secret, 32> <id of the archive, 16> <sequence, 20 digits>
 //! ```
 //!
 //! # Invariants
@@ -15,7 +15,7 @@
 //! 2. The number on disk is that or an older one, by 100 ms of a process that is killed. What is sent again therefore has
 //!    the id of the first time, as the ids are made of what is in this file, and the stream drops it within its window.
 //! 3. While a bridge has it, the file is locked: no other one sends the same messages.
-//! 4. A number is only used with the archive that it belongs to: its hub has published that much already.
+//! 4. A number is only used with the archive that it belongs to: one with this id, whose hub has published that much already.
 //!
 //! Nothing waits for the disk: after a loss of power the number may be older still, and more is sent again.
 
@@ -33,9 +33,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-const HEAD: &str = "paceline spool 1";
+const HEAD: &str = "paceline spool 2";
 /// Where the sequence begins.
-const AT: usize = HEAD.len() + 1 + 24 + 1 + 32 + 1;
+const AT: usize = HEAD.len() + 1 + 24 + 1 + 32 + 1 + 16 + 1;
 const LENGTH: usize = AT + 20 + 1;
 /// How old the number on disk may be while more is stored all the time.
 const LAG: Duration = Duration::from_millis(100);
@@ -68,7 +68,7 @@ impl Spool {
     pub(super) fn open(hub: &Hub, pattern: &str, path: &Path) -> Result<Self> {
         let failed = |error| Error::os(format!("open the spool {}", path.display()), error);
         // Before there is a file.
-        hub.check_archive(pattern)?;
+        let archive = hub.archive_of(pattern)?;
         let mut options = File::options();
         let mut file = options
             .read(true)
@@ -84,17 +84,22 @@ impl Spool {
         }
         let mut text = String::new();
         let read = (&mut file).take(LENGTH as u64 + 1).read_to_string(&mut text);
-        let (ids, stored) = match read {
+        let (ids, belongs, stored) = match read {
             Ok(0) => {
                 let ids = Origin::of(hub.number());
-                file.write_all(line(&ids, 0).as_bytes()).map_err(failed)?;
+                file.write_all(line(&ids, archive, 0).as_bytes()).map_err(failed)?;
                 file.sync_all().map_err(failed)?;
-                (ids, 0)
+                (ids, archive, 0)
             }
             Ok(_) => parse(&text).ok_or_else(|| not_one(path))?,
             Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(not_one(path)),
             Err(error) => return Err(failed(error)),
         };
+        if belongs != archive {
+            let allowed = "that of the archive of this hub, and belongs to another; without a file the export begins \
+                           with the oldest message";
+            return Err(invalid(path, allowed));
+        }
         let Some(replay) = hub.replay_archive(pattern, stored)? else {
             let allowed =
                 format!("that of the archive of this hub, whose messages do not reach {stored}");
@@ -157,17 +162,17 @@ impl Spool {
     }
 }
 
-fn line(ids: &Origin, stored: u64) -> String {
-    format!("{HEAD} {} {:032x} {stored:020}\n", ids.as_str(), ids.secret())
+fn line(ids: &Origin, archive: u64, stored: u64) -> String {
+    format!("{HEAD} {} {:032x} {archive:016x} {stored:020}\n", ids.as_str(), ids.secret())
 }
 
-fn parse(text: &str) -> Option<(Origin, u64)> {
+fn parse(text: &str) -> Option<(Origin, u64, u64)> {
     let rest = text.strip_prefix(HEAD)?.strip_prefix(' ')?.strip_suffix('\n')?;
     let mut parts = rest.split(' ');
-    let (origin, secret, stored) = (parts.next()?, parts.next()?, parts.next()?);
+    let (origin, secret, archive) = (parts.next()?, parts.next()?, parts.next()?);
     let ids = Origin::again(origin, u128::from_str_radix(secret, 16).ok()?)?;
-    let found = (ids, stored.parse().ok()?);
-    (line(&found.0, found.1) == text).then_some(found)
+    let found = (ids, u64::from_str_radix(archive, 16).ok()?, parts.next()?.parse().ok()?);
+    (line(&found.0, found.1, found.2) == text).then_some(found)
 }
 
 fn invalid(path: &Path, allowed: &str) -> Error {
@@ -187,14 +192,15 @@ mod tests {
     #[test]
     fn a_line_is_read_back_and_nothing_else_is() {
         let ids = Origin::of(1);
-        let text = line(&ids, 4711);
+        let text = line(&ids, 815, 4711);
         assert_eq!(text.len(), LENGTH);
-        let (again, stored) = parse(&text).unwrap();
-        assert_eq!((again.as_str(), again.secret(), stored), (ids.as_str(), ids.secret(), 4711));
+        let (again, archive, stored) = parse(&text).unwrap();
+        assert_eq!((again.as_str(), again.secret()), (ids.as_str(), ids.secret()));
+        assert_eq!((archive, stored), (815, 4711));
         for length in 0..text.len() {
             assert!(parse(&text[..length]).is_none());
         }
-        for odd in [text.replace("spool 1", "spool 2"), text.replace(' ', "  "), text + "x"] {
+        for odd in [text.replace("spool 2", "spool 3"), text.replace(' ', "  "), text + "x"] {
             assert!(parse(&odd).is_none());
         }
     }

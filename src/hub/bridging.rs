@@ -52,18 +52,15 @@ impl Hub {
         self.replay(pattern, from).acknowledged().mailbox().map(Some)
     }
 
-    /// That an archive has all keys of this pattern.
+    /// The id of the archive that has all keys of this pattern.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a hub without one.
-    pub(crate) fn check_archive(&self, pattern: &str) -> Result<()> {
-        match self.core.histories.keeps_archive(pattern)? {
-            true => Ok(()),
-            false => {
-                let allowed = "within that of a history with an archive";
-                Err(Error::invalid("the pattern of a spool", format!("{pattern:?}"), allowed))
-            }
-        }
+    pub(crate) fn archive_of(&self, pattern: &str) -> Result<u64> {
+        self.core.histories.archive_of(pattern)?.ok_or_else(|| {
+            let allowed = "within that of a history with an archive";
+            Error::invalid("the pattern of a spool", format!("{pattern:?}"), allowed)
+        })
     }
 
     /// Whether somebody waits for the reply to the request with this inbox.

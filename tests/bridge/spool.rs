@@ -260,7 +260,7 @@ fn what_is_no_spool_is_refused() {
     let memory = Hub::builder(&pool).history(History::of("orders.>")).build().unwrap();
     let error = open(&memory, spooled(&directory.0));
     assert!(error.contains("with an archive"), "{error}");
-    for text in ["", "x", "paceline spool 1 ", &"x".repeat(94)] {
+    for text in ["", "x", "paceline spool 2 ", &"x".repeat(94)] {
         let other = directory.0.join("other");
         fs::write(&other, text).unwrap();
         let error = open(&hub, Export::new("orders.>").at_least_once("A").spool(&other));
@@ -276,6 +276,29 @@ fn what_is_no_spool_is_refused() {
     fs::write(&path, text.replace(" 00000000000000000000", " 00000000000000004711")).unwrap();
     let error = open(&hub, spooled(&directory.0));
     assert!(error.contains("4711"), "{error}");
+}
+
+/// Goal: a spool that was made with another archive is refused, as its number says nothing of this one, though this one
+/// has come as far; with its own it opens again.
+#[test]
+fn a_spool_of_another_archive_is_refused() {
+    let _guard = hang_guard();
+    let own = Directory::new("own");
+    for life in 0..2 {
+        let (pool, hub) = hub_with_archive(&own.0, Limits::unlimited());
+        publish(&hub, 0..60);
+        drop(Bridge::nats(&hub, NOWHERE).export(spooled(&own.0)).open().unwrap());
+        let other = Directory::new(&format!("other-{life}"));
+        let (elsewhere, there) = hub_with_archive(&other.0, Limits::unlimited());
+        publish(&there, 0..60);
+        let error = Bridge::nats(&there, NOWHERE).export(spooled(&own.0)).open().err().unwrap();
+        assert!(error.to_string().contains("belongs to another"), "{error}");
+        for (pool, hub) in [(pool, hub), (elsewhere, there)] {
+            hub.close_histories().unwrap();
+            drop(hub);
+            assert!(pool.shutdown(LIMIT).drained);
+        }
+    }
 }
 
 /// Goal: nothing that is durable in the archive is lost, nothing is stored twice, and the order holds, whoever is killed.

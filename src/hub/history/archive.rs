@@ -7,7 +7,7 @@
 //! | `messages` | a row for each record, by position |
 //! | `keys` | each key once |
 //! | `gaps` | positions that were given up, from `first` to below `next` |
-//! | `state` | what outlives the rows: the `next` position, the last `sequence`, whether it was `closed` |
+//! | `state` | what outlives the rows: the `next` position, the last `sequence`, whether it was `closed`, an `id` by chance |
 //!
 //! `application_id` tells it from databases of others, and `user_version` is how many of [`STEPS`] it has been
 //! through. An older file goes through the rest when it is opened; a newer one is refused.
@@ -40,6 +40,7 @@ use rusqlite::{
 };
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -258,6 +259,8 @@ pub(super) struct Writer {
     keys: HashMap<Box<str>, i64>,
     next: u64,
     last_sequence: u64,
+    /// No other archive has it.
+    pub(super) id: u64,
 }
 
 impl Writer {
@@ -283,7 +286,13 @@ impl Writer {
             set_state(&connection, "sequence", last_sequence).map_err(failed)?;
         }
         set_state(&connection, "closed", 0).map_err(failed)?;
+        let id = match state(&connection, "id").map_err(failed)? {
+            Some(id) => id,
+            None => RandomState::new().hash_one(()),
+        };
+        set_state(&connection, "id", id).map_err(failed)?;
         Ok(Self {
+            id,
             locks: Locks::of(&connection),
             connection,
             path: path.clone(),

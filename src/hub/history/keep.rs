@@ -119,10 +119,10 @@ impl Histories {
         })
     }
 
-    /// Whether the history that [covers](Self::covering) this pattern can be read from a disk.
+    /// The id of the archive of the history that [covers](Self::covering) this pattern, if it has one.
     #[cfg(feature = "nats")]
-    pub(in crate::hub) fn keeps_archive(&self, pattern: &str) -> Result<bool> {
-        Ok(self.covering(pattern)?.log.durable().is_some())
+    pub(in crate::hub) fn archive_of(&self, pattern: &str) -> Result<Option<u64>> {
+        Ok(self.covering(pattern)?.archive)
     }
 
     /// All of them, whatever becomes of each.

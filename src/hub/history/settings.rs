@@ -153,6 +153,10 @@ impl History {
             writer.as_ref().map_or((1, 1), |writer| (writer.next(), writer.first_sequence()));
         #[cfg(not(feature = "archive"))]
         let (shelf, next, first_sequence) = (None::<Box<dyn Shelf>>, 1, 1);
+        #[cfg(feature = "archive")]
+        let archive = writer.as_ref().map(|writer| writer.id);
+        #[cfg(not(feature = "archive"))]
+        let archive = None;
         let sinks = Sinks {
             #[cfg(feature = "archive")]
             archive: writer,
@@ -177,7 +181,7 @@ impl History {
         let alarm = Box::new(OnPool(Arc::clone(shared), Arc::clone(&health)));
         let log = Log::new(self.keep, next, disk, alarm, pace);
         let _it_is_new = health.log.set(Arc::downgrade(&log));
-        Ok(Kept { pattern, log, first_sequence, lost, health })
+        Ok(Kept { pattern, log, first_sequence, archive, lost, health })
     }
 }
 
@@ -187,6 +191,9 @@ pub(in crate::hub) struct Kept {
     pub(super) log: Arc<Log>,
     /// What the hub's sequences begin with, for all that the history knows.
     pub(super) first_sequence: u64,
+    /// The id of its archive.
+    #[cfg_attr(not(feature = "nats"), expect(dead_code, reason = "spools ask for it"))]
+    pub(super) archive: Option<u64>,
     lost: Option<Arc<Lost>>,
     health: Arc<Health>,
 }
