@@ -227,7 +227,7 @@ fn a_pool_that_nobody_drives_is_drained_by_its_last_owner() {
 fn is_over(pool: &Pool) {
     assert!(matches!(pool.join(TURN), Err(Error::ShutDown)));
     assert!(matches!(pool.post(|| ()), Err(Rejected::ShutDown(_))));
-    settled(&pool);
+    settled(pool);
 }
 
 #[test]

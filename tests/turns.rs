@@ -581,7 +581,7 @@ fn pipelined_requests_are_all_answered() {
         "/{number}",
         move |request: &Request<'_>, response: Response| {
             work.run();
-            response.text(request.param("number").unwrap().to_owned())
+            response.text(request.param("number").unwrap())
         },
     );
     let server = server.serve().unwrap();

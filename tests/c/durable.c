@@ -124,7 +124,9 @@ static pace_status_t ask_resubmit(pace_durable_t *queue) {
     return pace_durable_resubmit(queue, 1, NULL);
 }
 
-static pace_status_t ask_cancel(pace_durable_t *queue) { return pace_durable_cancel(queue, "n00000000000000000000000000000000", NULL); }
+static pace_status_t ask_cancel(pace_durable_t *queue) {
+    return pace_durable_cancel(queue, "n00000000000000000000000000000000", NULL);
+}
 
 typedef struct ask {
     pace_status_t (*call)(pace_durable_t *queue);

@@ -81,7 +81,7 @@ pub const DRIVERS: &[(&str, Driver)] = &[
         told.until(2);
         // One that never ends, and one that has the last of the queue.
         let charge = bang.charge_once();
-        queue.find("n1000").unwrap().then(move |_| charge.go());
+        queue.find("n00000000000000000000000000000000").unwrap().then(move |_| charge.go());
         let (charge, tell, its) = (bang.charge_once(), told.clone(), queue.clone());
         let task = queue.task("t").delay(Duration::from_millis(50)).submit().unwrap();
         task.then(move |_| {
