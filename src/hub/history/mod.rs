@@ -14,7 +14,7 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `log.rs` | positions, commits, cursors: read this first |
+//! | `log.rs`, `pace.rs` | positions, commits, cursors: read this first; when a commit is made |
 //! | `memory.rs`, `limits.rs` | the ring of the latest, and how much is kept |
 //! | `archive.rs` | the file of SQLite |
 //! | `lines.rs` | lines of JSON |
@@ -30,6 +30,7 @@ mod limits;
 mod lines;
 mod log;
 mod memory;
+mod pace;
 pub(in crate::hub) mod query;
 mod record;
 pub(in crate::hub) mod replay;
@@ -44,7 +45,7 @@ mod turn;
 pub use archive::{Archive, ArchiveOptions, Durability};
 pub use limits::Limits;
 pub use lines::{LinesOptions, LinesRead, read_lines};
-pub use log::WhenFull;
+pub use pace::WhenFull;
 pub use query::Query;
 pub use replay::{Replay, ReplayBuilder, ReplayFrom};
 pub use replay_mailbox::ReplayMailbox;
