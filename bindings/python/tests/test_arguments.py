@@ -192,7 +192,15 @@ class Table(Case):
         yield row("Pool", Pool, told, on_slow="function", slow_limit="number fraction")
         yield row("Pool", Pool, settings, reserve="none", ageing="none number fraction", **sizes)
         hooks = {"on_thread_start": "none function", "on_thread_end": "none function"}
-        yield row("Pool", Pool, settings, watch_period=MAYBE_TIME, spin=MAYBE_TIME, max_turn=MAYBE_TIME, **hooks)
+        yield row(
+            "Pool",
+            Pool,
+            settings,
+            watch_period=MAYBE_TIME,
+            spin=MAYBE_TIME,
+            max_turn=MAYBE_TIME,
+            **hooks,
+        )
         yield row("Pool", Pool, settings, settings="none text bytes")
         yield row("Settings.listen", Settings().listen, {"address": "x"}, address="none text")
         yield row("Pool.set_active", pool.set_active, {}, threads="number")
@@ -376,7 +384,13 @@ class Table(Case):
         yield row("DurableQueue.task", made, {"name": "x"}, function="function", **given, **own)
         calls = queue.calls("a")
         yield row("DurableQueue.calls", queue.calls, {"name": "a"}, name="text", codec="text")
-        yield row("DurableQueue.find", queue.find, {"id": "n00000000000000000000000000000000"}, id="text", codec="text")
+        yield row(
+            "DurableQueue.find",
+            queue.find,
+            {"id": "n00000000000000000000000000000000"},
+            id="text",
+            codec="text",
+        )
         yield row("DurableQueue.dead", queue.dead, {}, first="number", limit="number")
         yield row("DurableQueue.forget", queue.forget, {"number": 1}, number="number")
         again = {"number": 1}

@@ -280,7 +280,12 @@ class Tasks(Durable):
     def test_a_broker_that_is_away_is_not_one_that_has_none(self) -> None:
         queue = self.workers.durable(self.name, "nats://127.0.0.1:1").open()
         self.addCleanup(queue.close, 0)
-        asks = (queue.dead, lambda: queue.forget(1), lambda: queue.resubmit(1), queue.find("n00000000000000000000000000000000").cancel)
+        asks = (
+            queue.dead,
+            lambda: queue.forget(1),
+            lambda: queue.resubmit(1),
+            queue.find("n00000000000000000000000000000000").cancel,
+        )
         with ThreadPoolExecutor(len(asks)) as threads:
             for answer in [threads.submit(ask) for ask in asks]:
                 self.assertIsInstance(answer.exception(), paceline.TimeoutError)

@@ -458,7 +458,9 @@ class Histories(Case):
                 with contextlib.closing(sqlite3.connect(path)) as inside:
                     (count,) = inside.execute("SELECT count(*) FROM messages").fetchone()
                     self.assertEqual(count, expected)
-                told = subprocess.run([sys.executable, "-c", look, path], stdout=subprocess.PIPE, check=True)
+                told = subprocess.run(
+                    [sys.executable, "-c", look, path], stdout=subprocess.PIPE, check=True
+                )
                 self.assertEqual(int(told.stdout), expected)
             hub.close()
 

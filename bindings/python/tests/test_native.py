@@ -105,7 +105,9 @@ class Constructors(Uncollected):
 
     def test_a_mailbox_that_cannot_be_pulled_is_not_subscribed(self) -> None:
         with Hub(self.pool) as hub:
-            with unittest.mock.patch("paceline._mailbox.queue_of", side_effect=paceline.OsError(24, "none")):
+            with unittest.mock.patch(
+                "paceline._mailbox.queue_of", side_effect=paceline.OsError(24, "none")
+            ):
                 kept = self.raised(lambda: hub.mailbox("a"))
             self.assertIsInstance(kept, paceline.OsError)
             self.assertEqual(hub.publish("a").matched, 0)

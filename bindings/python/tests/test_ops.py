@@ -122,7 +122,9 @@ class Endpoint(Case):
             self.assertEqual(get(url + "/health/live")[0], 200)
             with paceline.ops.serve(pool, "127.0.0.1:0", ready_after=0.1, dead_after=0.2) as ops:
                 dead = f"http://{ops.address}"
-                until(dead + "/health/live", 503, "the pool starves: a timer that is due has waited for ")
+                until(
+                    dead + "/health/live", 503, "the pool starves: a timer that is due has waited for "
+                )
                 gate.set()
                 for path in ("/health/live", "/health/ready"):
                     until(dead + path, 200, "ok")

@@ -145,7 +145,13 @@ class Waiting(Case):
                 Pool(1, watch_period=period)
 
     def test_what_is_no_way_of_waiting(self) -> None:
-        for name, value in (("source", "poll"), ("promotion", "late"), ("spin", -1), ("spin", 0.2), ("max_turn", 2)):
+        for name, value in (
+            ("source", "poll"),
+            ("promotion", "late"),
+            ("spin", -1),
+            ("spin", 0.2),
+            ("max_turn", 2),
+        ):
             settings: dict[str, Any] = {name: value}
             with self.subTest(settings), self.assertRaisesRegex(InvalidError, f"{name} is"):
                 Pool(1, **settings)

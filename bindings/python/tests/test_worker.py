@@ -173,7 +173,9 @@ class Example(Commands):
             told = subprocess.run(
                 command, env=environment, cwd=self.folder, capture_output=True, text=True, timeout=LONG
             )
-        self.assertEqual((told.returncode, told.stdout, told.stderr), (0, "small-a.png\nsmall-b.png\n", ""))
+        self.assertEqual(
+            (told.returncode, told.stdout, told.stderr), (0, "small-a.png\nsmall-b.png\n", "")
+        )
 
 
 class Refusals(Commands):
@@ -189,13 +191,22 @@ class Refusals(Commands):
             (["missing:queue"], "there is no module 'missing' in "),
             (["tasks.inner:queue"], "there is no module 'tasks.inner' in "),
             (["tasks:quue"], "tasks has no 'quue'; allowed: the name of its DurableQueue"),
-            (["tasks:work"], "tasks:work is of the type DurableFunction; allowed: a paceline.DurableQueue"),
+            (
+                ["tasks:work"],
+                "tasks:work is of the type DurableFunction; allowed: a paceline.DurableQueue",
+            ),
             (["more:App.queue"], "more:App.queue is of the type int"),
             (["more:queue"], "the queue is open already"),
             (["empty:queue"], f"the queue {self.name!r} has no functions"),
-            (["four:queue", "--threads", "3"], "--threads is 3, and the program has made a WorkerPool of 4"),
+            (
+                ["four:queue", "--threads", "3"],
+                "--threads is 3, and the program has made a WorkerPool of 4",
+            ),
             (["tasks:queue", "--ops", "nowhere"], "nowhere"),
-            (["away:queue", "--connect", "0"], f"the broker of the queue {self.name!r} cannot be reached: "),
+            (
+                ["away:queue", "--connect", "0"],
+                f"the broker of the queue {self.name!r} cannot be reached: ",
+            ),
         ]
         for arguments, told in cases:
             with self.subTest(arguments):
@@ -218,7 +229,12 @@ class Refusals(Commands):
         self.assertIn("No module named 'missing_of_its_own'", lines[-1])
 
     def test_options_that_make_no_sense(self) -> None:
-        for arguments in (["--threads", "0"], ["--drain", "-1"], ["--drain", "nan"], ["--log-level", "loud"]):
+        for arguments in (
+            ["--threads", "0"],
+            ["--drain", "-1"],
+            ["--drain", "nan"],
+            ["--log-level", "loud"],
+        ):
             with self.subTest(arguments):
                 self.assertEqual(self.end(self.start("tasks:queue", *arguments))[0], 2)
 

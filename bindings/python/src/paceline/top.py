@@ -88,7 +88,9 @@ class Screen:
             yield from _bridge(bridge)
         for history in event.get("histories") or ():
             reason = history["reason"]
-            told = ", ".join(f"{count(history[name])} {name.replace('_', ' ')}" for name in _OF_HISTORIES)
+            told = ", ".join(
+                f"{count(history[name])} {name.replace('_', ' ')}" for name in _OF_HISTORIES
+            )
             yield [
                 (f"history {history['pattern']} ", 0),
                 (f"NOT WRITTEN: {reason}" if reason else "written", 4 if reason else 2),

@@ -114,7 +114,9 @@ def _drain(queue: DurableQueue, seconds: float) -> tuple[str, bool]:
 def _serve(given: argparse.Namespace) -> tuple[str, bool]:
     """Until a signal, and to the end of the drain. As ``_drain``."""
     queue = _queue_at(given.queue)
-    logging.basicConfig(level=given.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(
+        level=given.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
     workers = queue._workers
     if given.threads is not None and workers._core.most != given.threads:
         raise _Wrong(
