@@ -17,7 +17,7 @@ use paceline::{Flow, HandleOptions, Lane, Pin, Pool, Ring, Signals};
 use std::any::Any;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -601,4 +601,80 @@ fn pipelined_requests_are_all_answered() {
         bodies.map(|answer| answer.rsplit("\r\n\r\n").next().unwrap().parse::<usize>().unwrap());
     assert!(bodies.eq(0..REQUESTS));
     finish(&pool);
+}
+
+/// Goal: what a run has taken and leaves when its turn is over comes once, in order, and is counted once. Method: turns of
+/// 10 µs, and handlers of which some take longer; publishers that wait for room look at what has begun.
+#[test]
+fn what_a_turn_leaves_comes_once_and_in_order() {
+    const MESSAGES: u64 = 30_000;
+    let _guard = hang_guard();
+    for capacity in [16, 1024] {
+        let short = Pool::builder().threads(THREADS).pin(Pin::None);
+        let pool = short.max_turn(Duration::from_micros(10)).build().unwrap();
+        let hub = Hub::new(&pool).unwrap();
+        let subscribed: Vec<_> = (0..3)
+            .map(|every| {
+                let work = Work::new(Some(Duration::from_micros(30)));
+                let (next, wrong) = (Count::new(), Count::new());
+                let (seen, bad) = (next.clone(), wrong.clone());
+                let handler = move |message: &Message<'_>| {
+                    let number = u64::from_le_bytes(message.payload()[..].try_into().unwrap());
+                    bad.add(u64::from(number != seen.next() - 1));
+                    if number % (30 + every) == 0 {
+                        work.run();
+                    }
+                };
+                let settings = hub.subscription("k").capacity(capacity);
+                let settings = settings.overflow(Overflow::Block(Duration::MAX));
+                (settings.serve(handler).unwrap(), next, wrong)
+            })
+            .collect();
+        for number in 0..MESSAGES {
+            let _ = hub.publish("k", &number.to_le_bytes()[..]).unwrap();
+        }
+        for (subscription, next, wrong) in &subscribed {
+            next.until(MESSAGES);
+            assert_eq!((next.get(), wrong.get()), (MESSAGES, 0));
+            until("it is counted", || subscription.stats().delivered == MESSAGES);
+            assert_eq!(subscription.stats().waiting, 0);
+        }
+        drop((subscribed, hub));
+        finish(&pool);
+    }
+}
+
+/// Goal: handlers that are measured in groups, because they are quick, make no long turn of slow ones that come behind
+/// them on a hub's list. Method: one thread, and a quick subscription beside a slow one, both with a backlog; handlers of
+/// the slow one post tasks, and count how many others of it have run before each begins.
+#[test]
+fn a_slow_subscription_behind_a_quick_one_ends_its_turn() {
+    const MESSAGES: usize = 400;
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(1).pin(Pin::None).build().unwrap();
+    let (hub, gate) = (Hub::new(&pool).unwrap(), Gate::new());
+    let held = gate.clone();
+    pool.post(move || held.wait()).unwrap();
+    let (ran, worst) = (Count::new(), Arc::new(AtomicU64::new(0)));
+    let (on, slow, late) = (pool.clone(), ran.clone(), Arc::clone(&worst));
+    let handler = move |_: &Message<'_>| {
+        let number = slow.next();
+        let (since, late) = (slow.clone(), Arc::clone(&late));
+        on.post(move || _ = late.fetch_max(since.get() - number, SeqCst)).unwrap();
+        thread::sleep(2 * MS);
+    };
+    let room = |key| hub.subscription(key).capacity(100 * MESSAGES);
+    let quick = room("quick").serve(|_: &Message<'_>| ()).unwrap();
+    let slow = room("slow").serve(handler).unwrap();
+    for number in 0..100 * MESSAGES {
+        let _ = hub.publish("quick", "x").unwrap();
+        if number % 100 == 0 {
+            let _ = hub.publish("slow", "x").unwrap();
+        }
+    }
+    gate.open();
+    ran.until(MESSAGES as u64);
+    drop((quick, slow, hub));
+    finish(&pool);
+    assert!(worst.load(SeqCst) <= 4, "a task began after {worst:?} slow handlers");
 }

@@ -13,11 +13,14 @@
 //! of them whether the turn is over ([`TurnClock::is_over`]). If it is, that code keeps the rest where it is, returns,
 //! and goes behind what waits. The thread then, in this order,
 //!
-//! 1. looks at the event source, unless another thread does, and at the timers that are due there;
+//! 1. looks at the event source, unless another thread does, and at the timers that are due there, and runs the first
+//!    handler of what that brings;
 //! 2. runs one task of a lane above the one that it has claimed tasks of, if there is one;
-//! 3. goes on with ready work, in order: tasks and activations one for one.
+//! 3. goes on with ready work: a task, something that was harvested, a task, something that became ready otherwise, and
+//!    so on, each kind in order. At least one of these runs before the next look at the source.
 //!
-//! So with any number of endless backlogs, each of these is reached after one turn and one handler.
+//! So beside any number of endless backlogs, each kind is reached after some turns and one handler of each. A host that
+//! stays for one turn only ([`Pool::join`](super::Pool::join) without time) runs at least one of each kind.
 //!
 //! | what runs | how it goes behind what waits |
 //! |---|---|
@@ -111,7 +114,7 @@ impl TurnClock {
     }
 
     /// A handler has returned: whether the thread's turn is over.
-    #[inline(always)]
+    #[inline(always)] // A part of the loop of a handler's calls.
     pub(crate) fn is_over(&mut self) -> bool {
         self.left -= 1;
         self.left == 0 && self.look()

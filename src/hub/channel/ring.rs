@@ -46,9 +46,9 @@
 //! 5. Of a subscription in the ring: offered = head + what its mailbox says, from which the head was taken away
 //!    when it came; waiting = head - cursor + what its mailbox says.
 //! 6. A cursor is moved forward by the subscription's run, under the mailbox's lock, and set under both locks
-//!    when the subscription comes or goes, or when a run whose turn is over gives back what it took and has not begun. So a run takes what has been appended to the segment that it is
-//!    in without the channel's lock, which publishers need (*streaming*): `shown` of the page says how far
-//!    it may go. Before it rests it looks with the channel's lock. Before it streams, it looks at its mailbox, by
+//!    when the subscription comes or goes, or when a run whose turn is over gives back what it took and has not
+//!    begun. So a run takes what has been appended to the segment that it is in without the channel's lock, which
+//!    publishers need (*streaming*): `shown` of the page says how far it may go. Before it rests it looks with the channel's lock. Before it streams, it looks at its mailbox, by
 //!    invariant 2: a message in the ring that it sees was appended after what the same publisher brought to the
 //!    mailbox, so it sees that, too.
 //!    What a run takes with the channel's lock may lie in several segments. It *turns over* from one to the next

@@ -279,11 +279,11 @@ fn deliver_in_place(
         let begun = lent.end();
         settled.delivered += (begun - failed) as u64;
         let rest = taken.count - begun + following.count;
-        if turn.was_over() && rest > 0 && subscriber.channel().give_back(subscriber, rest, &settled)
-        {
-            return true;
-        }
         if begun < taken.count || turn.was_over() && rest > 0 {
+            let gives_back = turn.was_over();
+            if gives_back && subscriber.channel().give_back(subscriber, rest, &settled) {
+                return true;
+            }
             batch.extend(taken.rest(begun, following));
             let mut mail = subscriber.mail();
             mail.settle(&settled);
