@@ -609,11 +609,12 @@ fn pipelined_requests_are_all_answered() {
 fn what_a_turn_leaves_comes_once_and_in_order() {
     const MESSAGES: u64 = 30_000;
     let _guard = hang_guard();
-    for capacity in [16, 1024] {
+    // One that is alone holds segments that only it has not read.
+    for (capacity, subscribers) in [(16, 3), (1024, 3), (1024, 1)] {
         let short = Pool::builder().threads(THREADS).pin(Pin::None);
         let pool = short.max_turn(Duration::from_micros(10)).build().unwrap();
         let hub = Hub::new(&pool).unwrap();
-        let subscribed: Vec<_> = (0..3)
+        let subscribed: Vec<_> = (0..subscribers)
             .map(|every| {
                 let work = Work::new(Some(Duration::from_micros(30)));
                 let (next, wrong) = (Count::new(), Count::new());
