@@ -224,6 +224,40 @@ fn a_pool_that_nobody_drives_is_drained_by_its_last_owner() {
     assert_eq!(ran.get(), 5);
 }
 
+/// Goal: who ends a pool without threads waits for what it can run, a retry that is due later, say, and not for what only a
+/// host could end that does not come. Method: drains without end.
+#[test]
+fn who_ends_a_pool_that_nobody_drives_waits_for_what_it_can_do() {
+    use paceline::task::{Attempt, Fault, Retry, WorkerPool};
+    let _guard = hang_guard();
+    for takes in [None, Some(true), Some(false)] {
+        let (pool, tries) = (hosted(2), Count::new());
+        let workers = WorkerPool::new(&pool);
+        let queue = CompletionQueue::new(&pool).unwrap();
+        let mut entries = Vec::new();
+        if let Some(takes) = takes {
+            queue.workers(&workers, 1).unwrap();
+            let tagged = workers.task_type("tagged").build().unwrap();
+            drop(tagged.task_tagged(1).submit().unwrap());
+            // One that is out, or one that nobody has taken.
+            while takes && queue.wait(&mut entries, 1, Duration::ZERO).unwrap() == 0 {}
+        } else {
+            let again = tries.clone();
+            let work = move |_: &Attempt<'_>| match again.next() {
+                3 => Ok(()),
+                _ => Err(Fault::new("not yet")),
+            };
+            let task = workers.task("again", work).retry(Retry::fixed(2, 20 * TURN));
+            drop(task.submit().unwrap());
+        }
+        let report = pool.shutdown(LONG);
+        let lost = u64::from(takes.is_some());
+        assert_eq!((report.drained, report.worker_tasks), (lost == 0, lost), "{report:?}");
+        assert_eq!(tries.get(), 3 * (1 - lost));
+        drop((entries, queue));
+    }
+}
+
 fn is_over(pool: &Pool) {
     assert!(matches!(pool.join(TURN), Err(Error::ShutDown)));
     assert!(matches!(pool.post(|| ()), Err(Rejected::ShutDown(_))));

@@ -220,7 +220,8 @@ pace_status_t pace_pool_set_active(const pace_pool_t *pool,
  * stay open to the end, so that late answers can be sent.
  *
  * A pool without threads is drained by the hosts that join it or wait at a completion queue. If none of them is left, the
- * calling thread runs what was accepted, in the time that `drain_ns` gives.
+ * calling thread runs what was accepted, in the time that `drain_ns` gives. It does not wait for what only a host could
+ * end: an attempt that no host has taken, or one that was taken and is not completed.
  *
  * Inside a handler it is only a request: it returns at once, and the pool shuts down when its
  * handlers have returned.

@@ -84,6 +84,10 @@ pub(crate) trait Served: Send + Sync {
     fn at_hosts(&self) -> Option<(u64, bool)> {
         None
     }
+    /// Whether some of what remains ends only if a host takes it, or completes what it has taken.
+    fn needs_host(&self) -> bool {
+        self.at_hosts().is_some_and(|(_, has_entries)| has_entries)
+    }
     /// Says what is wrong with it: whether it takes work all the same, and a reason for people.
     fn health(&self, _say: &mut dyn FnMut(bool, String)) {}
     /// Refuses everything from now on.

@@ -196,7 +196,8 @@ impl Pool {
     ///
     /// A pool without threads is drained by the hosts that are in it now: those that [join](Self::join) until the
     /// last of them leaves, and those that wait at a [completion queue](crate::cq::CompletionQueue), until it is closed. If
-    /// none of them is left, the calling thread runs what was accepted, in the time that `drain` gives.
+    /// none of them is left, the calling thread runs what was accepted, in the time that `drain` gives. It does not wait for
+    /// what only a host could end: an attempt that no host has taken, or one that was taken and is not completed.
     ///
     /// The end of a pool's last owner does the same, for up to 30 s.
     pub fn shutdown(&self, drain: Duration) -> PoolReport {

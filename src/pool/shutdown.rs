@@ -96,7 +96,7 @@ impl Shared {
             let is_alone = is_empty && self.hosts.is_delivered() && !self.hosts.are_elsewhere();
             // A member of another pool stays that.
             let may_take_part = !crate::thread_state::is_member() && !self.end.is_stopping();
-            if now < deadline && is_alone && may_take_part && !self.run_alone(deadline - now) {
+            if now < deadline && is_alone && may_take_part && !self.run_alone(deadline) {
                 // Another thread does so.
                 continue;
             }
@@ -121,24 +121,29 @@ impl Shared {
         self.sweep();
     }
 
-    /// No host comes back: the calling thread runs what was accepted, for up to so many nanoseconds. False: another host
-    /// has come meanwhile, and has the place.
-    fn run_alone(self: &Arc<Self>, time: u64) -> bool {
-        if !self.ready.handles.sets.clock().is_manual() {
-            let time = Duration::from_nanos(time);
-            return take_part(self, time, |mut worker| worker.run()).is_ok();
-        }
-        // Nobody moves the clock, so nothing becomes due.
-        loop {
-            let ran = take_part(self, Duration::ZERO, |mut worker| {
-                worker.run_ready();
+    /// No host comes back: the calling thread runs what was accepted, until `deadline`, or until nothing is ready and some
+    /// of the rest is what only a host could end. False: another host has come meanwhile, and has the place.
+    fn run_alone(self: &Arc<Self>, deadline: u64) -> bool {
+        // Under a clock that only this thread could move nothing becomes due.
+        let stands_still = self.ready.handles.sets.clock().is_manual();
+        let time = if stands_still { Duration::ZERO } else { Duration::from_nanos(DRAIN_LOOK) };
+        while !self.end.is_stopping() && self.now() < deadline {
+            let ran = take_part(self, time, |mut worker| {
+                if stands_still {
+                    worker.run_ready()
+                } else {
+                    worker.run()
+                }
                 worker.ran()
             });
             match ran {
                 Ok(1..) => {}
-                ended => return ended.is_ok(),
+                Ok(0) if stands_still || self.end.parts().any(|part| part.needs_host()) => break,
+                Ok(0) => {}
+                Err(_full) => return false,
             }
         }
+        true
     }
 
     /// Whether nothing more may begin. A drain whose time is over is ended here: members that find

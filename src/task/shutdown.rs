@@ -20,7 +20,7 @@
 use crate::log::Component;
 use crate::pool::{Deadline, Remains, Served, contain};
 use crate::queue::Lane;
-use crate::sync::atomic::Ordering::{AcqRel, Acquire};
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::store_load_barrier;
 use crate::task::arena::{Pin, pin};
 use crate::task::common::Hook;
@@ -103,6 +103,11 @@ impl Served for Common {
             record::is(seen, Status::Running) && head.worker().is_none()
         };
         record::live(&pin(), |task_type| task_type.is_of(self)).filter(is_out).count() as u64
+    }
+
+    fn needs_host(&self) -> bool {
+        // Relaxed: it is asked again.
+        self.wait_lists.attempts.desk.waiting.load(Relaxed) > 0 || self.out() > 0
     }
 
     fn health(&self, say: &mut dyn FnMut(bool, String)) {
