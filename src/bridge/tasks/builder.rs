@@ -3,7 +3,7 @@
 use super::job::Job;
 use super::pulled::Desk;
 use super::queue::{DurableQueue, Inner, origin_of, stream_name};
-use super::schedule::{Schedule, seconds, until};
+use super::schedule::{Due, Schedule, seconds};
 use super::table::Table;
 use super::wire::{lane_name, lane_of, report_of_message};
 use super::work::{How, Known, Worker, Workshop, run_of};
@@ -357,30 +357,29 @@ fn is_from_elsewhere() -> Filter {
 fn spawn(queue: &DurableQueue, schedules: Vec<(Schedule, Scheduled)>) -> Result<()> {
     let (inner, end) = (Arc::downgrade(&queue.inner), Arc::clone(&queue.inner.end));
     let run = move || {
-        let mut due: Vec<_> =
-            schedules.iter().map(|(schedule, _)| schedule.next(SystemTime::now())).collect();
-        while let Some(next) = due.iter().flatten().min().copied() {
-            let mut ended = end.0.lock().unwrap_or_else(PoisonError::into_inner);
-            while !*ended && !until(next).is_zero() {
-                let nap = until(next).min(LOOK);
-                ended = end.1.wait_timeout(ended, nap).unwrap_or_else(PoisonError::into_inner).0;
-            }
-            if *ended {
-                return;
+        let (list, schedules): (Vec<_>, Vec<_>) = schedules.into_iter().unzip();
+        let mut due = Due::new(list, SystemTime::now());
+        loop {
+            let ended = end.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let now = SystemTime::now();
+            let next = due.first(now).filter(|_| !*ended);
+            let Some(next) = next else { return };
+            if let Ok(left) = next.duration_since(now)
+                && !left.is_zero()
+            {
+                let _woken = end.1.wait_timeout(ended, left.min(LOOK));
+                continue;
             }
             drop(ended);
             let Some(inner) = inner.upgrade() else { return };
             let queue = DurableQueue { inner };
-            for ((schedule, one), due) in schedules.iter().zip(&mut due) {
-                if *due != Some(next) {
-                    continue;
-                }
+            // Not for each time of a day that the clock has leapt over.
+            for index in due.take(next, now - LOOK) {
+                let one: &Scheduled = &schedules[index];
                 let id = format!("schedule.{}.{}", one.label, seconds(next));
                 let task = queue.task(&one.task).arguments(one.arguments.clone()).unique(&id);
                 // It waits in the mailbox if there is no broker; if that is full it is counted there.
                 let _full = task.ignore_result().submit_then(|_| ());
-                // Not for each time of a day that the clock has leapt over.
-                *due = schedule.next(next.max(SystemTime::now() - LOOK));
             }
         }
     };
