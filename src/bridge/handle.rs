@@ -252,6 +252,10 @@ impl Bridge {
 
 impl Drop for Bridge {
     fn drop(&mut self) {
+        if self.shared.hub.shared().is_forked() {
+            // A thread of the child's own may have its place: it is not to be detached.
+            core::mem::forget(core::mem::take(&mut self.thread));
+        }
         let _left = self.close(AT_DROP);
     }
 }

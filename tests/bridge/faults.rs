@@ -1,11 +1,12 @@
 //! What the broker refuses, what is taken away from a bridge while it runs, and how it ends.
 
 use crate::broker::{Broker, broker, connected};
-use crate::common::{forked, hang_guard, in_child, until};
+use crate::common::{Gate, forked, hang_guard, in_child, until};
 use crate::raw::Raw;
 use crate::topics::{hub, next};
 use paceline::bridge::{Bridge, Export, Import};
 use paceline::hub::{Headers, Hub, Message, Overflow};
+use paceline::task::WorkerPool;
 use paceline::{Error, Pool};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,6 +14,31 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(60);
+
+/// Goal: a bridge, and a queue of durable tasks, that a forked child drops, takes no thread of the child's for its own. Method:
+/// the child's threads have the places of those that it does not have.
+#[test]
+fn a_forked_child_keeps_its_own_threads() {
+    let _guard = hang_guard();
+    in_child(|| {
+        let hub = hub();
+        let bridge = Bridge::nats(&hub, "nats://127.0.0.1:1").export("a").open().unwrap();
+        let workers = WorkerPool::new(&Pool::builder().threads(1).build().unwrap());
+        let queue = workers.durable("q").nats("nats://127.0.0.1:1").open().unwrap();
+        let end = forked(move || {
+            let gate = Gate::new();
+            let spawn = |_| {
+                let held = gate.clone();
+                std::thread::spawn(move || held.wait())
+            };
+            let own: Vec<_> = (0..8).map(spawn).collect();
+            drop((bridge, queue));
+            gate.open();
+            own.into_iter().for_each(|one| one.join().unwrap());
+        });
+        assert_eq!(end, 0);
+    });
+}
 
 /// Goal: a message that the broker never takes stops none of those behind it, with either promise; its publisher is told.
 #[test]
