@@ -787,7 +787,7 @@ TEST_CASE("queues of durable tasks wait as long as a duration of any type says")
     TAKES("DurableQueue::wait_connected",
           no_times([&](auto time) { return no_time(queue->wait_connected(time)); }));
     TAKES("DurableQueue::take", no_times([&](auto time) { return no_time(queue->take(time)); }));
-    const auto task = queue->find("n1");
+    const auto task = queue->find("n" + std::string(32, '0'));
     TAKES("DurableTask::wait", no_times([&](auto time) { return no_time(task.wait(time)); }));
     TAKES("DurableQueue::close", no_times([&](auto time) { return queue->close(time).value() == 0; }));
     TAKES("DurableQueue::close", long_times([&](auto time) { return queue->close(time).value() == 0; }));
