@@ -63,6 +63,12 @@ impl Broker {
         self.process.wait().unwrap();
     }
 
+    /// While it is stopped: removes what it has on disk of a stream and of its consumers.
+    pub fn lose_stream(&self, stream: &str) {
+        let streams = self.directory.join("store/jetstream/$G/streams");
+        fs::remove_dir_all(streams.join(stream)).unwrap();
+    }
+
     /// Starts it again, with what it has stored.
     pub fn start_again(&mut self) {
         self.process = spawn(self.port, &self.directory, &self.more, self.is_plain);
