@@ -50,12 +50,30 @@ impl Process {
     pub fn line(&mut self) -> io::Result<String> {
         let ready = Epoll::new()?;
         ready.add(self.stdout.get_ref().as_raw_fd(), libc::EPOLLIN as u32, 0)?;
-        if ready.wait_for(&mut sys::events(1), START_LIMIT)? == 0 {
-            return Err(io::Error::other("the server says nothing"));
+        let began = Instant::now();
+        // A wait that is interrupted brings nothing either.
+        while ready.wait_for(&mut sys::events(1), START_LIMIT)? == 0 {
+            if began.elapsed() >= START_LIMIT {
+                return Err(io::Error::other(format!(
+                    "the server has said nothing for {START_LIMIT:?}; its threads: {}",
+                    self.threads(),
+                )));
+            }
         }
         let mut line = String::new();
         self.stdout.read_line(&mut line)?;
         Ok(line.trim().to_owned())
+    }
+
+    /// What each of its threads is and does.
+    fn threads(&self) -> String {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id()));
+        let threads = threads.into_iter().flatten().flatten().map(|thread| {
+            let read = |file| fs::read_to_string(thread.path().join(file)).unwrap_or_default();
+            let state = read("stat").split(' ').nth(2).unwrap_or_default().to_owned();
+            format!("{} {state} in {}", read("comm").trim(), read("wchan"))
+        });
+        threads.collect::<Vec<_>>().join(", ")
     }
 
     /// Waits until a server that announces nothing accepts connections on `address`.
