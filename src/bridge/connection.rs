@@ -202,7 +202,10 @@ async fn connect_and_serve(shared: &Shared, kept: &Kept) -> Result<(), Lost> {
     };
     let session =
         Session { shared, requests: Requests::new(&client).await?, client, window: &kept.window };
-    shared.connected(&session.client.server_info().server_name);
+    shared.connected(&session.client.server_info());
+    if !session.client.is_server_compatible(2, 10, 26) {
+        shared.old_version(&session.client.server_info().version);
+    }
     let mut sending: FuturesUnordered<Part<'_>> = FuturesUnordered::new();
     for ((exporting, storing), taken) in shared.exports.iter().zip(&kept.storing).zip(&kept.taken) {
         let session = &session;

@@ -22,23 +22,29 @@
 
 use super::flights::{Came, Flights, Settlement};
 use super::import::{accept, key_of, room_nap};
+use super::places::{displaced, policy};
 use super::pull::Pull;
-use super::rules::{Keeps, Source, StartAt};
+use super::rules::{Keeps, Source};
 use super::session::{Lost, Session};
 use super::shared::Importing;
 use super::sink::{ABSENT, Arrival, End, Entry};
 use super::stats::count;
 use super::store::stream;
+use super::wire::is_made;
 use crate::error::Error;
+use crate::hub::Severity;
 use crate::time::MAX_DELAY;
-use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
+use async_nats::datetime::DateTime;
+use async_nats::jetstream::consumer::{AckPolicy, FromConsumer, PullConsumer, pull};
 use async_nats::jetstream::context::ContextBuilder;
 use async_nats::jetstream::message::Acker;
+use async_nats::jetstream::stream::Stream;
 use async_nats::jetstream::{AckKind, Context, Message};
 use core::cell::RefCell;
 use core::future::poll_fn;
 use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
+use serde_json::json;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Instant;
@@ -55,6 +61,9 @@ pub(super) struct Consuming {
     /// Messages in flight that there was no room for yet, and how often the first was offered.
     waiting: VecDeque<Arrival>,
     tries: usize,
+    /// The latest message that has come, by the time of storing, and when the stream was made that it is of.
+    seen: Option<Entry>,
+    stream_made: Option<DateTime>,
 }
 
 impl Consuming {
@@ -68,6 +77,8 @@ impl Consuming {
             ends,
             waiting: VecDeque::new(),
             tries: 0,
+            seen: None,
+            stream_made: None,
         }
     }
 
@@ -84,7 +95,7 @@ pub(super) async fn consume(
     consuming: &RefCell<Consuming>,
 ) -> Result<(), Lost> {
     // None: it takes no more.
-    let mut pull = Some(pull(session, importing, source).await?);
+    let mut pull = Some(pull(session, importing, source, consuming).await?);
     let context = ContextBuilder::new().build(session.client.clone());
     importing.trouble.end();
     let mut tick = tokio::time::interval(source.ack_wait / 3);
@@ -147,7 +158,12 @@ async fn give_back(context: &Context, pull: Option<Pull>) {
 }
 
 /// Asks for what the broker has for this name.
-async fn pull(session: &Session<'_>, importing: &Importing, source: &Source) -> Result<Pull, Lost> {
+async fn pull(
+    session: &Session<'_>,
+    importing: &Importing,
+    source: &Source,
+    consuming: &RefCell<Consuming>,
+) -> Result<Pull, Lost> {
     let lost = |error: &dyn core::fmt::Display| {
         Lost(format!("consumer {:?} of stream {:?}: {error}", source.durable, source.stream))
     };
@@ -159,14 +175,7 @@ async fn pull(session: &Session<'_>, importing: &Importing, source: &Source) -> 
         stream(&context, &source.stream, whole, source.keeps, session.shared.window.0).await?;
     let config = pull::Config {
         durable_name: Some(source.durable.clone()),
-        deliver_policy: match source.start {
-            StartAt::First => DeliverPolicy::All,
-            StartAt::New => DeliverPolicy::New,
-            StartAt::Sequence(number) => {
-                DeliverPolicy::ByStartSequence { start_sequence: number.max(1) }
-            }
-            StartAt::Time(time) => DeliverPolicy::ByStartTime { start_time: time.into() },
-        },
+        deliver_policy: policy(source.start),
         ack_policy: AckPolicy::Explicit,
         ack_wait: source.ack_wait,
         max_deliver: -1,
@@ -178,7 +187,7 @@ async fn pull(session: &Session<'_>, importing: &Importing, source: &Source) -> 
         filter_subject: subject.clone(),
         ..pull::Config::default()
     };
-    let consumer = stream
+    let mut consumer = stream
         .get_or_create_consumer(&source.durable, config)
         .await
         .map_err(|error| lost(&error))?;
@@ -186,7 +195,46 @@ async fn pull(session: &Session<'_>, importing: &Importing, source: &Source) -> 
     if *found != subject {
         return Err(lost(&format!("it is of {found:?}, and not of {subject:?}")));
     }
+    if let Some(anew) = made_anew(session, source, &stream, &consumer, consuming).await? {
+        consumer = anew;
+    }
     Pull::new(&context, consumer, source.ack_wait).await
+}
+
+/// A consumer in place of one whose place is not in this stream, and a word about it. What was taken of another stream, or
+/// by another consumer, is answered no more: its number may be that of another message.
+async fn made_anew(
+    session: &Session<'_>,
+    source: &Source,
+    stream: &Stream,
+    consumer: &PullConsumer,
+    consuming: &RefCell<Consuming>,
+) -> Result<Option<PullConsumer>, Lost> {
+    let made = stream.cached_info().created;
+    let was_made = consuming.borrow_mut().stream_made.replace(made);
+    if was_made.is_some_and(|before| before != made) {
+        let mut consuming = consuming.borrow_mut();
+        consuming.seen = None;
+        consuming.flights.cut();
+    }
+    let seen = consuming.borrow().seen;
+    let Some(displaced) = displaced(stream, consumer, source, seen).await? else { return Ok(None) };
+    consuming.borrow_mut().flights.cut();
+    let config = consumer.cached_info().config.clone();
+    let mut config = pull::Config::try_from_consumer_config(config)?;
+    config.deliver_policy = displaced.begin;
+    // Another process may have done so.
+    let _gone = stream.delete_consumer(&source.durable).await;
+    let consumer = stream.get_or_create_consumer(&source.durable, config).await?;
+    let message = format!(
+        "consumer {:?} of stream {:?} was made anew: {}; messages may come once more",
+        source.durable, source.stream, displaced.why,
+    );
+    let fields = json!({
+        "stream": source.stream, "durable": source.durable, "reason": displaced.why,
+    });
+    session.shared.tell("bridge.made_anew", Severity::Warning, message, fields);
+    Ok(Some(consumer))
 }
 
 /// Notes a message as in flight, to be offered; or answers it at once.
@@ -202,6 +250,10 @@ async fn take(
     let (number, delivered) = (info.stream_sequence, u32::try_from(info.delivered).unwrap_or(1));
     let entry = Entry { number, stored: info.published.unix_timestamp_nanos() };
     counters.lag.store(info.pending, Relaxed);
+    {
+        let seen = &mut consuming.borrow_mut().seen;
+        *seen = (*seen).filter(|seen| seen.stored > entry.stored).or(Some(entry));
+    }
     let (message, acker) = message.split();
     let payload = message.payload;
     let key = key_of(&message.subject, importing);
@@ -220,8 +272,10 @@ async fn take(
     let id = match &incoming.id {
         // Of tasks each has a key of its own.
         _ if importing.sink.takes_own() => key.clone(),
-        Some(id) => id.clone(),
-        None => format!("{number} of {}", entry.stored),
+        // Of an export: the stream has it once more if the broker has forgotten the id.
+        Some(id) if is_made(id) => id.clone(),
+        // What somebody else calls an id is new to us if the stream has stored it as new.
+        _ => format!("{number} of {}", entry.stored),
     };
     let came = consuming.borrow_mut().flights.come(entry, id, Rc::new(acker), Instant::now());
     counters.in_flight.store(consuming.borrow().flights.len() as u64, Relaxed);

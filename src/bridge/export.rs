@@ -106,7 +106,8 @@ pub(super) async fn send(
         count(&counters.turned_back);
         return Ok(());
     }
-    let headers = headers_of(message, &session.shared.origin, exporting.outbox.ids());
+    let headers =
+        headers_of(message, &exporting.rule.prefix, &session.shared.origin, exporting.outbox.ids());
     let subject = subject_of(&exporting.rule.prefix, message);
     let payload = bytes_of(message.payload());
     match taken(session.client.publish_with_headers(subject, headers, payload).await)? {

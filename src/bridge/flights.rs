@@ -17,7 +17,8 @@ pub(super) struct Flights<A> {
 }
 
 struct Flight<A> {
-    acker: A,
+    /// None: there is nobody to be told, unless it comes again.
+    acker: Option<A>,
     id: String,
     began: Instant,
 }
@@ -65,7 +66,7 @@ impl<A> Flights<A> {
         now: Instant,
     ) -> (Came, Option<A>) {
         if let Some(flight) = self.open.get_mut(&entry) {
-            flight.acker = acker;
+            flight.acker = Some(acker);
             return (Came::Again, None);
         }
         if self.ended.has(&id) {
@@ -74,11 +75,17 @@ impl<A> Flights<A> {
         if self.ids.as_mut().is_some_and(|ids| !ids.insert(id.clone())) {
             return (Came::Twin, Some(acker));
         }
-        self.open.insert(entry, Flight { acker, id, began: now });
+        self.open.insert(entry, Flight { acker: Some(acker), id, began: now });
         (Came::New, None)
     }
 
-    /// A message in flight has ended. None: it was not in flight.
+    /// What is in flight has other numbers at the broker now, if it has them at all: nobody is told of its end, unless it
+    /// comes again.
+    pub(super) fn cut(&mut self) {
+        self.open.values_mut().for_each(|flight| flight.acker = None);
+    }
+
+    /// A message in flight has ended. None: it was not in flight, or nobody is to be told.
     pub(super) fn end(&mut self, entry: Entry, how: End, now: Instant) -> Option<(A, Settlement)> {
         let flight = self.open.remove(&entry)?;
         if let Some(ids) = &mut self.ids {
@@ -92,13 +99,13 @@ impl<A> Flights<A> {
         if !matches!(settlement, Settlement::Refuse(_)) {
             self.ended.note(&flight.id, now);
         }
-        Some((flight.acker, settlement))
+        Some((flight.acker?, settlement))
     }
 
     /// Those of which the broker is to be told that they are at work, for up to `limit`.
     pub(super) fn at_work(&self, now: Instant, limit: Duration) -> impl Iterator<Item = &A> {
         let in_time = move |flight: &&Flight<A>| now.duration_since(flight.began) < limit;
-        self.open.values().filter(in_time).map(|flight| &flight.acker)
+        self.open.values().filter(in_time).filter_map(|flight| flight.acker.as_ref())
     }
 }
 
@@ -301,6 +308,22 @@ mod tests {
                 prop_assert!(stored.is_settled, "{number}, after {} deliveries", stored.deliveries);
             }
         }
+    }
+
+    /// Its number may be another message's by now.
+    #[test]
+    fn what_is_cut_off_is_answered_only_if_it_comes_again() {
+        let now = Instant::now();
+        let mut flights = Flights::new((LIMIT, 10), true);
+        for (number, id) in [(1, "a"), (2, "b")] {
+            assert_eq!(flights.come(entry(number), id.into(), id, now), (Came::New, None));
+        }
+        flights.cut();
+        assert_eq!(flights.at_work(now, LIMIT).count(), 0);
+        assert_eq!(flights.come(entry(1), "a".into(), "again", now), (Came::Again, None));
+        assert_eq!(flights.end(entry(1), End::Done, now), Some(("again", Settlement::Acknowledge)));
+        assert_eq!(flights.end(entry(2), End::Done, now), None);
+        assert_eq!(flights.come(entry(5), "b".into(), "c", now), (Came::Ended, Some("c")));
     }
 
     #[test]

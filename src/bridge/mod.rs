@@ -39,6 +39,7 @@ mod from_settings;
 mod handle;
 mod import;
 mod outbox;
+mod places;
 mod pull;
 mod question;
 mod requests;

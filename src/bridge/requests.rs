@@ -85,7 +85,7 @@ impl Requests {
         self.out.borrow_mut().insert(number, inbox.to_owned());
         session.shared.requests_out.store(self.out.borrow().len() as u64, Relaxed);
         let reply = format!("{}{number}", self.prefix);
-        let headers = headers_of(message, &session.shared.origin, None);
+        let headers = headers_of(message, "", &session.shared.origin, None);
         let payload = bytes_of(message.payload());
         let subject = subject_of(&exporting.rule.prefix, message);
         let client = &session.client;
@@ -167,9 +167,10 @@ impl Requests {
             session.shared.requests_in.fetch_sub(1, Relaxed);
             let (headers, payload) = match end {
                 None | Some(Err(RequestError::TimedOut)) => continue,
-                Some(Ok(reply)) => {
-                    (headers_of(&reply, &session.shared.origin, None), bytes_of(reply.payload()))
-                }
+                Some(Ok(reply)) => (
+                    headers_of(&reply, "", &session.shared.origin, None),
+                    bytes_of(reply.payload()),
+                ),
                 Some(Err(error)) => (refusal(&error.to_string()), Bytes::new()),
             };
             let client = &session.client;

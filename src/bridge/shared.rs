@@ -12,6 +12,7 @@ use super::wire::Origin;
 use crate::hub::{Hub, Pattern, Severity};
 use crate::metrics::Collector;
 use crate::pool::{Remains, Served};
+use async_nats::ServerInfo;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 use serde_json::{Value, json};
@@ -78,6 +79,8 @@ pub(super) struct Status {
     pub(super) is_connected: bool,
     pub(super) server: String,
     pub(super) connects: u64,
+    /// That its version is not safe has been said.
+    pub(super) is_old: bool,
     pub(super) reason: Option<String>,
     pub(super) has_ended: bool,
     /// How many messages waited at its end, and those of them that a stream was to store.
@@ -104,7 +107,23 @@ impl Shared {
         self.hub.tell_of_bridge(event, severity, &self.name, message, fields);
     }
 
-    pub(super) fn connected(&self, server: &str) {
+    /// The broker may forget numbers of a work queue if it is killed: its streams are not safe, and that is said once.
+    pub(super) fn old_version(&self, version: &str) {
+        let has_streams = self.exports.iter().any(|one| one.rule.stream.is_some())
+            || self.imports.iter().any(|one| one.rule.stream.is_some());
+        let mut status = self.status();
+        if !has_streams || core::mem::replace(&mut status.is_old, true) {
+            return;
+        }
+        drop(status);
+        let message = format!(
+            "nats-server {version} may forget the last messages of a stream if it is killed; 2.10.26 and newer do not",
+        );
+        self.tell("bridge.old_version", Severity::Warning, message, json!({ "version": version }));
+    }
+
+    pub(super) fn connected(&self, server: &ServerInfo) {
+        let server = server.server_name.as_str();
         let mut status = self.status();
         status.is_connected = true;
         status.server = server.to_owned();

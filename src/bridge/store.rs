@@ -23,13 +23,13 @@ use super::session::{Lost, Session};
 use super::shared::Exporting;
 use super::stats::count;
 use super::waiters::Place;
-use super::wire::{bytes_of, headers_of, is_imported, subject_of};
+use super::wire::{EXPECTED_STREAM, bytes_of, headers_of, is_imported, subject_of};
 use crate::hub::Received;
 use async_nats::jetstream::context::{
     ContextBuilder, PublishAckFuture, PublishError, PublishErrorKind,
 };
 use async_nats::jetstream::stream::{Config, RetentionPolicy};
-use async_nats::jetstream::{self, Context};
+use async_nats::jetstream::{self, Context, ErrorCode};
 use core::cell::RefCell;
 use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
@@ -202,8 +202,11 @@ async fn send_next(
     let (subject, headers, payload) = {
         let storing = storing.borrow();
         let message = &storing.unstored[index];
-        let headers = headers_of(message, &session.shared.origin, exporting.outbox.ids());
-        (subject_of(&exporting.rule.prefix, message), headers, bytes_of(message.payload()))
+        let (prefix, ids) = (&exporting.rule.prefix, exporting.outbox.ids());
+        let mut headers = headers_of(message, prefix, &session.shared.origin, ids);
+        // Another stream may have this subject, and would say that it has stored it.
+        headers.insert(EXPECTED_STREAM, exporting.rule.stream.as_deref().unwrap_or_default());
+        (subject_of(prefix, message), headers, bytes_of(message.payload()))
     };
     let ack = context.publish_with_headers(subject, headers, payload).await?;
     exporting.counters.passed.fetch_add(1, Relaxed);
@@ -223,8 +226,10 @@ fn sent(ack: Result<jetstream::publish::PublishAck, PublishError>) -> Sent {
         | PublishErrorKind::WrongLastMessageId
         | PublishErrorKind::WrongLastSequence => Sent::Never(reason),
         PublishErrorKind::Other => match code_of(&error) {
+            // The rule's, not the message's: another stream has the subject.
+            Some((_, ErrorCode::STREAM_NOT_MATCH)) => Sent::NoRoom(reason),
             // As with HTTP: the message is at fault, a header of its publisher's for the broker, say.
-            Some(400..500) => Sent::Never(reason),
+            Some((400..500, _)) => Sent::Never(reason),
             Some(_) => Sent::NoRoom(reason),
             None => Sent::Unknown(reason),
         },
@@ -232,9 +237,10 @@ fn sent(ack: Result<jetstream::publish::PublishAck, PublishError>) -> Sent {
     }
 }
 
-fn code_of(error: &PublishError) -> Option<usize> {
+fn code_of(error: &PublishError) -> Option<(usize, ErrorCode)> {
     let source = std::error::Error::source(error)?;
-    source.downcast_ref::<jetstream::Error>().map(jetstream::Error::code)
+    let error = source.downcast_ref::<jetstream::Error>()?;
+    Some((error.code(), error.error_code()))
 }
 
 /// The first has come to its end.

@@ -6,7 +6,7 @@
 //! | payload | payload |
 //! | headers | headers; those that NATS could not carry as they are: one header with all of them as JSON |
 //! | priority other than normal | header `Paceline-Priority` |
-//! | number in its hub | header `Nats-Msg-Id`, unless the publisher has given it one: origin.number.check |
+//! | number in its hub | header `Nats-Msg-Id`, unless the publisher has given it one: origin.number.check, of the prefix too |
 //! | a request's inbox | the reply subject, which is the bridge's own |
 //!
 //! # Origins
@@ -32,6 +32,8 @@ pub(super) const ORIGIN: &str = "Paceline-Origin";
 /// In the hub: the number by which a publisher waits for a message to be stored. It does not go out.
 pub(super) const RECEIPT: &str = "Paceline-Receipt";
 const MESSAGE_ID: &str = "Nats-Msg-Id";
+/// The stream that is to store it.
+pub(super) const EXPECTED_STREAM: &str = "Nats-Expected-Stream";
 const PRIORITY: &str = "Paceline-Priority";
 const OTHER_HEADERS: &str = "Paceline-Headers";
 /// The origin of what has no mark.
@@ -71,9 +73,10 @@ impl Origin {
         &self.text
     }
 
-    fn id(&self, sequence: u64) -> String {
+    /// Of the message with this number that goes out with this prefix: two rules may have one stream.
+    fn id(&self, sequence: u64, prefix: &str) -> String {
         let mut check = DefaultHasher::new();
-        (self.secret, sequence).hash(&mut check);
+        (self.secret, sequence, prefix).hash(&mut check);
         let check = check.finish();
         format!("{}.{sequence}.{check:016x}", self.text)
     }
@@ -98,7 +101,12 @@ pub(super) fn bytes_of(payload: &Payload) -> Bytes {
 }
 
 /// The headers of a message that goes out. Its id is made of `ids`, or of the origin.
-pub(super) fn headers_of(message: &Stored, origin: &Origin, ids: Option<&Origin>) -> HeaderMap {
+pub(super) fn headers_of(
+    message: &Stored,
+    prefix: &str,
+    origin: &Origin,
+    ids: Option<&Origin>,
+) -> HeaderMap {
     let mut map = HeaderMap::new();
     let mut others: Vec<(&str, &str)> = Vec::new();
     let mut has_id = false;
@@ -122,7 +130,7 @@ pub(super) fn headers_of(message: &Stored, origin: &Origin, ids: Option<&Origin>
         map.insert(ORIGIN_NAME, origin.as_str());
     }
     if !has_id {
-        let id = ids.unwrap_or(origin).id(message.sequence());
+        let id = ids.unwrap_or(origin).id(message.sequence(), prefix);
         map.insert(NATS_MESSAGE_ID, id.as_str());
     }
     match message.priority() {
@@ -178,7 +186,8 @@ pub(super) fn read(headers: Option<&HeaderMap>, own: &Origin) -> crate::Result<I
                 let list = first.and_then(|text| serde_json::from_str(text).ok());
                 pairs.extend(list.unwrap_or(Vec::<(String, String)>::new()));
             }
-            "Reply-To" | RECEIPT => {}
+            // What is between an export and the broker.
+            "Reply-To" | RECEIPT | EXPECTED_STREAM => {}
             _ => {
                 if name == MESSAGE_ID {
                     id = first.map(str::to_owned);
@@ -199,6 +208,16 @@ pub(super) fn read(headers: Option<&HeaderMap>, own: &Origin) -> crate::Result<I
     pairs.retain(|(name, _)| !["Reply-To", ORIGIN, RECEIPT].contains(&name.as_str()));
     pairs.push((ORIGIN.into(), mark));
     Ok(Incoming { headers: Headers::new(pairs)?, priority, id, is_own })
+}
+
+/// Whether an export has made this id: its origin is known by it, and nobody else's message has it by accident.
+pub(super) fn is_made(id: &str) -> bool {
+    let mut parts = id.split('.');
+    let (origin, number, check) = (parts.next(), parts.next(), parts.next());
+    origin.is_some_and(is_origin)
+        && number.is_some_and(|number| number.parse::<u64>().is_ok())
+        && check.is_some_and(|check| check.len() == 16)
+        && parts.next().is_none()
 }
 
 fn is_origin(text: &str) -> bool {
@@ -228,7 +247,7 @@ mod tests {
         let headers = Headers::new(headers.iter().copied()).unwrap();
         let _ = hub.message("a").headers(headers).priority(priority).publish().unwrap();
         let message = mailbox.try_recv().unwrap().unwrap();
-        let map = headers_of(&message, &Origin::of(1), None);
+        let map = headers_of(&message, "", &Origin::of(1), None);
         read(Some(&map), &Origin::of(2)).unwrap()
     }
 

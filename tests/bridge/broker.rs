@@ -38,8 +38,7 @@ impl Broker {
             crate::common::skipped("there is no nats-server");
             return None;
         }
-        // The kernel's choice, which another process could take in between.
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let directory = std::env::temp_dir().join(format!("paceline-nats-{port}"));
         fs::create_dir_all(&directory).unwrap();
         let process = spawn(port, &directory, more, false);
@@ -69,10 +68,44 @@ impl Broker {
         fs::remove_dir_all(streams.join(stream)).unwrap();
     }
 
+    fn messages(&self, stream: &str) -> PathBuf {
+        self.directory.join("store/jetstream/$G/streams").join(stream).join("msgs")
+    }
+
+    /// While it is stopped: removes the messages of a stream, and their numbers; consumers keep their places.
+    pub fn lose_messages(&self, stream: &str) {
+        fs::remove_dir_all(self.messages(stream)).unwrap();
+    }
+
+    /// While it is stopped: a copy of a stream's messages, with its numbers.
+    pub fn copy_messages(&self, stream: &str) -> Vec<(PathBuf, Vec<u8>)> {
+        let files = fs::read_dir(self.messages(stream)).unwrap().map(|file| file.unwrap().path());
+        files.map(|file| (file.clone(), fs::read(file).unwrap())).collect()
+    }
+
+    /// While it is stopped: puts such a copy in place of what there is.
+    pub fn put_back(&self, copy: &[(PathBuf, Vec<u8>)], stream: &str) {
+        self.lose_messages(stream);
+        fs::create_dir(self.messages(stream)).unwrap();
+        copy.iter().for_each(|(file, bytes)| fs::write(file, bytes).unwrap());
+    }
+
+    /// Starts it again, with what it has stored, at another port, and says which.
+    pub fn start_elsewhere(&mut self) -> String {
+        let port = free_port();
+        self.process = spawn(port, &self.directory, &self.more, self.is_plain);
+        format!("nats://127.0.0.1:{port}")
+    }
+
     /// Starts it again, with what it has stored.
     pub fn start_again(&mut self) {
         self.process = spawn(self.port, &self.directory, &self.more, self.is_plain);
     }
+}
+
+/// The kernel's choice, which another process could take in between.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn spawn(port: u16, directory: &Path, more: &str, is_plain: bool) -> Child {

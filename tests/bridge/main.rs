@@ -14,9 +14,11 @@ mod faults;
 #[cfg(feature = "config")]
 mod from_settings;
 mod hostile;
+mod identities;
 #[cfg(all(feature = "config", feature = "http", feature = "metrics"))]
 mod login;
 mod partitions;
+mod places;
 mod raw;
 mod requests;
 mod room;

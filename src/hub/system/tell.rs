@@ -144,6 +144,8 @@ impl Hub {
     /// | `history.given_up` | error | `pattern`, `count`: messages that are on no disk and never will be |
     /// | `bridge.connected` | info | `bridge`, `server`, `connects` |
     /// | `bridge.disconnected` | warning | `bridge`, `reason`: why there is no connection; not again while it stays the same |
+    /// | `bridge.made_anew` | warning | `bridge`, `stream`, `durable`, `reason`: a consumer whose place was not in the stream |
+    /// | `bridge.old_version` | warning | `bridge`, `version`: the broker's, which may forget messages of a stream |
     /// | `bridge.refused` | error | `bridge`, `reason`: what the broker does not take, or has no room for |
     /// | `bridge.closed` | info | `bridge` |
     /// | `threshold.crossed` | as it says | `threshold`, `metric`, `labels`, `limit`, `figure` |
