@@ -119,13 +119,15 @@ pub(super) async fn store(
                 }
                 break;
             }
+            let expects = expects(&storing.borrow().unstored[acks.len()]);
             let ack = send_next(session, exporting, &context, storing, acks.len()).await;
-            acks.push_back(async {
-                sent(match ack {
+            acks.push_back(async move {
+                let ack = match ack {
                     Ok(ack) => ack.await,
                     // The client does not send what is too large for the broker.
                     Err(refused) => Err(refused),
-                })
+                };
+                sent(ack, expects)
             });
         }
         if acks.is_empty() && !has_more {
@@ -205,7 +207,9 @@ async fn send_next(
         let (prefix, ids) = (&exporting.rule.prefix, exporting.outbox.ids());
         let mut headers = headers_of(message, prefix, &session.shared.origin, ids);
         // Another stream may have this subject, and would say that it has stored it.
-        headers.insert(EXPECTED_STREAM, exporting.rule.stream.as_deref().unwrap_or_default());
+        if !expects(message) {
+            headers.insert(EXPECTED_STREAM, exporting.rule.stream.as_deref().unwrap_or_default());
+        }
         (subject_of(prefix, message), headers, bytes_of(message.payload()))
     };
     let ack = context.publish_with_headers(subject, headers, payload).await?;
@@ -213,7 +217,13 @@ async fn send_next(
     Ok(ack)
 }
 
-fn sent(ack: Result<jetstream::publish::PublishAck, PublishError>) -> Sent {
+/// Whether its publisher has said which stream is to store it.
+fn expects(message: &Received) -> bool {
+    message.headers().get(EXPECTED_STREAM).is_some()
+}
+
+/// `expects`: see there.
+fn sent(ack: Result<jetstream::publish::PublishAck, PublishError>, expects: bool) -> Sent {
     let error = match ack {
         Ok(ack) => {
             return Sent::Stored(Place { sequence: ack.sequence, is_duplicate: ack.duplicate });
@@ -226,8 +236,8 @@ fn sent(ack: Result<jetstream::publish::PublishAck, PublishError>) -> Sent {
         | PublishErrorKind::WrongLastMessageId
         | PublishErrorKind::WrongLastSequence => Sent::Never(reason),
         PublishErrorKind::Other => match code_of(&error) {
-            // The rule's, not the message's: another stream has the subject.
-            Some((_, ErrorCode::STREAM_NOT_MATCH)) => Sent::NoRoom(reason),
+            // The rule's fault, not the message's: another stream has the subject.
+            Some((_, ErrorCode::STREAM_NOT_MATCH)) if !expects => Sent::NoRoom(reason),
             // As with HTTP: the message is at fault, a header of its publisher's for the broker, say.
             Some((400..500, _)) => Sent::Never(reason),
             Some(_) => Sent::NoRoom(reason),
