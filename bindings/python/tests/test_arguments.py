@@ -581,7 +581,7 @@ class Table(Case):
         called = workers.task(abs)
         yield row("Calls.options", called.options, {}, priority="none text number", **both)
         yield row("Calls.options", called.options, {}, delay=MAYBE_TIME)
-        yield row("Calls.delay", at(called.delay, "seconds"), {}, seconds=TIME)
+        yield row("Calls.submit_after", at(called.submit_after, "seconds"), {}, seconds=TIME)
         every = at(workers.every, "seconds", "calls")
         good: dict[str, Any] = {"seconds": 100, "calls": called}
         yield row("WorkerPool.every", every, good, seconds=TIME, calls="", missed="text")

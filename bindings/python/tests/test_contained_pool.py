@@ -253,16 +253,19 @@ class Raising(Contained):
                 self.assertEqual(pool.stats().unhandled, 2)
 
     def test_an_answer_that_cannot_be_shown(self) -> None:
+        made: list[None] = []
+
         class Odd:
-            def __int__(self) -> int:
-                return 7
+            def __init__(self) -> None:
+                made.append(None)
 
             def __repr__(self) -> str:
                 raise Fatal
 
         pool = self.pool()
         handle = pool.every(0.0001, Odd)
-        self.until(lambda: handle.closed)
+        self.until(lambda: len(made) > 3)
+        handle.close()
         self.assertEqual(pool.submit(len, ()).result(LONG), 0)
 
     def test_initializers(self) -> None:
@@ -739,7 +742,7 @@ class Registered(Contained):
         self.assertEqual(account.deposit(5), 30)
         self.assertEqual(account.urgent.submit(5).result(LONG), 35)
         self.assertEqual(account.deposit.options(priority="low").submit(5).result(LONG), 40)
-        self.assertEqual(account.deposit.delay(0, 5).result(LONG), 45)
+        self.assertEqual(account.deposit.submit_after(0, 5).result(LONG), 45)
         self.assertEqual([each.result(LONG) for each in account.deposit.submit_batch([1, 2])], [46, 48])
         account.deposit.post(2)
         self.until(lambda: account.balance == 50)

@@ -313,7 +313,7 @@ class Workers(Again):
                 task.drop()
                 task.exception(LONG)
                 task.report(LONG)
-            made[1].delay(LONG, ()).cancel()
+            made[1].submit_after(LONG, ()).cancel()
             made[0].health()
 
         self.assertGreater(self.each_place(lambda: made, work, work, lambda _: None), 50)

@@ -498,7 +498,7 @@ def ready(stage: Stage, _: str) -> Call:
             handle = pool.register(ours, on_ready)
             theirs.send(b"x")
             called(act)
-            if not act.well:
+            if act.raises is not None:
                 until(lambda: handle.closed, "a handler that fails is deregistered")
             handle.close()
 
@@ -526,7 +526,7 @@ def ticked(stage: Stage, _: str) -> Call:
     def call(act: Act) -> None:
         handle = pool.every(0.001, code(lambda _: act()), Hostile())
         called(act)
-        if not act.well:
+        if act.raises is not None:
             until(lambda: handle.closed, "a handler that fails is deregistered")
         handle.close()
 
@@ -727,10 +727,10 @@ def awaited(stage: Stage, _: str) -> Call:
     return call
 
 
-@drives("Calls.delay:args", "Calls.delay:kwargs")
+@drives("Calls.submit_after:args", "Calls.submit_after:kwargs")
 def delayed(stage: Stage, _: str) -> Call:
     work = stage.workers().task(name="work", retries=0)(code(lambda act, *_, **__: act(1)))
-    return lambda act: check_answer(work.delay(0.001, act, Hostile(), word=Hostile()), act)
+    return lambda act: check_answer(work.submit_after(0.001, act, Hostile(), word=Hostile()), act)
 
 
 @drives("Calls.submit_batch:iterables")

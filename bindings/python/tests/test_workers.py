@@ -697,7 +697,7 @@ class Order(Workers):
         workers = self.make()
         began = time.monotonic()
         now = workers.task(name="now")(time.monotonic)
-        self.assertGreaterEqual(now.delay(0.05).result(LONG) - began, 0.049)
+        self.assertGreaterEqual(now.submit_after(0.05).result(LONG) - began, 0.049)
         self.assertGreaterEqual(now.options(delay=0.02).submit().result(LONG) - began, 0.019)
         limited = workers.task(name="limited", rate=Rate(1, per=0.02))(time.monotonic)
         began = time.monotonic()
@@ -768,7 +768,7 @@ class Ends(Workers):
         self.assertEqual([task.result(0) for task in tasks], list(range(5)))
         self.assertEqual(said, ["last", "first"])
         self.assertIn("drained; completed: ", str(report))
-        for submit in (quick.submit, quick.delay):
+        for submit in (quick.submit, quick.submit_after):
             with self.assertRaises(paceline.ShutDownError):
                 submit(1)
         with self.assertRaises(paceline.ShutDownError):

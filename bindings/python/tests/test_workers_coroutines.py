@@ -108,7 +108,7 @@ class Runs(Coroutines):
         self.assertEqual(holder.method.submit(1).result(LONG), (holder, 1))
         self.assertEqual(Holder.static.submit(2).result(LONG), 2)
         self.assertEqual(workers.task(name="called")(Called()).submit(3).result(LONG), 3)
-        delayed = workers.task(name="later")(Called()).delay(0.001, 4)
+        delayed = workers.task(name="later")(Called()).submit_after(0.001, 4)
         self.assertEqual(delayed.result(LONG), 4)
 
     def test_on_a_host_without_threads(self) -> None:

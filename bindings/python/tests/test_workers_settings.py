@@ -269,8 +269,8 @@ class Options(Workers):
         function = workers.task(name="says")(lambda *args, **kwargs: said.append((args, kwargs)))
         function.options(delay=3600.0).post("late")
         function.post(1, two=2)
-        function.delay(3600.0, "late")
-        task = function.delay(0.0, 3, four=4)
+        function.submit_after(3600.0, "late")
+        task = function.submit_after(0.0, 3, four=4)
         self.until(lambda: workers.run() and task.done())
         while workers.run():
             pass

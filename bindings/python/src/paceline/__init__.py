@@ -133,7 +133,8 @@ _PLACES = {name: (module, name) for module, names in _NAMES.items() for name in 
 _PLACES["library_path"] = ("_library", "path")
 _PLACES["library_version"] = ("_library", "version")
 
-__all__ = sorted(_PLACES)
+#: What ``from paceline import *`` takes: not what replaces a name that Python has already.
+__all__ = sorted(_PLACES.keys() - {"TimeoutError"})
 
 
 def __getattr__(name: str) -> object:
@@ -169,4 +170,4 @@ def _refuse_subinterpreters() -> None:
 
 
 def __dir__() -> "list[str]":
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_PLACES})

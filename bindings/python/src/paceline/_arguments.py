@@ -57,9 +57,12 @@ def some_text(name: str, value: Optional[str]) -> Optional[bytes]:
 def path(name: str, value: Union[str, bytes, os.PathLike[str]]) -> bytes:
     """A path of a file."""
     try:
-        return os.fsencode(value)
+        encoded = os.fsencode(value)
     except TypeError:
         raise wrong(name, value, "a path") from None
+    if b"\0" in encoded:
+        raise InvalidError(f"{name} is {value!r}; allowed: a path without NUL")
+    return encoded
 
 
 def data(name: str, value: BytesLike) -> bytes:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import threading
-import time
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Optional
 
 from . import _layout as layout
+from ._clock import monotonic
 from ._library import check, quick
 
 if TYPE_CHECKING:
@@ -60,14 +60,14 @@ class Attempt:
         status = quick.pace_cq_renew(self._queue.pointer, self._token)
         if status != layout.ESTALE:
             check(status)
-            self._began = time.monotonic()
+            self._began = monotonic()
 
     def time_left(self) -> Optional[float]:
         """How many seconds it has: until its time is over, or its task's. None: there is no limit."""
         ends = [] if self._deadline is None else [self._deadline]
         if self._timeout is not None:
             ends.append(self._began + self._timeout)
-        return max(0.0, min(ends) - time.monotonic()) if ends else None
+        return max(0.0, min(ends) - monotonic()) if ends else None
 
     def __repr__(self) -> str:
         return f"<paceline.Attempt {self.number} of {self.name!r}>"

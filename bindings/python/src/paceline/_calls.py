@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import itertools
 import threading
-import time
 from array import array
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Optional, TypeVar, Union
 
 from . import _layout as layout
 from ._arguments import seconds as seconds_of
+from ._clock import monotonic
 from ._errors import Error, ForkedError, Full, ShutDownError
 from ._contain import report, shown
 from ._hosts import Native
@@ -133,7 +133,7 @@ class Calls(Generic[T]):
             raise core.refusal()
         task: Task[T] = _new(Task)
         if self.deadline is not None:
-            task.due = time.monotonic() + (self._chosen.delay or 0)
+            task.due = monotonic() + (self._chosen.delay or 0)
         token = next(core.tokens)
         if self.watched:
             self._announce(token)
@@ -225,7 +225,7 @@ class Calls(Generic[T]):
         count = len(calls)
         tasks: list[Task[T]] = list(map(_new, repeat(Task, count)))
         if self.deadline is not None:
-            due = time.monotonic() + (self._chosen.delay or 0)
+            due = monotonic() + (self._chosen.delay or 0)
             for task in tasks:
                 task.due = due
         tokens = array("Q", itertools.islice(core.tokens, count))
@@ -274,7 +274,7 @@ class Calls(Generic[T]):
                 raise
         return tasks
 
-    def delay(self, seconds: float, /, *args: Any, **kwargs: Any) -> Task[T]:
+    def submit_after(self, seconds: float, /, *args: Any, **kwargs: Any) -> Task[T]:
         """As ``submit``, but not before so many seconds from now."""
         return self.options(delay=seconds_of("seconds", seconds)).submit(*args, **kwargs)
 
@@ -293,7 +293,7 @@ class _Posted:
         self.run: Any = None
         self.due = 0.0
         if calls.deadline is not None:
-            self.due = time.monotonic() + (calls._chosen.delay or 0)
+            self.due = monotonic() + (calls._chosen.delay or 0)
 
     def fail_as(self, end: int, exception: BaseException) -> None:
         report("a task of %s has failed", shown(self._calls.name), raised=exception)
@@ -309,7 +309,7 @@ class _Posted:
 class TaskFunction(Calls[T]):
     """A function that was decorated by ``WorkerPool.task``: called, it is itself."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> T:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> T:
         return self._function(*args, **kwargs)
 
     def stats(self) -> TaskTypeStats:

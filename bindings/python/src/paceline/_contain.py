@@ -84,6 +84,13 @@ def report(
         pass
 
 
+def tell_unrun(count: int, what: str, name: str) -> None:
+    """Tasks were accepted by what was left open, to the interpreter's end or by everybody."""
+    tasks = f"{count} of the tasks"
+    ending = "had not begun when it was left open, and will not run: end it by `with` or `shutdown`"
+    report(f"{tasks} of the {what} %s {ending}", name, level=logging.WARNING)
+
+
 def _can_be_formatted(raised: BaseException) -> bool:
     """Whether ``logging`` can write its traceback. Else it would print an error of its own instead."""
     try:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from . import _layout as layout
 from ._attempt import coroutine
+from ._clock import monotonic
 from ._completer import END, ONE, TOKEN, Completer, Job
 from ._contain import interrupts, report, without_frame
 from ._errors import Error
@@ -207,7 +208,7 @@ class Coroutines:
         self._ended = False
         #: For statistics: as those of a thread, whose attempts overlap.
         self.worker = f"{core.name}_loop"
-        self.made = time.perf_counter()
+        self.made = monotonic()
         self.busy_since: Optional[float] = None
         self.busy = 0.0
         self.completed = self.failed = 0
@@ -217,7 +218,7 @@ class Coroutines:
         run = Run(self, taker, job, token)
         self.running[run.attempt] = job[0].run = run
         if self.busy_since is None:
-            self.busy_since = time.perf_counter()
+            self.busy_since = monotonic()
         try:
             loop = self._open()
             loop.call_soon_threadsafe(run.start, loop)
@@ -250,7 +251,7 @@ class Coroutines:
         if not self.running:
             since, self.busy_since = self.busy_since, None
             if since is not None:
-                self.busy += time.perf_counter() - since
+                self.busy += monotonic() - since
             if self._ending:
                 self.tell(self._stop)
 
@@ -277,8 +278,8 @@ class Coroutines:
     def end_within(self, nanoseconds: int) -> list[str]:
         """The same, and waits for up to so long until nothing runs. The names of what does all the same."""
         self.end()
-        end = time.monotonic() + nanoseconds / 1e9
-        while self.running and time.monotonic() < end:
+        end = monotonic() + nanoseconds / 1e9
+        while self.running and monotonic() < end:
             time.sleep(_SHORTEST)
         jobs = [run.job for run in list(self.running.values())]
         return [job[4].name for job in jobs if job is not None]

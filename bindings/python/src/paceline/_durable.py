@@ -38,6 +38,7 @@ from ._arguments import (
     within,
 )
 from ._bridge import NatsSettings
+from ._clock import monotonic
 from ._contain import failure_of, report
 from ._errors import DurableFailure, Full, InvalidError, ShutDownError, TimeoutError
 from ._hosts import Native
@@ -193,13 +194,13 @@ class DurableTask(Generic[T]):
         Raises TimeoutError, also if it was submitted with ``ignore_result``, if the result is older than results are kept,
         and if there is no such task; ShutDownError."""
         seconds = patience("timeout", timeout)
-        end = None if seconds is None else time.monotonic() + seconds
+        end = None if seconds is None else monotonic() + seconds
 
         def wait() -> None:
             # A closed queue ends no wait, so it is looked at now and then.
             while not self._look(lib, _left(end)):
                 self._queue._check_open()
-                if end is not None and time.monotonic() >= end:
+                if end is not None and monotonic() >= end:
                     raise TimeoutError(f"durable task {self.id} has not ended in time")
 
         if self._report is None:
@@ -230,14 +231,14 @@ class DurableTask(Generic[T]):
         return self._awaited().__await__()
 
     async def _awaited(self) -> T:
-        delay, again = _SOON, 0.0 if self._found else time.monotonic() + _AGAIN
+        delay, again = _SOON, 0.0 if self._found else monotonic() + _AGAIN
         while not self.done():
             self._queue._check_open()
-            if time.monotonic() >= again:
+            if monotonic() >= again:
                 # The broker is asked: that waits.
                 loop = asyncio.get_running_loop()
                 await loop.run_in_executor(None, self._look, lib, _MS)
-                again = time.monotonic() + _AGAIN
+                again = monotonic() + _AGAIN
             else:
                 await asyncio.sleep(delay)
                 delay = min(1.5 * delay, _LATEST)
@@ -278,7 +279,7 @@ class DurableTask(Generic[T]):
 
 def _left(end: Optional[float]) -> int:
     longest = _AGAIN + SLICE
-    return nanoseconds(longest if end is None else min(longest, max(0.001, end - time.monotonic())))
+    return nanoseconds(longest if end is None else min(longest, max(0.001, end - monotonic())))
 
 
 @dataclass(frozen=True)
@@ -381,7 +382,7 @@ class DurableFunction(DurableCalls[T]):
         super().__init__(queue, name, codec, _Chosen())
         self._function = function
 
-    def __call__(self, *args: Any, **kwargs: Any) -> T:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> T:
         return self._function(*args, **kwargs)
 
 
@@ -596,8 +597,6 @@ class DurableQueue:
         PermanentFailure and RetryAfter are as in other tasks. ``codec``: arguments and results are JSON ("json"), or one
         argument of bytes and bytes ("bytes"). ``timeout``, ``soft_timeout``, ``rate`` and ``max_running`` are those of
         ``WorkerPool.task``, for attempts in this process. Raises InvalidError."""
-        if function is not None:
-            return self.task()(function)
         some_text("name", name)
         chosen = _codec_of(codec)
         retry = retry_of(retries)
@@ -629,7 +628,7 @@ class DurableQueue:
             update_wrapper(made, function)
             return made
 
-        return decorate
+        return decorate if function is None else decorate(function)
 
     def schedule(
         self, label: str, when: str, calls: DurableCalls[Any], /, *args: Any, **kwargs: Any

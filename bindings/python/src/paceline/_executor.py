@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +13,7 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from ._arguments import function, number, patience, some_plain, text, wrong
+from ._clock import monotonic
 from ._counters import Audit, audit_of
 from ._lifetime import usable_cpus
 from ._runner import Runner, Task
@@ -139,7 +139,7 @@ class Executor(ThreadPoolExecutor):
         number("buffersize", buffersize, "a whole number, or None")
         if buffersize < 1:
             raise ValueError("buffersize must be None or > 0")
-        end = None if timeout is None else timeout + time.monotonic()
+        end = None if timeout is None else timeout + monotonic()
         calls = zip(*iterables)
         ahead = deque(self.submit(fn, *args) for args in itertools.islice(calls, buffersize))
         return _iterate_ahead(weakref.ref(self), fn, calls, ahead, end)
@@ -202,7 +202,7 @@ def _iterate_ahead(
 def _result(future: StandardFuture[T], end: float | None) -> T:
     """Its result, or it is cancelled; keeps no reference to it."""
     try:
-        return future.result(None if end is None else end - time.monotonic())
+        return future.result(None if end is None else end - monotonic())
     finally:
         future.cancel()
         del future

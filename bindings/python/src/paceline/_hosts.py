@@ -27,6 +27,7 @@ from typing import Any, Optional
 from . import _layout as layout
 from . import _lifetime
 from ._arguments import text, within
+from ._clock import monotonic
 from ._contain import LEAVING, report
 from ._contain import log as log
 from ._errors import ForkedError, InvalidError, ShutDownError
@@ -305,12 +306,12 @@ class Hosts:
 
     def join(self, timeout: float | None = None) -> bool:
         """Waits until the threads have ended; False: they have not in that time."""
-        end = None if timeout is None else time.monotonic() + timeout
+        end = None if timeout is None else monotonic() + timeout
         for thread in (*self.threads, *self.aside):
             if thread is threading.current_thread():
                 continue
             while thread.is_alive():
-                left = SLICE if end is None else min(SLICE, end - time.monotonic())
+                left = SLICE if end is None else min(SLICE, end - monotonic())
                 if left <= 0:
                     return False
                 thread.join(left)

@@ -129,9 +129,10 @@ class Response:
 
     @classmethod
     def json(cls, value: Any, status: int = 200) -> Response:
-        """A value as JSON, with a Content-Type unless ``header`` says another one. Raises ValueError: there is a number
+        """A value as JSON, compact and in UTF-8, with a Content-Type unless ``header`` says another one. Raises ValueError: there is a number
         in it that JSON has not (NaN, infinity); TypeError."""
-        response = cls(json.dumps(value, allow_nan=False).encode(), status)
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        response = cls(text.encode(), status)
         response._lines = _JSON
         return response
 
@@ -449,8 +450,11 @@ class Request:
 
     def _give_up(self) -> None:
         number, self._number = self._number, 0
-        if number:
-            self._core.drop(number)
+        if number and self._core.drop(number) == layout.OK:
+            report(
+                "%s was not answered: its handler returned None, and it is lost now; its client gets a 500",
+                self,
+            )
 
     def _fail(self) -> None:
         """Its handler has raised. An answer that was not sent yet comes too late."""
@@ -892,9 +896,9 @@ class Core(Hosts):
         row.token, row.flags = number, flags
         return int(quick.pace_cq_complete(self.queue.pointer, ctypes.byref(row), 1))
 
-    def drop(self, number: int) -> None:
-        """Nobody answers."""
-        self.complete_one(number, 0)
+    def drop(self, number: int) -> int:
+        """Nobody answers. OK: somebody waited for that."""
+        return self.complete_one(number, 0)
 
     def fail(self, number: int, conn: int) -> None:
         """What was to answer has raised: a 500, if nothing was sent, and the end of the connection."""

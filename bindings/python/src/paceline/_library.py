@@ -10,12 +10,12 @@ import ctypes
 import ctypes.util
 import os
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from . import _layout as layout
+from ._clock import monotonic
 from ._errors import (
     DeadlockError,
     Empty,
@@ -156,11 +156,11 @@ def check(status: int) -> None:
 def in_slices(wait: Callable[[int], int], timeout: float | None) -> int:
     """The status of a native call that waits for up to so many nanoseconds, called until it has ended or ``timeout``
     seconds are over (None: for ever). In between Python calls the handlers of signals, which may raise."""
-    end = None if timeout is None else time.monotonic() + timeout
+    end = None if timeout is None else monotonic() + timeout
     while True:
-        left = SLICE if end is None else min(SLICE, max(0.0, end - time.monotonic()))
+        left = SLICE if end is None else min(SLICE, max(0.0, end - monotonic()))
         status = wait(nanoseconds(left))
-        if status != layout.ETIMEDOUT or (end is not None and time.monotonic() >= end):
+        if status != layout.ETIMEDOUT or (end is not None and monotonic() >= end):
             return status
 
 

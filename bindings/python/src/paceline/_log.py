@@ -10,7 +10,6 @@ import ctypes
 import logging
 import os
 import threading
-import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any, Optional, Union
 from . import _layout as layout
 from . import _lifetime
 from ._arguments import path, patience, some_plain, text, whole
+from ._clock import monotonic
 from ._contain import report
 from ._errors import ShutDownError
 from ._library import check, error, in_slices, lib, quick
@@ -190,7 +190,7 @@ class _Reader:
     def wait(self, count: int, end: Optional[float]) -> bool:
         """Whether so many have been told in time. Raises ShutDownError: the thread has ended before."""
         with self._told:
-            left = None if end is None else max(0.0, end - time.monotonic())
+            left = None if end is None else max(0.0, end - monotonic())
             self._told.wait_for(lambda: self._count >= count or self._over, left)
             if self._count < count and self._over:
                 raise ShutDownError("the log's thread has ended")
@@ -300,7 +300,7 @@ class Log:
 
     def _wait(self, written: Callable[[Any, int], int], timeout: Optional[float]) -> None:
         timeout = patience("timeout", timeout)
-        end = None if timeout is None else time.monotonic() + timeout
+        end = None if timeout is None else monotonic() + timeout
         check(in_slices(lambda left: written(self.native.pointer, left), timeout))
         reader = self._reader
         if reader is None:

@@ -12,13 +12,13 @@ Each side writes first and then looks at what the other writes, so one of them s
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any
 
+from ._clock import monotonic
 from ._contain import without_frame
 from ._runner import COMPLETED, FAILED, STARTED
 from ._future import Raised
@@ -84,7 +84,7 @@ class Job:
 
     def results(self, timeout: float | None, abandoned: Callable[[int], None]) -> Iterator[Any]:
         """The results in order. Left early, it cancels what has not begun and says how many."""
-        end = None if timeout is None else timeout + time.monotonic()
+        end = None if timeout is None else timeout + monotonic()
         return self._iterate(end, abandoned)
 
     def _iterate(self, end: float | None, abandoned: Callable[[int], None]) -> Iterator[Any]:
@@ -112,7 +112,7 @@ class Job:
             if end is None:
                 self._arrived.acquire()
                 continue
-            left = end - time.monotonic()
+            left = end - monotonic()
             if left <= 0 or not self._arrived.acquire(timeout=min(left, threading.TIMEOUT_MAX)):
-                if self._results[place] is _EMPTY and end <= time.monotonic():
+                if self._results[place] is _EMPTY and end <= monotonic():
                     raise FutureTimeoutError

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import logging
 import os
 import sys
 import threading
@@ -30,12 +31,14 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
+from enum import IntEnum
 from queue import SimpleQueue
 from typing import Any, Optional, Protocol
 
 from . import _layout as layout
+from ._clock import monotonic
 from ._lane import Lane
-from ._contain import interrupts, report, shown
+from ._contain import interrupts, report, tell_unrun
 from ._runner import TASKS_PER_POLL, Runner, Task, Unhandled
 from ._slow import SlowHook, SlowWatch
 from ._errors import DeadlockError, ForkedError, Full, OsError, ShutDownError
@@ -48,8 +51,21 @@ PATIENCE = 0.002
 #: How many events a thread takes at once.
 BATCH = 16
 
-#: As ``Flow`` has them.
-WAIT, AGAIN, PAUSE, DONE = range(4)
+
+class Flow(IntEnum):
+    """A handler's answer; None is WAIT. Anything else that it returns means nothing, and is told once."""
+
+    #: Call again when something new comes.
+    WAIT = 0
+    #: Call the handler again, after others had their turn.
+    AGAIN = 1
+    #: As WAIT, but not before ``resume``: see ``Handle.pause``.
+    PAUSE = 2
+    #: Deregister the handle, and do not call the handler again.
+    DONE = 3
+
+
+WAIT, AGAIN, PAUSE, DONE = (int(flow) for flow in Flow)
 
 #: What is called at a thread's start or end, with its number.
 Hook = Callable[[int], object]
@@ -90,24 +106,24 @@ class OwnThread:
         #: Events that it has handled; what it has in hand is with its member.
         self.handled = 0
         self.member: Member | None = None
-        self._began = time.monotonic()
+        self._began = monotonic()
         #: For how long it has waited for something to do, in seconds, and since when it does now.
         self._waited = 0.0
         self._waits_since: float | None = None
 
     def begins_to_wait(self, state: str) -> None:
-        self._waits_since = time.monotonic()
+        self._waits_since = monotonic()
         self.state = state
 
     def has_waited(self) -> None:
         since, self._waits_since = self._waits_since, None
         self.state = "running"
         if since is not None:
-            self._waited += time.monotonic() - since
+            self._waited += monotonic() - since
 
     def utilisation(self) -> float:
         """Which part of its time it has not waited."""
-        now, since = time.monotonic(), self._waits_since
+        now, since = monotonic(), self._waits_since
         waited = self._waited + (0.0 if since is None else now - since)
         return max(0.0, min(1.0, 1.0 - waited / max(now - self._began, 1e-9)))
 
@@ -285,6 +301,8 @@ class Entry:
         self.held = 0
         self.descriptor = -1
         self.closed = False
+        #: It has returned what is no answer, and that was told.
+        self.is_told = False
         self.gate = threading.Lock()
 
     def run(self, ready: int, member: Member) -> int:
@@ -299,9 +317,7 @@ class Entry:
             try:
                 slow = self.runner.slow
                 answer = self.call(ready) if slow is None else slow.call(self.what, self.call, ready)
-                flow = WAIT if answer is None else int(answer)  # type: ignore[call-overload]
-                if not WAIT <= flow <= DONE:
-                    raise ValueError(f"a handler returned {shown(answer)}, which is no Flow")
+                flow = WAIT if answer is None else self._flow_of(answer)
             except BaseException as exception:
                 flow = DONE
                 if interrupts(exception) and not self.runner.is_own():
@@ -313,6 +329,20 @@ class Entry:
             if flow == DONE:
                 self.closed = True
             return flow
+
+    def _flow_of(self, answer: object) -> int:
+        """Functions return all kinds of things: a count is no 2 of Flow's."""
+        if type(answer) is Flow:
+            return int(answer)
+        if self.lasts and not self.is_told:
+            self.is_told = True
+            report(
+                "%s has returned %s, which means nothing: only None and a paceline.Flow do; it is called again",
+                self.what,
+                answer,
+                level=logging.WARNING,
+            )
+        return WAIT
 
     def end(self) -> None:
         """Natively it is no more."""
@@ -819,7 +849,7 @@ class Members(Runner):
         """Takes over from whoever is held up, and tells of what is slow."""
         if self.slow is not None:
             self.slow.look()
-        now = time.monotonic()
+        now = monotonic()
         for each in self.members:
             if each is not member and each.surplus and now - each.began > self.patience / 1e9:
                 each.give_back()
@@ -832,7 +862,7 @@ class Members(Runner):
             except IndexError:
                 return
             if member.surplus:
-                member.began = time.monotonic()
+                member.began = monotonic()
             self.handle(event, member)
 
     def handle(self, event: Event, member: Member) -> None:
@@ -890,11 +920,11 @@ class Members(Runner):
             self.fold(books)
 
     def _take_part(self, member: Member, seconds: float | None) -> int:
-        end = None if seconds is None else time.monotonic() + seconds
+        end = None if seconds is None else monotonic() + seconds
         try:
             while True:
                 ran = self.run_tasks(member.books, TASKS_PER_POLL)
-                over = ran > 0 or end is not None and time.monotonic() >= end
+                over = ran > 0 or end is not None and monotonic() >= end
                 goes_on = self.poll(member) if over else self.rest_as(member, self._host_wait(end))
                 ran += len(member.surplus)
                 self.run_events(member)
@@ -935,16 +965,18 @@ class Members(Runner):
     def _host_wait(self, end: float | None) -> int:
         """Nanoseconds. The main thread looks for signals now and then, which a native wait hides."""
         slice_ = SIGNAL_SLICE if threading.current_thread() is threading.main_thread() else None
-        left = None if end is None else max(0.0, end - time.monotonic())
+        left = None if end is None else max(0.0, end - monotonic())
         waits = [each for each in (left, slice_) if each is not None]
         return int(min(waits) * 1e9) if waits else layout.FOREVER
 
     def exit(self) -> None:
-        """The interpreter ends: what has not begun is cancelled, and events end."""
+        """The interpreter ends: what has not begun is cancelled, which is told, and events end."""
         self.draining = False
         self.close("exit")
         try:
-            self.stop()
+            cancelled = self.stop()
+            if cancelled:
+                tell_unrun(cancelled, "pool", self._name)
         except BaseException as raised:
             report("a callback was left by an exception", raised=raised)
 
@@ -1007,7 +1039,7 @@ class Members(Runner):
     def await_until(self, over: Callable[[], bool], end: Optional[float]) -> None:
         """Waits for something, or ``end``; in a pool without threads this one takes part meanwhile."""
         while self.closed != "forked" and not over():
-            if end is not None and time.monotonic() >= end:
+            if end is not None and monotonic() >= end:
                 return
             if not any(thread.is_alive() for thread in self.threads) and self.ended is None:
                 try:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future as StandardFuture
 from dataclasses import dataclass
-from enum import IntEnum, IntFlag
+from enum import IntFlag
 from types import TracebackType
-from typing import Any, Protocol, TypeVar, Union
+from typing import Any, Optional, Protocol, TypeVar, Union
 
 from . import _layout as layout
 from ._arguments import (
@@ -27,13 +26,14 @@ from ._arguments import (
     within,
     wrong,
 )
+from ._clock import monotonic
 from ._counters import Audit, audit_of, waiting
 from ._runner import STARTED, Posted, Unhandled
 from ._errors import ForkedError, InvalidError, OsError
 from ._future import Future
 from ._library import check, lib, nanoseconds, quick
 from ._log import Log
-from ._members import Entry, Hook, Members, NormalReserve, OwnThread, current
+from ._members import Entry, Flow, Hook, Members, NormalReserve, OwnThread, current
 from ._metrics import FORMATS, figures
 from ._native import Native
 from ._placement import Pin
@@ -77,21 +77,8 @@ class Interest(IntFlag):
     WRITABLE = 4
 
 
-class Flow(IntEnum):
-    """A handler's answer; None is WAIT."""
-
-    #: Call again when something new comes.
-    WAIT = 0
-    #: Call the handler again, after others had their turn.
-    AGAIN = 1
-    #: As WAIT, but not before ``resume``: see ``Handle.pause``.
-    PAUSE = 2
-    #: Deregister the handle, and do not call the handler again.
-    DONE = 3
-
-
 #: What a handler may return.
-Answer = Union[Flow, int, None]
+Answer = Optional[Flow]
 
 
 @dataclass(frozen=True)
@@ -538,11 +525,11 @@ class Pool:
         if runner.closed == "forked":
             raise ForkedError("the pool belongs to the process that this one was forked from")
         seconds = patience("seconds", seconds)
-        end = None if seconds is None else time.monotonic() + seconds
+        end = None if seconds is None else monotonic() + seconds
         while True:
-            left = None if end is None else max(0.0, end - time.monotonic())
+            left = None if end is None else max(0.0, end - monotonic())
             ran = runner.take_part(left)
-            over = runner.closed is not None or end is not None and time.monotonic() >= end
+            over = runner.closed is not None or end is not None and monotonic() >= end
             if ran or over:
                 return ran
 
@@ -583,12 +570,12 @@ class Pool:
             else:
                 cancelled = runner.stop()
             return _report(runner, cancelled, 0, requested=True)
-        end = None if drain is None else time.monotonic() + drain
+        end = None if drain is None else monotonic() + drain
         if waits:
-            self._drain(end, end if longest is None else time.monotonic() + longest)
+            self._drain(end, end if longest is None else monotonic() + longest)
         cancelled = runner.stop()
         drained = not waits or runner.ended is None or bool(runner.ended.drained)
-        grace = None if end is None else max(0.0, end - time.monotonic())
+        grace = None if end is None else max(0.0, end - monotonic())
         runner.join(_GRACE if grace is not None and grace < _GRACE else grace)
         stuck = sum(thread.is_alive() for thread in runner.threads)
         return _report(runner, cancelled, stuck, drained=drained)
@@ -606,10 +593,10 @@ class Pool:
         runner = self._runner
 
         def left() -> float | None:
-            return None if end_of_parts is None else max(0.0, end_of_parts - time.monotonic())
+            return None if end_of_parts is None else max(0.0, end_of_parts - monotonic())
 
         def hubs_remain() -> bool:
-            late = end_of_parts is not None and time.monotonic() >= end_of_parts
+            late = end_of_parts is not None and monotonic() >= end_of_parts
             return not late and any(part.remains(end_of_parts) for part in list(runner.parts))
 
         # Their handlers may want the pool's threads.

@@ -6,7 +6,6 @@ import asyncio
 import ctypes
 import sys
 import threading
-import time
 from collections import deque
 from collections.abc import Iterable
 from typing import Any, Protocol
@@ -14,6 +13,7 @@ from typing import Any, Protocol
 from . import _layout as layout
 from . import _lifetime
 from ._arguments import BytesLike, data, items, patience, within
+from ._clock import monotonic
 from ._errors import (
     Empty,
     EmptyTimeoutError,
@@ -150,9 +150,9 @@ class Queue:
         """Calls with the time-out; on the main thread in slices, so that signals are looked at."""
         if threading.current_thread() is not threading.main_thread():
             return int(call(nanoseconds(timeout)))
-        end = None if timeout is None else time.monotonic() + timeout
+        end = None if timeout is None else monotonic() + timeout
         while True:
-            left = layout.FOREVER if end is None else nanoseconds(end - time.monotonic())
+            left = layout.FOREVER if end is None else nanoseconds(end - monotonic())
             status = int(call(max(1, min(left, _SLICE))))
             if status != layout.ETIMEDOUT or left <= _SLICE:
                 return status

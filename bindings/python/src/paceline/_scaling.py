@@ -9,13 +9,13 @@ waited that have begun since, and at how long the others have waited by now:
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from ._arguments import number, real
+from ._clock import monotonic
 from ._errors import Error, InvalidError
 from ._pool import Pool
 
@@ -71,7 +71,7 @@ class Scaler:
     KEPT = 1024
 
     def __init__(
-        self, settings: Scaling, threads: Threads, clock: Callable[[], float] = time.monotonic
+        self, settings: Scaling, threads: Threads, clock: Callable[[], float] = monotonic
     ) -> None:
         self._settings = settings
         self._threads = threads

@@ -10,12 +10,12 @@ from __future__ import annotations
 import queue
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterable
 from types import FrameType, TracebackType
 from typing import Any, Optional
 
 from ._arguments import items, number, patience, some_plain
+from ._clock import monotonic
 from ._contain import report
 from ._errors import InvalidError
 
@@ -80,9 +80,9 @@ class Signals:
         """The number of the next signal that has come and that nobody has waited for; waits up to
         ``timeout`` seconds. None: none has come. Any thread, while the main thread runs Python."""
         timeout = patience("timeout", timeout)
-        end = None if timeout is None else time.monotonic() + timeout
+        end = None if timeout is None else monotonic() + timeout
         while True:
-            left = _SLICE if end is None else min(_SLICE, end - time.monotonic())
+            left = _SLICE if end is None else min(_SLICE, end - monotonic())
             try:
                 return self._arrived.get(timeout=max(0.0, left))
             except queue.Empty:

@@ -7,11 +7,11 @@ else to do and looks while it still runs, or the thread that has run it. So it i
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ._clock import monotonic
 from ._runner import Task
 
 
@@ -41,7 +41,7 @@ class Run:
     def __init__(self, function: object) -> None:
         self.function = function
         self.thread = threading.current_thread().name
-        self.began = time.monotonic()
+        self.began = monotonic()
 
 
 class NamedFor:
@@ -100,7 +100,7 @@ class SlowWatch:
             self._look_at(run, running=True)
 
     def _look_at(self, run: Run, running: bool) -> None:
-        elapsed = time.monotonic() - run.began
+        elapsed = monotonic() - run.began
         if elapsed <= self._limit:
             return
         try:

@@ -29,11 +29,11 @@ Invariants
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Optional
 
+from ._clock import monotonic
 from ._errors import Full
 from ._lane import Lane
 from ._members import Mark, Members, Reserve
@@ -148,7 +148,7 @@ class Ageing:
 
     def look(self, lanes: Lanes) -> None:
         """Looks, if it is time to. Under the lanes' lock."""
-        now = time.monotonic()
+        now = monotonic()
         if now < self._next_look:
             return
         self._next_look = now + self._after

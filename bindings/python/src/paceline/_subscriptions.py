@@ -20,7 +20,6 @@ import math
 import os
 import select
 import threading
-import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -41,6 +40,7 @@ from ._arguments import (
     within,
 )
 from ._called import Called, is_inside
+from ._clock import monotonic
 from ._contain import LEAVING, failure_of, report
 from ._errors import DeadlockError, Error, ShutDownError, StaleError
 from ._history import History, ReplayMailbox, ReplayStats
@@ -294,7 +294,7 @@ class Served:
         """Handles messages one after the other until an alarm or a failure: what is left is held then. After how
         many seconds the first of these is tried again; None: now."""
         handler, care, left = self.handler, self.care, iter(messages)
-        start = time.monotonic() if self.paces else 0.0
+        start = monotonic() if self.paces else 0.0
         self.row, self.trying = (messages, left), True
         failure = None
         try:
@@ -314,7 +314,7 @@ class Served:
             care.attempts = 1
             return self.fail(message, failure)
         if self.paces and len(messages) == self.most:
-            short = time.monotonic() - start < SHORT
+            short = monotonic() - start < SHORT
             self.most = min(2 * self.most, MOST) if short else max(self.most // 2, TURN)
         return None
 
@@ -600,11 +600,11 @@ class Core(Hosts):
     ) -> Receipt:
         """Publishes by a call with flags. It waits for room, if it may, without the interpreter's lock, which handlers
         need, and in slices, so that signals are looked at; and for no longer than the mailbox says."""
-        begun = time.monotonic()
+        begun = monotonic()
         flags = layout.PUBLISH_NO_WAIT if no_wait else layout.PUBLISH_TRY
         status = call(flags)
         while status == layout.ETIMEDOUT:
-            waited = nanoseconds(time.monotonic() - begun)
+            waited = nanoseconds(monotonic() - begun)
             if (
                 not self.may_wait()
                 or lib.pace_key_await_room(key, nanoseconds(SLICE), waited) == layout.EFULL
@@ -618,7 +618,7 @@ class Core(Hosts):
     ) -> Receipt:
         """The same in an event loop, which goes on meanwhile: a thread of the loop's executor waits for room. Those that
         wait with the same key come in order."""
-        loop, begun = asyncio.get_running_loop(), time.monotonic()
+        loop, begun = asyncio.get_running_loop(), monotonic()
         here = (id(loop), key.text)
         line = self.lines.get(here)
         if line is None:
@@ -630,7 +630,7 @@ class Core(Hosts):
 
         def wait() -> int:
             # It has the key, which is needed also when the task was cancelled.
-            waited = nanoseconds(time.monotonic() - begun)
+            waited = nanoseconds(monotonic() - begun)
             return int(lib.pace_key_await_room(key._native.pointer, nanoseconds(SLICE), waited))
 
         async with line:
@@ -688,13 +688,13 @@ class Core(Hosts):
         return super().is_inside() or is_inside(self)
 
     def join(self, timeout: float | None = None) -> bool:
-        end = None if timeout is None else time.monotonic() + timeout
+        end = None if timeout is None else monotonic() + timeout
         joined = super().join(timeout)
         with self.lock:
             called = list(self.called)
         for each in called:
             while not each.over.wait(SLICE):
-                if end is not None and time.monotonic() >= end:
+                if end is not None and monotonic() >= end:
                     return False
         return joined
 
@@ -741,7 +741,7 @@ class Core(Hosts):
     def postpone(self, served: Served, delay: float) -> None:
         """Its turn comes after so many seconds."""
         with self.lock:
-            heapq.heappush(self.later, (time.monotonic() + delay, next(self.numbers), served))
+            heapq.heappush(self.later, (monotonic() + delay, next(self.numbers), served))
         self.nudge()
         # Whoever has cancelled it in between has not found it.
         if served.cancelled:
@@ -763,7 +763,7 @@ class Core(Hosts):
         with self.lock:
             if not self.later:
                 return None, -1
-            left = self.later[0][0] - time.monotonic()
+            left = self.later[0][0] - monotonic()
             if left <= 0:
                 return heapq.heappop(self.later)[2], 0
             return None, min(left, LONGEST)

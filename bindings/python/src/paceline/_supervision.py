@@ -21,7 +21,6 @@ import asyncio
 import ctypes
 import random
 import threading
-import time
 import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Optional, Union
@@ -38,6 +37,7 @@ from ._arguments import (
     wrong,
 )
 from ._arguments import within as between
+from ._clock import monotonic
 from ._contain import failure_of, report
 from ._library import check, lib, nanoseconds, quick
 from ._native import Native
@@ -236,7 +236,7 @@ class Care:
         self._look()
         self.attempts = attempt = self.attempts + 1
         if attempt == 1 and self.terms.retry is not None:
-            self._first = time.monotonic()
+            self._first = monotonic()
         return attempt
 
     def judge(self, raised: BaseException) -> float:
@@ -273,7 +273,7 @@ class Care:
         except BaseException as refused:
             report("no delay could be had for another attempt, so there is none", raised=refused)
             return None
-        late = time.monotonic() + delay - self._first
+        late = monotonic() + delay - self._first
         return None if retry.within is not None and late > retry.within else delay
 
     def _restarted(self, raised: Optional[BaseException]) -> None:

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-import time
 from collections.abc import Generator
 from concurrent.futures import CancelledError
 from concurrent.futures._base import CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED
@@ -30,6 +29,7 @@ from typing import Any, Generic, Optional, Protocol, TypeVar
 
 from . import _layout as layout
 from ._arguments import patience
+from ._clock import monotonic
 from ._errors import Error, Full, TimeoutError
 from ._future import Future, Mark, Raised
 from ._hosts import Native
@@ -136,7 +136,7 @@ class Task(Future[T]):
     #: Its attempt that runs on an event loop.
     run: Any = None
     _told: bool = False
-    #: From when its limits count, by ``time.monotonic``, if it has a deadline.
+    #: From when its limits count, by ``monotonic``, if it has a deadline.
     due: float = 0.0
     _report: Optional[TaskReport[T]] = None
     #: Whose it is, and its id there. A task that was not accepted has none.
@@ -188,9 +188,9 @@ class Task(Future[T]):
     def _wait(self, timeout: Optional[float]) -> None:
         """Waits until it has ended, or the time is over. While all threads of its pool run what does not
         listen, nobody takes ends: so this looks for itself, now and then."""
-        end = None if timeout is None else time.monotonic() + timeout
+        end = None if timeout is None else monotonic() + timeout
         while not self.done():
-            left = _LOOK if end is None else min(_LOOK, end - time.monotonic())
+            left = _LOOK if end is None else min(_LOOK, end - monotonic())
             if left <= 0:
                 return
             with self._condition:

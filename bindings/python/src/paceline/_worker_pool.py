@@ -46,10 +46,11 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from . import _layout as layout
 from . import _lifetime
+from ._clock import monotonic
 from ._middleware import Middleware, through
 from ._attempt import here
 from ._completer import END, ONE, TOKEN, Completer, Job
-from ._contain import interrupts, report, without_frame
+from ._contain import interrupts, report, tell_unrun, without_frame
 from ._coroutines import Coroutines
 from ._runner import has_lock
 from ._errors import Error, ForkedError, Full, ShutDownError
@@ -234,9 +235,9 @@ class Core(Hosts):
             finally:
                 self._idle.append(helper)
             return
-        end = None if isinstance(full, str) else time.monotonic() + full
+        end = None if isinstance(full, str) else monotonic() + full
         while not self.closed:
-            left = _LOOK if end is None else min(_LOOK, end - time.monotonic())
+            left = _LOOK if end is None else min(_LOOK, end - monotonic())
             if left <= 0:
                 return
             with self._room:
@@ -285,14 +286,23 @@ class Core(Hosts):
     # --- the end -----------------------------------------------------------------------------------
 
     def close_native(self) -> None:
-        """Cancels what has not begun, and asks what runs to stop. Waits for nothing."""
-        lib.pace_workers_shutdown(self.native.pointer, 0, 0, 0, None, None, None)
+        self._cancel()
+
+    def _cancel(self) -> int:
+        """Cancels what has not begun, and asks what runs to stop; says how many were cancelled. Waits for nothing."""
+        report = layout.WorkersReport()
+        report.struct_size = ctypes.sizeof(report)
+        at = ctypes.byref(report)
+        lib.pace_workers_shutdown(self.native.pointer, 0, 0, 0, at, None, None)
+        return int(report.cancelled)
 
     def exit(self) -> None:
         # Also while a shutdown is under way, which then is over sooner.
         self.closed = True
         self.end_parking()
-        self.close_native()
+        cancelled = self._cancel()
+        if cancelled:
+            tell_unrun(cancelled, "worker pool", self.name)
         self.coroutines.close()
         self.coroutines.end()
 
@@ -378,7 +388,7 @@ class Core(Hosts):
         )
 
     def _run_hooks(self, clean_up: Optional[float]) -> tuple[str, ...]:
-        end = None if clean_up is None else time.monotonic() + clean_up
+        end = None if clean_up is None else monotonic() + clean_up
         failed: list[str] = []
         interrupt: Optional[BaseException] = None
         while True:
@@ -386,7 +396,7 @@ class Core(Hosts):
                 name, hook = self.hooks.pop()
             except IndexError:
                 break
-            if end is not None and time.monotonic() > end:
+            if end is not None and monotonic() > end:
                 failed.append(name)
                 continue
             try:
@@ -423,7 +433,7 @@ class Hand(Completer):
         self.worker = f"{core.name}_{index}"
         #: For its statistics: since when it is there, and, by the same clock, since when it works; how long it has
         #: worked; attempts that have returned, and that have raised.
-        self.made = time.perf_counter()
+        self.made = monotonic()
         self.busy_since: Optional[float] = None
         self.busy = 0.0
         self.completed = self.failed = 0
@@ -471,13 +481,13 @@ class Hand(Completer):
         here.hand = self
         if core.most == 0:
             self.worker = threading.current_thread().name
-        self.busy_since = before = time.perf_counter()
+        self.busy_since = before = monotonic()
         try:
             done = self._work()
         finally:
             self.job = self._made = None
             here.hand = outer
-            took = time.perf_counter() - before
+            took = monotonic() - before
             self.busy_since = None
             self.busy += took
         if done:
@@ -494,7 +504,7 @@ class Hand(Completer):
             reference, queue = ctypes.byref(count), core.queue.pointer
             status = self._wait(queue, self._entries, size, timeout, reference)
         if status == layout.OK:
-            core.taken_at = time.monotonic()
+            core.taken_at = monotonic()
             ready, brought = core.ready, count.value
             entries = _ENTRY.iter_unpack(self._view[: brought * _ENTRY.size])
             # Not a call: after one the handler of a signal may raise.
@@ -592,7 +602,7 @@ class Hand(Completer):
     def _is_late(self) -> bool:
         """Of an attempt that has a limit: whether that was over before it could begin here. If it lay here
         for long, its time begins now."""
-        self.began = time.monotonic()
+        self.began = monotonic()
         if self.began - self.core.taken_at < _LAIN:
             return False
         job = self.job

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-import time
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -38,6 +37,7 @@ from ._arguments import (
     whole,
     within,
 )
+from ._clock import monotonic
 from ._middleware import Middleware
 from ._calls import HELD, Calls, Periodic, TaskFunction
 from ._contain import shown
@@ -187,7 +187,27 @@ class WorkerPool:
     # --- tasks -------------------------------------------------------------------------------------
 
     @overload
-    def task(self, function: Callable[..., T], /) -> TaskFunction[T]: ...
+    def task(
+        self,
+        function: Callable[..., T],
+        /,
+        *,
+        name: Optional[str] = None,
+        priority: Priority = "normal",
+        retries: Union[int, Retry, None] = None,
+        timeout: Optional[float] = None,
+        queue_timeout: Optional[float] = None,
+        deadline: Optional[float] = None,
+        soft_timeout: Optional[float] = None,
+        grace: Optional[float] = None,
+        budget: Optional[RetryBudget] = None,
+        rate: Optional[Rate] = None,
+        max_running: Optional[int] = None,
+        full: Optional[OverloadPolicy] = None,
+        overlap_retries: bool = False,
+        lease: Optional[float] = None,
+        durable: Literal[False] = False,
+    ) -> TaskFunction[T]: ...
 
     @overload
     def task(
@@ -268,8 +288,6 @@ class WorkerPool:
         Raises InvalidError; also if the name has other settings already. What is known of a name is kept
         as long as the pool, so let names be few.
         """
-        if function is not None:
-            return self.task()(function)
         some_text("name", name)
         if durable:
             usual = (priority, queue_timeout, deadline, grace, budget, full, overlap_retries, lease)
@@ -277,6 +295,7 @@ class WorkerPool:
                 allowed = "name, retries, timeout, soft_timeout, rate and max_running"
                 raise InvalidError(f"durable is given; allowed beside it: {allowed}")
             return self._durable_of(durable).task(
+                function,
                 name=name,
                 retries=retries,
                 timeout=timeout,
@@ -332,7 +351,7 @@ class WorkerPool:
             self._functions[known] = made
             return made
 
-        return decorate
+        return decorate if function is None else decorate(function)
 
     def _durable_of(self, durable: Union[DurableQueue, bool]) -> DurableQueue:
         from ._durable import DurableQueue
@@ -523,7 +542,7 @@ def _worker_stats(hand: Hand) -> WorkerStats:
         state = "stuck" if _is_stuck(hand) else "running"
     else:
         state = hand.rests()
-    now = time.perf_counter()
+    now = monotonic()
     run_time = hand.busy + (0.0 if since is None else max(0.0, now - since))
     return WorkerStats(
         worker=hand.worker,
@@ -544,7 +563,7 @@ def _loop_stats(coroutines: Coroutines) -> WorkerStats:
     state = "waiting" if not coroutines.has_ended() else "ended"
     if jobs:
         state = "stuck" if any(map(_is_stuck, runs)) else "running"
-    now = time.perf_counter()
+    now = monotonic()
     run_time = coroutines.busy + (0.0 if since is None else max(0.0, now - since))
     return WorkerStats(
         worker=coroutines.worker,

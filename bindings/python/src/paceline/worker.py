@@ -15,7 +15,6 @@ import importlib
 import logging
 import os
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -23,6 +22,7 @@ from typing import Any, Optional
 
 from . import _workers, ops
 from ._bridge import Bridge
+from ._clock import monotonic
 from ._durable import DurableQueue
 from ._errors import Error
 from ._hub import Hub
@@ -77,11 +77,11 @@ def _why(queue: DurableQueue) -> str:
 
 def _connect(queue: DurableQueue, signals: Signals, seconds: float) -> bool:
     """False: a signal came before the broker. Raises _Wrong."""
-    end = time.monotonic() + seconds
+    end = monotonic() + seconds
     while not queue.wait_connected(_LOOK):
         if signals.wait(0) is not None:
             return False
-        if time.monotonic() >= end:
+        if monotonic() >= end:
             raise _Wrong(f"the broker of the queue {queue.name!r} cannot be reached: {_why(queue)}")
     return True
 
@@ -99,15 +99,15 @@ def _left(held: Iterable[str], unstored: int) -> str:
 
 def _drain(queue: DurableQueue, seconds: float) -> tuple[str, bool]:
     """Ends it within this time. Returns what was left, and whether a thread is still in a task."""
-    end, workers = time.monotonic() + seconds, queue._workers
+    end, workers = monotonic() + seconds, queue._workers
     unstored, held = 0, queue._taker.held
     try:
         unstored = queue.close(seconds)
         # Otherwise all have ended, and the last may be about to be taken out.
-        left = [*held.copy().values()] if time.monotonic() >= end else []
+        left = [*held.copy().values()] if monotonic() >= end else []
     except KeyboardInterrupt:
         left, end = [*held.copy().values()], 0.0
-    report = workers.shutdown(drain=max(0.0, end - time.monotonic()), stop=_STOP)
+    report = workers.shutdown(drain=max(0.0, end - monotonic()), stop=_STOP)
     return _left(left, unstored), bool(report.stuck)
 
 

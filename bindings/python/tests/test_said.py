@@ -1,0 +1,261 @@
+"""What is said where users would otherwise wonder: nothing is dropped, ended or forgotten without a word."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import unittest
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import paceline
+from paceline import Executor, Flow, Http, NatsSettings, Pool, Response, WorkerPool
+from support import Case, run
+
+LONG = 60.0
+
+
+@contextmanager
+def told() -> Iterator[list[str]]:
+    """What the package's log is told meanwhile."""
+    texts: list[str] = []
+
+    class Keeps(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            texts.append(record.getMessage())
+
+    handler, log = Keeps(), logging.getLogger("paceline")
+    before, log.propagate = log.propagate, False
+    log.addHandler(handler)
+    try:
+        yield texts
+    finally:
+        log.removeHandler(handler)
+        log.propagate = before
+
+
+class Answers(Case):
+    """Functions return all kinds of things. A count of 2 is no Flow.PAUSE, and a text no error."""
+
+    OTHERS: tuple[Any, ...] = (0, 1, 2, 3, 7, True, "x", [3], 2.0, object())
+
+    def check(self, begin: Callable[[Pool, Callable[..., Any]], Any]) -> None:
+        for answer in self.OTHERS:
+            calls: list[int] = []
+
+            def job(*_: Any, answer: Any = answer, calls: list[int] = calls) -> Any:
+                calls.append(len(calls))
+                return answer if len(calls) < 4 else Flow.DONE
+
+            with told() as texts, Pool(1) as pool:
+                handle = begin(pool, job)
+                self.until(lambda: handle.closed)
+                self.assertEqual(len(calls), 4, answer)
+            means = [text for text in texts if "means nothing" in text]
+            self.assertEqual(len(means), 1, (answer, texts))
+            self.assertIn("job", means[0])
+
+    def test_a_periodic_function_may_return_anything(self) -> None:
+        self.check(lambda pool, job: pool.every(0.001, job))
+
+    def test_a_handler_of_a_descriptor_may_return_anything(self) -> None:
+        read, write = socket.socketpair()
+        self.addCleanup(read.close)
+        self.addCleanup(write.close)
+        # It is level-triggered, and nobody reads.
+        write.send(b"x")
+        self.check(lambda pool, job: pool.register(read, job, level=True))
+
+    def test_what_runs_once_may_return_anything(self) -> None:
+        with told() as texts, Pool(1) as pool:
+            ran = [
+                pool.submit(lambda: 2).result(LONG),
+                pool.lane(paceline.Lane.HIGH).submit(lambda: 3).result(LONG),
+            ]
+            done: list[int] = []
+            pool.after(0.001, lambda: done.append(1) or 2)
+            self.until(lambda: done)
+        self.assertEqual((ran, texts), ([2, 3], []))
+
+
+class Decorators(Case):
+    """Settings beside a function are those of the decorator."""
+
+    def test_a_task_has_its_settings_either_way(self) -> None:
+        with Pool(1) as pool, WorkerPool(pool, threads=1) as workers:
+
+            def function() -> None:
+                raise OSError("again")
+
+            direct = workers.task(function, name="direct", retries=3, timeout=5)
+            decorated = workers.task(name="decorated", retries=3, timeout=5)(function)
+            plain = workers.task(function)
+            attempts = [each.submit().report(LONG).attempts for each in (direct, decorated, plain)]
+            self.assertEqual(attempts[:2], [4, 4])
+            self.assertEqual(attempts[2], 1)
+
+    def test_a_durable_task_has_its_settings_either_way(self) -> None:
+        with Pool(1) as pool, WorkerPool(pool, threads=1) as workers:
+            queue = workers.durable("q", nats=NatsSettings("nats://127.0.0.1:1"))
+
+            def function() -> None: ...
+
+            self.assertEqual(queue.task(function, name="named").name, "named")
+            self.assertEqual(workers.task(function, name="other", durable=queue).name, "other")
+            with self.assertRaisesRegex(paceline.InvalidError, "custom"):
+                queue.task(function, retries=paceline.Retry.custom(3, lambda _: 1.0))
+
+
+class Ends(Case):
+    """Tasks that were accepted, by what nobody ends, at the interpreter's end."""
+
+    HEAD = """
+        import time, paceline
+        def slow(): time.sleep(0.2)
+        """
+
+    def test_posted_tasks_that_never_run_are_told(self) -> None:
+        told = run(
+            self.HEAD
+            + """
+        pool = paceline.Pool(1)
+        for _ in range(10):
+            pool.post(slow)
+        """
+        )
+        self.assertEqual(told.returncode, 0)
+        self.assertRegex(
+            told.stderr, r"(?m)^(9|10) of the tasks of the pool paceline had not begun .*`with`"
+        )
+
+    def test_tasks_of_a_worker_pool_that_never_run_are_told(self) -> None:
+        told = run(
+            self.HEAD
+            + """
+        pool = paceline.Pool(1)
+        workers = paceline.WorkerPool(pool, threads=1)
+        task = workers.task(slow)
+        for _ in range(10):
+            task.post()
+        """
+        )
+        self.assertEqual(told.returncode, 0)
+        self.assertRegex(told.stderr, r"(?m)^\d+ of the tasks of the worker pool workers had not begun")
+
+    def test_what_is_ended_says_nothing(self) -> None:
+        told = run(
+            self.HEAD
+            + """
+        with paceline.Pool(1) as pool, paceline.WorkerPool(pool, threads=1) as workers:
+            pool.post(slow)
+            workers.task(slow).post()
+        other = paceline.Pool(1)
+        other.submit(slow).result()
+        executor = paceline.Executor(1)
+        for _ in range(3):
+            executor.submit(slow)
+        """
+        )
+        self.assertEqual((told.returncode, told.stderr), (0, ""))
+
+
+class Requests(Case):
+    def test_a_request_that_nobody_answers_is_told(self) -> None:
+        with told() as texts, Pool(1) as pool:
+            http = Http(pool)
+
+            @http.get("/nothing/{number}")
+            def nothing(request: Any) -> None:
+                return None
+
+            with http:
+                host, port = http.addresses[0].rsplit(":", 1)
+                client = HTTPConnection(host, int(port), timeout=LONG)
+                client.request("GET", "/nothing/7")
+                self.assertEqual(client.getresponse().status, 500)
+                client.close()
+        unanswered = [text for text in texts if "was not answered" in text]
+        self.assertEqual(len(unanswered), 1, texts)
+        self.assertIn("GET /nothing/7", unanswered[0])
+
+    def test_json_is_compact(self) -> None:
+        value = {"name": "Grüße 🎉", "list": [1, 2]}
+        response = Response.json(value)
+        self.assertEqual(response.body, '{"name":"Grüße 🎉","list":[1,2]}'.encode())
+        self.assertEqual(json.loads(response.body), value)  # type: ignore[arg-type]
+
+
+class Names(Case):
+    def test_a_star_replaces_no_name_of_pythons(self) -> None:
+        import builtins
+
+        self.assertEqual([name for name in paceline.__all__ if hasattr(builtins, name)], [])
+
+    def test_a_keyword_may_be_called_self(self) -> None:
+        with Pool(1) as pool, WorkerPool(pool, threads=1) as workers, Executor(1) as executor:
+
+            def function(**keywords: Any) -> Any:
+                return keywords
+
+            task = workers.task(function)
+            expected = {"self": 1, "fn": 2, "function": 3}
+            self.assertEqual(task(**expected), expected)
+            self.assertEqual(task.submit(**expected).result(LONG), expected)
+            self.assertEqual(task.submit_after(0, **expected).result(LONG), expected)
+            for each in (pool, pool.strand(), pool.lane(paceline.Lane.HIGH), executor):
+                self.assertEqual(each.submit(function, **expected).result(LONG), expected)
+
+    def test_a_path_with_a_nul_is_refused(self) -> None:
+        for path in ("a\0b", b"a\0b", Path("a\0b")):
+            with self.assertRaisesRegex(paceline.InvalidError, "allowed: a path without NUL"):
+                Pool(1, settings=path)
+
+
+class Clocks(Case):
+    def test_a_clock_that_stands_still_holds_up_no_wait(self) -> None:
+        """Goal: waits with a time end though a test of the program's has frozen the clocks of ``time``, in place and in
+        every module that has taken them."""
+        told = run(
+            """
+            import sys, time, threading
+            real = time.monotonic, time.time, time.perf_counter, time.monotonic_ns, time.time_ns
+            import paceline
+            from paceline import Executor, Pool, WorkerPool, Hub, Queue, Log
+            pool = Pool(1)
+            workers, hub, queue = WorkerPool(pool, threads=1), Hub(pool), Queue()
+            gate = threading.Event()
+            task, mailbox = workers.task(gate.wait), hub.mailbox("k")
+            running = task.submit()
+            posted = pool.submit(gate.wait)
+            frozen = lambda: 1000.0
+            for name, module in list(sys.modules.items()):
+                if not name.startswith("threading"):
+                    for key, value in list(vars(module).items()):
+                        if any(value is each for each in real):
+                            setattr(module, key, frozen)
+            def ends(wait):
+                try:
+                    wait()
+                except Exception:
+                    pass
+            ends(lambda: running.result(0.05))
+            ends(lambda: running.report(0.05))
+            ends(lambda: posted.result(0.05))
+            ends(lambda: mailbox.pull(1, timeout=0.05))
+            ends(lambda: hub.request("nobody.k", b"", timeout=0.05))
+            ends(lambda: list(paceline.Executor(1).map(gate.wait, [1], timeout=0.05)))
+            gate.set()
+            pool.shutdown(drain=5)
+            print("through")
+            """,
+            timeout=60,
+        )
+        self.assertEqual(told.stdout, "through\n", told.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
