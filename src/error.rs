@@ -48,6 +48,12 @@ pub enum Error {
     WouldDeadlock,
     /// The wait ended before what it waited for.
     TimedOut,
+    /// As [`TimedOut`](Self::TimedOut), where it is known why: a bridge, or a queue of durable tasks, has no broker, or the
+    /// broker refuses what it asks for. What was accepted before stays so.
+    Broker {
+        /// What stands in the way: "nats://broker:4222: authorization violation".
+        reason: String,
+    },
     /// The handler is running; its slot closes when it returns.
     Closing,
     /// The task panicked.
@@ -126,6 +132,7 @@ impl fmt::Display for Error {
                 f.write_str("waiting here would deadlock: every other pool thread is waiting too")
             }
             Self::TimedOut => f.write_str("the time ran out"),
+            Self::Broker { reason } => write!(f, "the time ran out; of the broker: {reason}"),
             Self::Closing => f.write_str("the handler is running; it closes when it returns"),
             Self::Panicked { message } => write!(f, "the task panicked: {message}"),
             Self::Cancelled => f.write_str("the task was cancelled"),

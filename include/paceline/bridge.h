@@ -437,7 +437,7 @@ pace_status_t pace_bridge_publish(const pace_bridge_t *bridge,
 /**
  * Waits for up to `timeout_ns` until the broker has stored a message. Several threads may.
  *
- * PACE_ETIMEDOUT: it is not stored yet, and will be. PACE_EINVAL: the stream does not take it, for the reason that
+ * PACE_ETIMEDOUT: it is not stored yet, and will be; pace_last_error() says why, if that is known. PACE_EINVAL: the stream does not take it, for the reason that
  * pace_last_error() says. PACE_ESHUTDOWN: the bridge has ended before. PACE_EBUSY: a function is called for it,
  * pace_pending_store_then().
  *
@@ -838,18 +838,21 @@ pace_status_t pace_durable_open(const pace_durable_t *queue);
 /**
  * Waits until a queue is connected to its broker, for up to `timeout_ns`. Nothing needs that.
  *
- * PACE_ETIMEDOUT; PACE_ESHUTDOWN if the queue has ended; PACE_EINVAL before it is open.
+ * PACE_ETIMEDOUT: pace_last_error() says why, if that is known. PACE_ESHUTDOWN if the queue has ended; PACE_EINVAL before it
+ * is open.
  *
  * Threads: any. In handlers: no. It blocks.
  */
-pace_status_t pace_durable_wait_connected(const pace_durable_t *queue, uint64_t timeout_ns);
+pace_status_t pace_durable_wait_connected(const pace_durable_t *queue,
+                                          uint64_t timeout_ns);
 
 /**
  * Submits a task of this name, and waits for up to `timeout_ns` until the broker has stored it: then it is accepted, and *id
  * is its id. `submission` may be NULL. *duplicate, if not NULL, says whether the broker had it already, by its unique id.
  *
- * PACE_ETIMEDOUT: it is not stored yet, and will be when there is a broker. PACE_EINVAL for a bad name or setting, or if the
- * stream refuses it; PACE_EFULL: too many wait to be stored; PACE_EVERSION, PACE_ESHUTDOWN; PACE_EINVAL before it is open.
+ * PACE_ETIMEDOUT: it is not stored yet, and will be when the broker takes it: pace_last_error() says what stands in the way,
+ * if that is known. PACE_EINVAL for a bad name or setting, or if the stream refuses it; PACE_EFULL: too many wait to be
+ * stored; PACE_EVERSION, PACE_ESHUTDOWN; PACE_EINVAL before it is open.
  *
  * Threads: any. In handlers: no. It blocks.
  */
@@ -866,7 +869,7 @@ pace_status_t pace_durable_submit(const pace_durable_t *queue,
  * Waits until the task of this id has ended, for up to `timeout_ns`, also if another process has submitted it: *report,
  * which is to be freed. With 0 it answers what has come to this process, and does not ask the broker.
  *
- * PACE_ETIMEDOUT, also if it was submitted without a result, if the result is older than results are kept, and if there is
+ * PACE_ETIMEDOUT, with what is known of the reason, also if it was submitted without a result, if the result is older than results are kept, and if there is
  * no such task; PACE_EINVAL for what is no id, and before the queue is open.
  *
  * Threads: any. In handlers: no. It blocks.
@@ -961,6 +964,19 @@ void pace_durable_report_free(pace_durable_report_t *report);
  */
 pace_status_t pace_durable_stats(const pace_durable_t *queue,
                                  pace_bridge_stats_t *stats);
+
+/**
+ * Why nothing of a queue is stored or comes: it is not connected, or what the broker has refused last; nothing if all is well.
+ * Otherwise as pace_bridge_server().
+ *
+ * PACE_EFULL; PACE_EINVAL before it is open.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_durable_reason(const pace_durable_t *queue,
+                                  char *text,
+                                  size_t size,
+                                  size_t *needed);
 
 /**
  * Ends a queue: it takes no more tasks, and waits until those that it has taken have ended, for up to `timeout_ns`. What has

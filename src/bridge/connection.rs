@@ -148,7 +148,9 @@ async fn persist<F: Future<Output = Result<(), Lost>>>(
         let begun = Instant::now();
         let Err(Lost(reason)) = part().await else { return Ok(()) };
         shared.hub.check_open()?;
-        shared.troubled(trouble, reason);
+        if !trouble.is_forbidden() {
+            shared.troubled(trouble, reason);
+        }
         tokio::time::sleep(next_delay(shared, &mut failed, begun)).await;
     }
 }
@@ -242,11 +244,7 @@ async fn connect_and_serve(shared: &Shared, kept: &Kept) -> Result<(), Lost> {
                 Some(Event::LameDuckMode) => return Err(Lost("the server is about to stop".into())),
                 // The client has dropped a message, as an import has not taken those before; it does not say which.
                 Some(Event::SlowConsumer(_)) => count(&shared.lost),
-                Some(Event::ServerError(error)) => {
-                    let reason = format!("refused: {error}");
-                    shared.status().reason = Some(reason.clone());
-                    shared.refused(reason);
-                }
+                Some(Event::ServerError(error)) => shared.forbidden(&error.to_string()),
                 Some(_) => {}
             },
             Some(ended) = sending.next(), if !sending.is_empty() => {

@@ -73,6 +73,7 @@ impl Bridge {
             imports: Vec::new(),
             permitted: None,
             window: (Duration::from_secs(120), WINDOW),
+            is_vital: false,
         }
     }
 
@@ -94,7 +95,7 @@ impl Bridge {
     /// Waits until it is connected, for up to `timeout`. Nothing needs that: what is published before waits.
     ///
     /// # Errors
-    /// [`Error::TimedOut`]; [`Error::ShutDown`] if it has ended.
+    /// [`Error::TimedOut`], or [`Error::Broker`] with the reason; [`Error::ShutDown`] if it has ended.
     pub fn wait_connected(&self, timeout: Duration) -> Result<()> {
         self.poll(timeout, |shared| shared.status().is_connected)
     }
@@ -143,7 +144,7 @@ impl Bridge {
     /// for up to `timeout`.
     ///
     /// # Errors
-    /// [`Error::TimedOut`]; [`Error::ShutDown`] if it has ended.
+    /// [`Error::TimedOut`], or [`Error::Broker`] with the reason; [`Error::ShutDown`] if it has ended.
     pub fn flush(&self, timeout: Duration) -> Result<()> {
         let mark = |one: &Exporting| one.outbox.mark(&self.shared.hub);
         let marks: Vec<u64> = self.shared.exports.iter().map(mark).collect();
@@ -164,7 +165,7 @@ impl Bridge {
                 return Err(Error::ShutDown);
             }
             if until.is_some_and(|until| Instant::now() >= until) {
-                return Err(Error::TimedOut);
+                return Err(self.late());
             }
             thread::sleep(nap);
             nap = (nap * 2).min(Duration::from_millis(5));
@@ -195,8 +196,18 @@ impl Bridge {
 
 /// What durable tasks need of it.
 impl Bridge {
+    /// What is said when its time has run out.
+    pub(super) fn late(&self) -> Error {
+        self.shared.late()
+    }
+
     pub(super) fn waiters(&self) -> &Arc<Waiters> {
         &self.shared.waiters
+    }
+
+    /// Why it is not connected, or what the broker has refused last.
+    pub(super) fn reason(&self) -> Option<String> {
+        self.shared.reason()
     }
 
     /// As [`close`](Self::close): how many messages were not stored that a stream was to store.
@@ -218,7 +229,8 @@ impl Bridge {
     /// Asks for a message of a stream: None if there is none.
     ///
     /// # Errors
-    /// [`Error::TimedOut`] without an answer within `timeout`, of seconds, or if the connection was lost before it came;
+    /// [`Error::TimedOut`], or [`Error::Broker`], without an answer within `timeout`, of seconds, or if the connection was lost
+    /// before it came;
     /// [`Error::WouldDeadlock`] on the bridge's own thread; [`Error::ShutDown`] if it has ended; [`Error::Forked`].
     pub(super) fn ask(&self, stream: &str, what: What, timeout: Duration) -> Result<Option<Found>> {
         if thread::current().id() == self.id {
@@ -232,7 +244,10 @@ impl Bridge {
         });
         answered.recv_timeout(timeout).unwrap_or(Err(Error::TimedOut)).or_else(|error| {
             self.check_open()?;
-            Err(error)
+            Err(match error {
+                Error::TimedOut => self.late(),
+                error => error,
+            })
         })
     }
 
@@ -277,6 +292,7 @@ pub struct BridgeBuilder {
     imports: Vec<(Import, Option<Arc<dyn Sink>>)>,
     permitted: Option<Vec<String>>,
     window: (Duration, usize),
+    is_vital: bool,
 }
 
 impl BridgeBuilder {
@@ -302,6 +318,12 @@ impl BridgeBuilder {
     /// Carries these from a stream of the broker to something else than the hub.
     pub(super) fn import_to(mut self, rule: Import, sink: Arc<dyn Sink>) -> Self {
         self.imports.push((rule, Some(sink)));
+        self
+    }
+
+    /// Without a broker, and with one that refuses something, the pool is not ready.
+    pub(super) fn vital(mut self) -> Self {
+        self.is_vital = true;
         self
     }
 
@@ -358,10 +380,13 @@ impl BridgeBuilder {
             lost: Default::default(),
             waiters: Arc::<Waiters>::default(),
             closing: watch::Sender::new(None),
+            is_vital: self.is_vital,
             asks,
             hub: self.hub,
         });
         let served: Weak<Shared> = Arc::downgrade(&shared);
+        let of = Weak::clone(&served);
+        shared.waiters.explain(move || of.upgrade().map_or(Error::ShutDown, |it| it.late()));
         shared.hub.shared().end.serve(served);
         let its = Arc::clone(&shared);
         let thread = thread::Builder::new().name("paceline-nats".into());

@@ -42,6 +42,7 @@ mod outbox;
 mod places;
 mod pull;
 mod question;
+mod refusal;
 mod requests;
 mod rules;
 mod session;

@@ -6,9 +6,10 @@ use super::question::Ask;
 use super::rules::{Export, Import};
 use super::settings::NatsSettings;
 use super::sink::Sink;
-use super::stats::{BridgeStats, Counters, ExportStats, ImportStats};
+use super::stats::{BridgeStats, Counters, ExportStats, ImportStats, count};
 use super::waiters::Waiters;
 use super::wire::Origin;
+use crate::error::Error;
 use crate::hub::{Hub, Pattern, Severity};
 use crate::metrics::Collector;
 use crate::pool::{Remains, Served};
@@ -40,6 +41,8 @@ pub(super) struct Shared {
     pub(super) asks: UnboundedSender<Ask>,
     /// Until when it may take to end, once it is to end.
     pub(super) closing: watch::Sender<Option<Instant>>,
+    /// Whether its host is of no use without the broker.
+    pub(super) is_vital: bool,
 }
 
 /// One export: what waits for the broker is in its outbox.
@@ -52,13 +55,27 @@ pub(super) struct Exporting {
     pub(super) trouble: Trouble,
 }
 
-/// What the broker refuses to one rule, for as long as it does.
+/// What the broker refuses to one rule, for as long as it does: until it has stored something of it, or nothing of it waits.
 #[derive(Default)]
-pub(super) struct Trouble(Mutex<Option<String>>);
+pub(super) struct Trouble(Mutex<Option<Against>>);
+
+struct Against {
+    reason: String,
+    /// The broker says so once, and then it does not answer: its silence is no other reason.
+    is_forbidden: bool,
+}
 
 impl Trouble {
-    fn lock(&self) -> MutexGuard<'_, Option<String>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Against>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reason(&self) -> Option<String> {
+        self.lock().as_ref().map(|it| it.reason.clone())
+    }
+
+    pub(super) fn is_forbidden(&self) -> bool {
+        self.lock().as_ref().is_some_and(|it| it.is_forbidden)
     }
 
     pub(super) fn end(&self) {
@@ -155,8 +172,43 @@ impl Shared {
 
     /// The broker has something against one rule, until that ends.
     pub(super) fn troubled(&self, trouble: &Trouble, reason: String) {
-        let is_news = trouble.lock().replace(reason.clone()).as_ref() != Some(&reason);
-        if is_news {
+        self.set(trouble, reason, false);
+    }
+
+    fn set(&self, trouble: &Trouble, reason: String, is_forbidden: bool) {
+        let before = trouble.lock().replace(Against { reason: reason.clone(), is_forbidden });
+        if before.is_none_or(|before| before.reason != reason) {
+            self.refused(reason);
+        }
+    }
+
+    /// The broker says that it refuses something: the rule is known by the subject or the stream in it. What is at most once is
+    /// lost then, and what a stream was to store is not sent.
+    pub(super) fn forbidden(&self, said: &str) {
+        let reason = format!("refused: {said}");
+        let (what, subject) = said.split_once('"').unwrap_or_default();
+        let subject = subject.split('"').next().unwrap_or_default();
+        let is_publication = what.to_lowercase().contains("publish to");
+        let export = self.exports.iter().find(|export| is_publication && export.carries(subject));
+        if let Some(export) = export {
+            // Counted as sent just before.
+            let counters = &export.counters;
+            let less = |sent: u64| sent.checked_sub(1);
+            let _none = counters.passed.fetch_update(Relaxed, Relaxed, less);
+            if export.rule.stream.is_some() {
+                return self.set(&export.trouble, reason, true);
+            }
+            count(&counters.refused);
+        }
+        let mut is_of_stream = false;
+        if let Some(api) = subject.strip_prefix("$JS.") {
+            let named = |stream: &str| api.split('.').any(|token| token == stream);
+            for (_, trouble) in self.rules().filter(|(stream, _)| stream.is_some_and(named)) {
+                self.set(trouble, reason.clone(), true);
+                is_of_stream = true;
+            }
+        }
+        if !is_of_stream && self.status().reason.replace(reason.clone()).as_ref() != Some(&reason) {
             self.refused(reason);
         }
     }
@@ -167,12 +219,24 @@ impl Shared {
         self.tell("bridge.refused", Severity::Error, reason, fields);
     }
 
+    /// The stream of each rule, and what the broker has against it.
+    fn rules(&self) -> impl Iterator<Item = (Option<&str>, &Trouble)> {
+        let exports = self.exports.iter().map(|one| (one.rule.stream.as_deref(), &one.trouble));
+        exports.chain(self.imports.iter().map(|one| {
+            let source = one.rule.stream.as_ref();
+            (source.map(|source| &*source.stream), &one.trouble)
+        }))
+    }
+
+    /// Why what was waited for has not come in time.
+    pub(super) fn late(&self) -> Error {
+        self.reason().map_or(Error::TimedOut, |reason| Error::Broker { reason })
+    }
+
     /// Why it is not connected, or what the broker has against one of its rules.
-    fn reason(&self) -> Option<String> {
-        let troubles = self.exports.iter().map(|one| &one.trouble);
-        let mut troubles = troubles.chain(self.imports.iter().map(|one| &one.trouble));
+    pub(super) fn reason(&self) -> Option<String> {
         let reason = self.status().reason.clone();
-        let reason = reason.or_else(|| troubles.find_map(|trouble| trouble.lock().clone()));
+        let reason = reason.or_else(|| self.rules().find_map(|(_, trouble)| trouble.reason()));
         reason.or_else(|| self.exports.iter().find_map(|one| one.outbox.failure()))
     }
 
@@ -214,6 +278,11 @@ impl Shared {
 }
 
 impl Exporting {
+    /// Whether its messages go out under this subject.
+    fn carries(&self, subject: &str) -> bool {
+        subject.strip_prefix(&*self.rule.prefix).is_some_and(|key| self.pattern.matches(key))
+    }
+
     /// Whether nothing waits for the broker but what an archive keeps, and nothing that was sent is still to be stored.
     pub(super) fn is_empty(&self) -> bool {
         self.outbox.at_risk() + self.in_hand() == 0
@@ -270,11 +339,12 @@ impl Served for Shared {
     fn health(&self, say: &mut dyn FnMut(bool, String)) {
         let reason = self.reason();
         let status = self.status();
+        let is_ready = !self.is_vital;
         if !status.has_ended && !status.is_connected {
             let reason = reason.as_deref().unwrap_or("it has not connected yet");
-            say(true, format!("bridge {:?} has no broker: {reason}", self.name));
+            say(is_ready, format!("bridge {:?} has no broker: {reason}", self.name));
         } else if let Some(reason) = &reason {
-            say(true, format!("bridge {:?}: {reason}", self.name));
+            say(is_ready, format!("bridge {:?}: {reason}", self.name));
         }
     }
 

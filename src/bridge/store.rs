@@ -18,6 +18,7 @@
 
 use super::export::{Batch, Inbox, send};
 use super::outbox::Taken;
+use super::refusal::{Pace, Sent, sent};
 use super::rules::Keeps;
 use super::session::{Lost, Session};
 use super::shared::Exporting;
@@ -25,11 +26,9 @@ use super::stats::count;
 use super::waiters::Place;
 use super::wire::{EXPECTED_STREAM, bytes_of, headers_of, is_imported, subject_of};
 use crate::hub::Received;
-use async_nats::jetstream::context::{
-    ContextBuilder, PublishAckFuture, PublishError, PublishErrorKind,
-};
+use async_nats::jetstream::Context;
+use async_nats::jetstream::context::{ContextBuilder, PublishAckFuture, PublishError};
 use async_nats::jetstream::stream::{Config, RetentionPolicy};
-use async_nats::jetstream::{self, Context, ErrorCode};
 use core::cell::RefCell;
 use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
@@ -39,22 +38,11 @@ use std::collections::VecDeque;
 
 /// How long the broker may take to store one.
 const STORE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long to wait before a message is sent again that the stream has no room for.
-const ROOM_NAP: Duration = Duration::from_millis(250);
 
 /// What survives a connection.
 #[derive(Default)]
 pub(super) struct Storing {
     unstored: VecDeque<Received>,
-}
-
-/// What became of one that was sent.
-enum Sent {
-    Stored(Place),
-    /// Not for good.
-    NoRoom(String),
-    Never(String),
-    Unknown(String),
 }
 
 /// Makes the stream if there is none of its name.
@@ -101,7 +89,10 @@ pub(super) async fn store(
         .build(session.client.clone());
     let subject = format!("{}{}", rule.prefix, rule.pattern);
     stream(&context, name, &subject, rule.keeps, session.shared.window.0).await?;
-    exporting.trouble.end();
+    if exporting.is_empty() {
+        exporting.trouble.end();
+    }
+    let mut pace = Pace::new(rule.in_flight);
     let again = storing.borrow().unstored.len();
     exporting.counters.again.fetch_add(again as u64, Relaxed);
     let mut batch = Batch::of(kept);
@@ -109,9 +100,9 @@ pub(super) async fn store(
     let mut acks = FuturesOrdered::new();
     let mut has_more = true;
     loop {
-        while acks.len() < rule.in_flight {
+        while acks.len() < pace.window() {
             if storing.borrow().unstored.len() == acks.len() {
-                let room = rule.in_flight - acks.len();
+                let room = pace.window() - acks.len();
                 match take(session, exporting, &inbox, storing, &mut batch, room).await? {
                     None => has_more = false,
                     Some(0) => {}
@@ -136,6 +127,7 @@ pub(super) async fn store(
         tokio::select! {
             Some(end) = acks.next() => match end {
                 Sent::Stored(place) => {
+                    pace.stored();
                     exporting.trouble.end();
                     exporting.counters.settled.fetch_add(1, Relaxed);
                     leave(session, exporting, storing, Ok(place));
@@ -148,16 +140,17 @@ pub(super) async fn store(
                 Sent::NoRoom(reason) => {
                     let reason = format!("stream {name:?} has no room: {reason}");
                     session.shared.troubled(&exporting.trouble, reason);
+                    let pause = pace.refused();
                     // Those behind it are sent again as well, so that they stay behind it.
                     while acks.next().await.is_some() {}
                     exporting.counters.again.fetch_add(storing.borrow().unstored.len() as u64, Relaxed);
-                    tokio::time::sleep(ROOM_NAP).await;
+                    tokio::time::sleep(pause).await;
                 }
                 Sent::Unknown(reason) => {
                     return Err(Lost(format!("stream {name:?} does not store: {reason}")));
                 }
             },
-            ready = inbox.ready(), if has_more && acks.len() < rule.in_flight => ready?,
+            ready = inbox.ready(), if has_more && acks.len() < pace.window() => ready?,
         }
     }
 }
@@ -220,37 +213,6 @@ async fn send_next(
 /// Whether its publisher has said which stream is to store it.
 fn expects(message: &Received) -> bool {
     message.headers().get(EXPECTED_STREAM).is_some()
-}
-
-/// `expects`: see there.
-fn sent(ack: Result<jetstream::publish::PublishAck, PublishError>, expects: bool) -> Sent {
-    let error = match ack {
-        Ok(ack) => {
-            return Sent::Stored(Place { sequence: ack.sequence, is_duplicate: ack.duplicate });
-        }
-        Err(error) => error,
-    };
-    let reason = error.to_string();
-    match error.kind() {
-        PublishErrorKind::MaxPayloadExceeded
-        | PublishErrorKind::WrongLastMessageId
-        | PublishErrorKind::WrongLastSequence => Sent::Never(reason),
-        PublishErrorKind::Other => match code_of(&error) {
-            // The rule's fault, not the message's: another stream has the subject.
-            Some((_, ErrorCode::STREAM_NOT_MATCH)) if !expects => Sent::NoRoom(reason),
-            // As with HTTP: the message is at fault, a header of its publisher's for the broker, say.
-            Some((400..500, _)) => Sent::Never(reason),
-            Some(_) => Sent::NoRoom(reason),
-            None => Sent::Unknown(reason),
-        },
-        _ => Sent::Unknown(reason),
-    }
-}
-
-fn code_of(error: &PublishError) -> Option<(usize, ErrorCode)> {
-    let source = std::error::Error::source(error)?;
-    let error = source.downcast_ref::<jetstream::Error>()?;
-    Some((error.code(), error.error_code()))
 }
 
 /// The first has come to its end.

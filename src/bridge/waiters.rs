@@ -12,20 +12,22 @@ use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 use std::collections::HashMap;
 use std::hash::RandomState;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// By the number in the message's own header, which is noted before it is published.
 pub(super) struct Waiters {
     last: AtomicU64,
     open: Mutex<Open>,
+    /// Says why the time of one that waits has run out.
+    late: OnceLock<Box<dyn Fn() -> Error + Send + Sync>>,
 }
 
 impl Default for Waiters {
     fn default() -> Self {
         // A message that a spool has kept may carry a number of a process that is gone.
         let last = RandomState::new().hash_one(()) >> 1;
-        Self { last: AtomicU64::new(last), open: Mutex::default() }
+        Self { last: AtomicU64::new(last), open: Mutex::default(), late: OnceLock::new() }
     }
 }
 
@@ -100,6 +102,11 @@ impl Slot {
 }
 
 impl Waiters {
+    /// Once, before anyone waits.
+    pub(super) fn explain(&self, late: impl Fn() -> Error + Send + Sync + 'static) {
+        let _first = self.late.set(Box::new(late));
+    }
+
     /// One more, and the number that its message is to carry.
     pub(super) fn open(self: &Arc<Self>) -> (u64, PendingStore) {
         let number = self.last.fetch_add(1, Relaxed) + 1;
@@ -158,7 +165,7 @@ impl PendingStore {
     /// would stand still for as long; await it there, or use [`then`](Self::then).
     ///
     /// # Errors
-    /// [`Error::TimedOut`]: it is not stored yet, and will be. [`Error::Invalid`]: the stream does not take it.
+    /// [`Error::TimedOut`], or [`Error::Broker`] with the reason: it is not stored yet, and will be. [`Error::Invalid`]: the stream does not take it.
     /// [`Error::ShutDown`]: the bridge has ended before.
     pub fn wait(&self, timeout: Duration) -> Result<()> {
         let until = Instant::now().checked_add(timeout);
@@ -171,7 +178,8 @@ impl PendingStore {
                 until.saturating_duration_since(Instant::now())
             });
             if left.is_zero() {
-                return Err(Error::TimedOut);
+                drop(state);
+                return Err(self.waiters.late.get().map_or(Error::TimedOut, |late| late()));
             }
             let waited = self.slot.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;

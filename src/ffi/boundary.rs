@@ -92,6 +92,7 @@ impl From<Error> for Failure {
             Error::Forked => PACE_EFORKED,
             Error::WouldDeadlock => PACE_EDEADLOCK,
             Error::TimedOut => return TIMED_OUT,
+            Error::Broker { .. } => PACE_ETIMEDOUT,
             Error::Closing => PACE_ECLOSING,
             Error::Panicked { .. } => PACE_EPANIC,
             Error::Cancelled => PACE_ECANCELLED,

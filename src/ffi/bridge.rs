@@ -399,7 +399,7 @@ pub unsafe extern "C" fn pace_bridge_publish(
 
 /// Waits for up to `timeout_ns` until the broker has stored a message. Several threads may.
 ///
-/// PACE_ETIMEDOUT: it is not stored yet, and will be. PACE_EINVAL: the stream does not take it, for the reason that
+/// PACE_ETIMEDOUT: it is not stored yet, and will be; pace_last_error() says why, if that is known. PACE_EINVAL: the stream does not take it, for the reason that
 /// pace_last_error() says. PACE_ESHUTDOWN: the bridge has ended before. PACE_EBUSY: a function is called for it,
 /// pace_pending_store_then().
 ///

@@ -23,6 +23,7 @@ use super::status::*;
 use super::task::PACE_LANE_NORMAL;
 use super::values::{PACE_FOREVER, pace_text_t};
 use super::work::lane;
+use super::work_stats::give;
 use super::workers::pace_workers_t;
 #[cfg(feature = "nats")]
 use super::{bridge::stats_of, bridge_options::settings_of};
@@ -377,7 +378,8 @@ pub extern "C" fn pace_durable_open(queue: Option<&pace_durable_t>) -> pace_stat
 
 /// Waits until a queue is connected to its broker, for up to `timeout_ns`. Nothing needs that.
 ///
-/// PACE_ETIMEDOUT; PACE_ESHUTDOWN if the queue has ended; PACE_EINVAL before it is open.
+/// PACE_ETIMEDOUT: pace_last_error() says why, if that is known. PACE_ESHUTDOWN if the queue has ended; PACE_EINVAL before it
+/// is open.
 ///
 /// Threads: any. In handlers: no. It blocks.
 #[unsafe(no_mangle)]
@@ -394,8 +396,9 @@ pub extern "C" fn pace_durable_wait_connected(
 /// Submits a task of this name, and waits for up to `timeout_ns` until the broker has stored it: then it is accepted, and *id
 /// is its id. `submission` may be NULL. *duplicate, if not NULL, says whether the broker had it already, by its unique id.
 ///
-/// PACE_ETIMEDOUT: it is not stored yet, and will be when there is a broker. PACE_EINVAL for a bad name or setting, or if the
-/// stream refuses it; PACE_EFULL: too many wait to be stored; PACE_EVERSION, PACE_ESHUTDOWN; PACE_EINVAL before it is open.
+/// PACE_ETIMEDOUT: it is not stored yet, and will be when the broker takes it: pace_last_error() says what stands in the way,
+/// if that is known. PACE_EINVAL for a bad name or setting, or if the stream refuses it; PACE_EFULL: too many wait to be
+/// stored; PACE_EVERSION, PACE_ESHUTDOWN; PACE_EINVAL before it is open.
 ///
 /// Threads: any. In handlers: no. It blocks.
 #[unsafe(no_mangle)]
@@ -451,7 +454,7 @@ pub unsafe extern "C" fn pace_durable_submit(
 /// Waits until the task of this id has ended, for up to `timeout_ns`, also if another process has submitted it: *report,
 /// which is to be freed. With 0 it answers what has come to this process, and does not ask the broker.
 ///
-/// PACE_ETIMEDOUT, also if it was submitted without a result, if the result is older than results are kept, and if there is
+/// PACE_ETIMEDOUT, with what is known of the reason, also if it was submitted without a result, if the result is older than results are kept, and if there is
 /// no such task; PACE_EINVAL for what is no id, and before the queue is open.
 ///
 /// Threads: any. In handlers: no. It blocks.
@@ -637,6 +640,30 @@ pub extern "C" fn pace_durable_stats(
         of_nats!({
             room.fill(stats_of(&queue.open()?.stats()));
             Ok(())
+        })
+    })
+}
+
+/// Why nothing of a queue is stored or comes: it is not connected, or what the broker has refused last; nothing if all is well.
+/// Otherwise as pace_bridge_server().
+///
+/// PACE_EFULL; PACE_EINVAL before it is open.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_durable_reason(
+    queue: Option<&pace_durable_t>,
+    text: *mut c_char,
+    size: usize,
+    needed: Option<&mut MaybeUninit<usize>>,
+) -> pace_status_t {
+    call(|| {
+        let queue = usable(queue)?;
+        let needed = out(needed, "needed")?;
+        of_nats!({
+            let reason = queue.open()?.reason().unwrap_or_default();
+            // SAFETY: as the header demands.
+            unsafe { give(&reason, text, size, needed) }
         })
     })
 }

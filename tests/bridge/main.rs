@@ -20,6 +20,7 @@ mod login;
 mod partitions;
 mod places;
 mod raw;
+mod refusals;
 mod requests;
 mod room;
 #[cfg(feature = "archive")]

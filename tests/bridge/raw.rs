@@ -2,6 +2,11 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 pub struct Raw {
     reader: BufReader<TcpStream>,
@@ -85,4 +90,66 @@ pub fn message(subject: &str, reply: Option<&str>, headers: &str, payload: &[u8]
     bytes.extend_from_slice(payload);
     bytes.extend_from_slice(b"\r\n");
     bytes
+}
+
+/// A broker's stream as a test has it answer: by subject and payload, with JSON. None: it does not answer.
+pub struct Scripted {
+    stops: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Scripted {
+    /// Of a broker without streams of its own.
+    pub fn listen(
+        url: &str,
+        subjects: &[&str],
+        mut script: impl FnMut(&str, &str) -> Option<String> + Send + 'static,
+    ) -> Self {
+        let mut raw = Raw::connect(url);
+        for (index, subject) in subjects.iter().enumerate() {
+            raw.write(format!("SUB {subject} {}\r\n", index + 2).as_bytes());
+        }
+        raw.sync();
+        raw.writer.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        let stops = Arc::<AtomicBool>::default();
+        let told = Arc::clone(&stops);
+        let thread = std::thread::spawn(move || {
+            while !told.load(Relaxed) {
+                // A line that has begun is there as a whole, as the broker writes it at once.
+                if raw.reader.fill_buf().is_ok() {
+                    raw.answer(&mut script);
+                }
+            }
+        });
+        Self { stops, thread: Some(thread) }
+    }
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        self.stops.store(true, Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+impl Raw {
+    fn answer(&mut self, script: &mut impl FnMut(&str, &str) -> Option<String>) {
+        let line = self.line();
+        let words: Vec<&str> = line.split(' ').collect();
+        let (head, sizes) = match words[..] {
+            ["MSG", subject, _, reply, all] => ((subject, reply), (0, all)),
+            ["HMSG", subject, _, reply, head, all] => {
+                ((subject, reply), (head.parse().unwrap(), all))
+            }
+            _ => return,
+        };
+        self.writer.set_read_timeout(None).unwrap();
+        let mut text = vec![0; sizes.1.parse::<usize>().unwrap() + 2];
+        self.reader.read_exact(&mut text).unwrap();
+        self.writer.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        let payload = String::from_utf8_lossy(&text[sizes.0..text.len() - 2]).into_owned();
+        if let Some(answer) = script(head.0, &payload) {
+            self.publish(head.1, answer.as_bytes());
+        }
+    }
 }

@@ -157,6 +157,8 @@ static bool settings(pace_workers_t *workers) {
     pace_job_t *job = NULL;
     pace_durable_id_t id;
     pace_bridge_stats_t stats = {0};
+    char text[200];
+    size_t needed;
     pace_retry_t retry = {0};
     seen_t seen = {0};
     uint64_t left = 0;
@@ -225,6 +227,7 @@ static bool settings(pace_workers_t *workers) {
     SAYS(PACE_EINVAL, pace_durable_resubmit(queue, 1, NULL));
     SAYS(PACE_EINVAL, pace_durable_forget(queue, 1));
     SAYS(PACE_EINVAL, pace_durable_stats(queue, &stats));
+    SAYS(PACE_EINVAL, pace_durable_reason(queue, text, sizeof text, &needed));
     SAYS(PACE_EINVAL, pace_durable_close(queue, 0, NULL));
 
     /* Nobody is there. */
@@ -243,10 +246,15 @@ static bool settings(pace_workers_t *workers) {
     SAYS(PACE_ETIMEDOUT, pace_durable_submit(queue, "echo", NULL, "x", 1, MILLI, &id, NULL));
     SAYS(PACE_ETIMEDOUT, pace_durable_take(queue, MILLI, &job));
     nobody_answers(queue);
+    do {
+        OK(pace_durable_reason(queue, text, sizeof text, &needed));
+    } while (strstr(text, "refused") == NULL);
+    SAYS(PACE_ETIMEDOUT, pace_durable_submit(queue, "echo", NULL, "x", 1, MILLI, &id, NULL));
+    TELLS("refused");
     OK(pace_durable_stats(queue, &stats));
     CHECK(!stats.connected && stats.connects == 0);
     OK(pace_durable_close(queue, MILLI, &left));
-    CHECK(left == 1);
+    CHECK(left == 2);
     SAYS(PACE_ESHUTDOWN, pace_durable_take(queue, PACE_FOREVER, &job));
     SAYS(PACE_ESHUTDOWN, pace_durable_wait_connected(queue, MILLI));
     SAYS(PACE_ESHUTDOWN, pace_durable_dead(queue, 0, &report));

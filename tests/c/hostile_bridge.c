@@ -183,6 +183,11 @@ static pace_status_t do_report_info(things_t *t) {
     info.struct_size = sizeof info;
     return pace_durable_report_info(t->report, &info);
 }
+static pace_status_t do_durable_reason(things_t *t) {
+    char text[200];
+    size_t needed;
+    return pace_durable_reason(t->queue, text, sizeof text, &needed);
+}
 static pace_status_t do_durable_stats(things_t *t) {
     pace_bridge_stats_t stats = {0};
     stats.struct_size = sizeof stats;
@@ -233,6 +238,7 @@ static const row_t table[] = {
     {"durable_resubmit", do_durable_resubmit, GONE, DOWN | LATE},
     {"durable_forget", do_durable_forget, GONE, DOWN | LATE},
     {"durable_report_info", do_report_info, IS_OK, 0},
+    {"durable_reason", do_durable_reason, IS_OK, 0},
     {"durable_stats", do_durable_stats, IS_OK, 0},
     {"durable_close", do_durable_close, 0, IS_OK},
     {"bridge_close", do_bridge_close, 0, IS_OK},

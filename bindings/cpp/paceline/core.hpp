@@ -149,8 +149,13 @@ public:
         Error error(static_cast<Code>(status));
         switch (error.code_) {
         case Code::Full:
-        case Code::Empty:
-        case Code::TimedOut: break;
+        case Code::Empty: break;
+        case Code::TimedOut:
+            // A bridge and a durable queue may know why.
+            if (std::strcmp(pace_last_error(), pace_strerror(status)) != 0) {
+                error.text_ = pace_last_error();
+            }
+            break;
         default: error.text_ = pace_last_error(); error.os_error_ = pace_last_os_error();
         }
         return error;

@@ -376,7 +376,7 @@ public:
         return detail::outcome(pace_durable_wait_connected(raw_.get(), detail::nanos(time)));
     }
     /// Submits a task, and waits until the broker has stored it: then it is accepted. Code::TimedOut: it is not stored yet,
-    /// and will be when there is a broker. Code::Invalid for a bad name or setting, if the stream refuses it, and before the
+    /// and will be when the broker takes it; the text says what stands in the way, if that is known. Code::Invalid for a bad name or setting, if the stream refuses it, and before the
     /// queue is open; Code::Full: too many wait to be stored; Code::ShutDown. Not in handlers.
     Result<DurableTask> submit(const std::string &name, std::string_view arguments = {},
                                const Submission &with = {}) const {
@@ -445,6 +445,13 @@ public:
         const pace_status_t status = pace_durable_stats(raw_.get(), &stats);
         return status == PACE_OK ? Result<pace_bridge_stats_t>(stats)
                                  : Result<pace_bridge_stats_t>(Error::last(status));
+    }
+    /// Why nothing is stored or comes: it is not connected, or what the broker has refused last; empty if all is well.
+    /// Code::Invalid before it is open.
+    Result<std::string> reason() const {
+        return detail::figures_of([this](char *to, std::size_t size, std::size_t *needed) {
+            return pace_durable_reason(raw_.get(), to, size, needed);
+        });
     }
     /// Ends it: it takes no more tasks, and waits until those that it has taken have ended, for up to `time`. What has not
     /// ended then is run again elsewhere, or later. The answer says how many submissions, results and dead tasks were not

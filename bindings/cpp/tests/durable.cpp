@@ -40,6 +40,21 @@ bool says(const paceline::Error &error, const char *part) {
 
 } // namespace
 
+TEST_CASE("a queue of durable tasks says why it has no broker") {
+    const Pool pool = make_pool();
+    const auto workers = WorkerPool::create(pool).value();
+    if (!has_durable(workers)) {
+        return;
+    }
+    const auto queue = queue_of(workers, "nats://127.0.0.1:1");
+    queue.open().value();
+    while (queue.reason().value().find("refused") == std::string::npos) {
+    }
+    const auto late = queue.submit("t", {}, Submission().set_timeout(1ms));
+    CHECK(late.error() == Code::TimedOut);
+    CHECK(std::string(late.error().message()).find("refused") != std::string::npos);
+}
+
 TEST_CASE("settings of a queue of durable tasks that are wrong are told") {
     const Pool pool = make_pool();
     const auto workers = WorkerPool::create(pool).value();
@@ -62,6 +77,7 @@ TEST_CASE("settings of a queue of durable tasks that are wrong are told") {
 
     const auto queue = queue_of(workers, nowhere);
     CHECK(says(queue.stats().error(), "not open"));
+    CHECK(says(queue.reason().error(), "not open"));
     CHECK(says(queue.submit("t").error(), "not open"));
     CHECK(says(queue.take(0s).error(), "not open"));
     CHECK(says(queue.dead().error(), "not open"));

@@ -289,6 +289,15 @@ class Tasks(Durable):
         with ThreadPoolExecutor(len(asks)) as threads:
             for answer in [threads.submit(ask) for ask in asks]:
                 self.assertIsInstance(answer.exception(), paceline.TimeoutError)
+        stats = queue.stats()
+        self.assertEqual((stats.connected, stats.connects, stats.reason), (False, 0, queue.reason))
+        late = (
+            queue.calls("t").options(timeout=0.001).submit,
+            lambda: queue.find("n00000000000000000000000000000000").wait(0.001),
+        )
+        for call in late:
+            with self.assertRaisesRegex(paceline.TimeoutError, "refused"):
+                call()
 
     def test_another_process_goes_on_with_what_a_dead_one_has_begun(self) -> None:
         """Goal: a task whose worker is killed runs elsewhere. Method: the first worker says that it has begun, and hangs."""

@@ -195,6 +195,7 @@ impl DurableBuilder {
         let mut bridge = Bridge::nats(&hub, self.settings.clone())
             .name(format!("tasks {queue}"))
             .window(self.window, KNOWN)
+            .vital()
             .export(Export::new(format!("control.{queue}")).prefix(PREFIX))
             .export(kept(
                 format!("claims.{queue}.*"),

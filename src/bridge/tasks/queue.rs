@@ -139,7 +139,7 @@ impl DurableQueue {
     /// task, has not begun it, and cannot be reached while this is called may run it all the same.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for what is no id. [`Error::TimedOut`]: neither a worker nor the broker has answered, so that it
+    /// [`Error::Invalid`] for what is no id. [`Error::TimedOut`], or [`Error::Broker`]: neither a worker nor the broker has answered, so that it
     /// may run. [`Error::ShutDown`]; [`Error::WouldDeadlock`] in a function that the queue calls.
     pub fn cancel(&self, id: &str) -> Result<bool> {
         let lane = lane_of(id)?;
@@ -196,7 +196,7 @@ impl DurableQueue {
     /// Up to `most` tasks that have failed for good, the oldest first, from this number on.
     ///
     /// # Errors
-    /// [`Error::TimedOut`] if the broker does not answer; [`Error::ShutDown`]; [`Error::WouldDeadlock`] in a function that the
+    /// [`Error::TimedOut`], or [`Error::Broker`], if the broker does not answer; [`Error::ShutDown`]; [`Error::WouldDeadlock`] in a function that the
     /// queue calls.
     pub fn dead(&self, from: u64, most: usize) -> Result<Vec<DeadTask>> {
         let stream = self.inner.stream("dead");
@@ -249,6 +249,12 @@ impl DurableQueue {
     /// How its connection is, and what it has carried: tasks out are exports, tasks in are imports.
     pub fn stats(&self) -> BridgeStats {
         self.inner.bridge.stats()
+    }
+
+    /// Why nothing is stored or comes: it is not connected, or what the broker has refused last. None: all is well, or it has not
+    /// tried yet.
+    pub fn reason(&self) -> Option<String> {
+        self.inner.bridge.reason()
     }
 
     /// Whether it is connected to a broker.
@@ -364,22 +370,23 @@ impl Submission<'_> {
     /// [`submit_then`](Self::submit_then) does not wait.
     ///
     /// # Errors
-    /// [`Error::TimedOut`]: it is not stored yet, and will be when there is a broker. [`Error::Invalid`] for a bad name or
+    /// [`Error::TimedOut`], or [`Error::Broker`] with the reason: it is not stored yet, and will be when the broker takes it.
+    /// [`Error::Invalid`] for a bad name or
     /// setting, or if the stream refuses it; [`Error::MailboxFull`] if too many wait to be stored; [`Error::ShutDown`].
     pub fn submit(self) -> Result<DurableTask> {
-        let (timeout, (tell, told)) = (self.timeout, sync_channel(1));
+        let (timeout, (tell, told), queue) = (self.timeout, sync_channel(1), self.queue);
         self.submit_then(move |end| {
             // Nobody waits any more.
             let _gone = tell.send(end);
         })?;
-        told.recv_timeout(timeout).unwrap_or(Err(Error::TimedOut))
+        told.recv_timeout(timeout).unwrap_or_else(|_| Err(queue.inner.bridge.late()))
     }
 
     /// Submits it, and calls the function when the broker has stored it: once, on the bridge's thread, so it is to return
     /// soon.
     ///
     /// # Errors
-    /// As [`submit`](Self::submit), but for `TimedOut`; the function is not called then.
+    /// As [`submit`](Self::submit), but for `TimedOut` and `Broker`; the function is not called then.
     pub fn submit_then(
         self,
         function: impl FnOnce(Result<DurableTask>) + Send + 'static,
@@ -536,7 +543,7 @@ impl DurableTask {
     /// no time at all it answers what has come here, and does not ask the broker.
     ///
     /// # Errors
-    /// [`Error::TimedOut`], also if it was submitted without a result, if the result is older than results are kept, and
+    /// [`Error::TimedOut`], or [`Error::Broker`] with the reason, also if it was submitted without a result, if the result is older than results are kept, and
     /// if there is no such task. [`Error::ShutDown`] if the queue has ended before.
     pub fn wait(&self, timeout: Duration) -> Result<DurableReport> {
         let inner = &self.queue.inner;
@@ -554,7 +561,7 @@ impl DurableTask {
                 return Ok(report);
             }
             if begun.elapsed() >= timeout {
-                return Err(Error::TimedOut);
+                return Err(inner.bridge.late());
             }
             inner.bridge.check_open()?;
         }

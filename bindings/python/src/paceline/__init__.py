@@ -43,6 +43,7 @@ _NAMES = {
         "DurableFunction",
         "DurableQueue",
         "DurableReport",
+        "DurableStats",
         "DurableTask",
         "Job",
         "current_job",

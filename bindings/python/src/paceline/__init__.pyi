@@ -46,6 +46,7 @@ from ._durable import (
     DurableFunction as DurableFunction,
     DurableQueue as DurableQueue,
     DurableReport as DurableReport,
+    DurableStats as DurableStats,
     DurableTask as DurableTask,
     Job as Job,
     current_job as current_job,

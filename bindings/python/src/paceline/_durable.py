@@ -37,7 +37,7 @@ from ._arguments import (
     whole,
     within,
 )
-from ._bridge import NatsSettings
+from ._bridge import NatsSettings, _filled, _text_of
 from ._clock import monotonic
 from ._contain import failure_of, report
 from ._errors import DurableFailure, Full, InvalidError, ShutDownError, TimeoutError
@@ -123,6 +123,17 @@ class DeadTask(NamedTuple):
 # --- values as bytes ----------------------------------------------------------------------------------------------------
 
 
+class DurableStats(NamedTuple):
+    """How the connection of a queue is."""
+
+    #: Whether it is connected to a broker now.
+    connected: bool
+    #: Why not, or what the broker has refused last; None: all is well.
+    reason: Optional[str]
+    #: How often it has connected to a broker.
+    connects: int
+
+
 def _to_json(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -201,7 +212,9 @@ class DurableTask(Generic[T]):
             while not self._look(lib, _left(end)):
                 self._queue._check_open()
                 if end is not None and monotonic() >= end:
-                    raise TimeoutError(f"durable task {self.id} has not ended in time")
+                    reason = self._queue.reason
+                    of = f"; of the broker: {reason}" if reason else ""
+                    raise TimeoutError(f"durable task {self.id} has not ended in time{of}")
 
         if self._report is None:
             self._queue._workers._core._awaited(wait)
@@ -350,7 +363,8 @@ class DurableCalls(Generic[T]):
 
     def submit(self, /, *args: Any, **kwargs: Any) -> DurableTask[T]:
         """Stores a task, and waits until the broker has it: then it is accepted. Not in an event loop: see
-        ``submit_async``. Raises TimeoutError: it is not stored yet, and will be when there is a broker; Full: too many wait to
+        ``submit_async``. Raises TimeoutError, whose text says what stands in the way, if that is known: it is not stored
+        yet, and will be when the broker takes it; Full: too many wait to
         be stored; InvalidError; TypeError: the arguments are not what the codec takes; ShutDownError, ForkedError."""
         return self._submit(self._codec.arguments(args, kwargs), apart=True)
 
@@ -737,6 +751,16 @@ class DurableQueue:
 
         self._workers._core._awaited(wait)
         return came[0]
+
+    @property
+    def reason(self) -> Optional[str]:
+        """Why nothing is stored or comes: it is not connected, or what the broker has refused last; None: all is well."""
+        return _text_of(quick.pace_durable_reason, self._pointer()) or None
+
+    def stats(self) -> DurableStats:
+        """How its connection is."""
+        raw = _filled(layout.BridgeStats, quick.pace_durable_stats, self._pointer())
+        return DurableStats(bool(raw.connected), self.reason, raw.connects)
 
     # --- the end -------------------------------------------------------------------------------------
 

@@ -891,6 +891,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "pace_durable_report_info": (c.c_int32, c.c_void_p, c.c_void_p),
     "pace_durable_report_free": (None, c.c_void_p),
     "pace_durable_stats": (c.c_int32, c.c_void_p, c.c_void_p),
+    "pace_durable_reason": (c.c_int32, c.c_void_p, c.c_void_p, c.c_size_t, c.POINTER(c.c_size_t)),
     "pace_durable_close": (c.c_int32, c.c_void_p, c.c_uint64, c.POINTER(c.c_uint64)),
     "pace_durable_free": (None, c.c_void_p),
     "pace_cq_config_init": (c.c_int32, c.c_void_p, c.c_size_t),
