@@ -15,6 +15,7 @@ pub fn run_tests(root: &Path, arguments: &[String], out: &mut impl Write) -> io:
     let (reader, writer) = pipe()?;
     let mut child = {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        super::forget_xtask(&mut cargo);
         cargo.current_dir(root).args(["test", "--no-fail-fast"]).args(arguments);
         // The command has ends of the pipe, which would keep the reader waiting.
         cargo.stdout(writer.try_clone()?).stderr(writer).spawn()?
