@@ -39,7 +39,7 @@ use async_nats::jetstream::consumer::{AckPolicy, FromConsumer, PullConsumer, pul
 use async_nats::jetstream::context::ContextBuilder;
 use async_nats::jetstream::message::Acker;
 use async_nats::jetstream::stream::Stream;
-use async_nats::jetstream::{AckKind, Context, Message};
+use async_nats::jetstream::{AckKind, Message};
 use core::cell::RefCell;
 use core::future::poll_fn;
 use core::sync::atomic::Ordering::Relaxed;
@@ -127,7 +127,15 @@ pub(super) async fn consume(
             }
             _ = tick.tick() => extend(source, consuming).await,
             () = &mut closing, if is_open => {
-                give_back(&context, pull.take()).await;
+                for message in rest(pull.take()) {
+                    let message = Message { message, context: context.clone() };
+                    match importing.sink.takes_own() {
+                        // Who works at tasks gives them back, with what is known of them.
+                        true => take(session, importing, source, consuming, message).await,
+                        false => drop(message.ack_with(AckKind::Nak(None)).await),
+                    }
+                }
+                offer(importing, consuming)?;
             }
             () = tokio::time::sleep(room_nap(tries)), if has_waiting => {
                 offer(importing, consuming)?;
@@ -145,16 +153,12 @@ pub(super) async fn consume(
     }
 }
 
-/// Takes no more, and gives back what has come meanwhile: another process need not wait until its time is over.
-async fn give_back(context: &Context, pull: Option<Pull>) {
-    let Some(mut pull) = pull else { return };
-    let come = pull.rest();
-    // First, or they would come here again; and the broker would send to it for as long as tasks are worked off.
-    drop(pull);
-    for message in come.into_iter().filter(|message| message.status.is_none()) {
-        let message = Message { message, context: context.clone() };
-        let _gone = message.ack_with(AckKind::Nak(None)).await;
-    }
+/// Takes no more, and answers what has come meanwhile, to be given back: another process need not wait until its time is
+/// over.
+fn rest(pull: Option<Pull>) -> impl Iterator<Item = async_nats::Message> {
+    // The pull ends first, or they would come here again; and the broker would send to it for as long as tasks are worked off.
+    let come = pull.map_or(Vec::new(), |mut pull| pull.rest());
+    come.into_iter().filter(|message| message.status.is_none())
 }
 
 /// Asks for what the broker has for this name.

@@ -2,7 +2,7 @@
 
 use super::connection;
 use super::outbox::{Bell, Outbox};
-use super::question::{Answer, Ask, Found, What};
+use super::question::{Found, What};
 use super::rules::{Export, Import};
 use super::settings::NatsSettings;
 use super::shared::{Exporting, Importing, Shared, Status};
@@ -201,8 +201,8 @@ impl Bridge {
         self.shared.late()
     }
 
-    pub(super) fn waiters(&self) -> &Arc<Waiters> {
-        &self.shared.waiters
+    pub(super) fn downgrade(&self) -> Weak<Shared> {
+        Arc::downgrade(&self.shared)
     }
 
     /// Why it is not connected, or what the broker has refused last.
@@ -259,9 +259,7 @@ impl Bridge {
         timeout: Duration,
         told: impl FnOnce(Result<Option<Found>>) + Send + 'static,
     ) {
-        let (answer, until) = (Answer::new(told), Instant::now() + timeout);
-        // If it has ended, dropping it tells.
-        let _ended = self.shared.asks.send(Ask { stream: stream.to_owned(), what, answer, until });
+        self.shared.ask_then(stream, what, timeout, told);
     }
 }
 

@@ -42,6 +42,8 @@ pub(super) enum Keeps {
     /// Until one consumer has acknowledged it.
     UntilDone,
     For(Duration),
+    /// The last one of each subject, for so long.
+    Last(Duration),
 }
 
 impl Export {

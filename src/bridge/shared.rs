@@ -2,14 +2,14 @@
 
 use super::figures;
 use super::outbox::{Bell, Outbox};
-use super::question::Ask;
+use super::question::{Answer, Ask, Found, What};
 use super::rules::{Export, Import};
 use super::settings::NatsSettings;
 use super::sink::Sink;
 use super::stats::{BridgeStats, Counters, ExportStats, ImportStats, count};
 use super::waiters::Waiters;
 use super::wire::Origin;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::hub::{Hub, Pattern, Severity};
 use crate::metrics::Collector;
 use crate::pool::{Remains, Served};
@@ -155,6 +155,19 @@ impl Shared {
             message,
             json!({ "server": server, "connects": connects }),
         );
+    }
+
+    /// Asks for a message of a stream: see [`Bridge::ask_then`](super::Bridge::ask_then).
+    pub(super) fn ask_then(
+        &self,
+        stream: &str,
+        what: What,
+        timeout: Duration,
+        told: impl FnOnce(Result<Option<Found>>) + Send + 'static,
+    ) {
+        let (answer, until) = (Answer::new(told), Instant::now() + timeout);
+        // If it has ended, dropping it tells.
+        let _ended = self.asks.send(Ask { stream: stream.to_owned(), what, answer, until });
     }
 
     /// The connection is lost, or could not be made.

@@ -57,17 +57,18 @@ pub(super) async fn stream(
         name: name.to_owned(),
         subjects: vec![subject.to_owned()],
         retention: match keeps {
-            Keeps::All | Keeps::For(_) => RetentionPolicy::Limits,
+            Keeps::All | Keeps::For(_) | Keeps::Last(_) => RetentionPolicy::Limits,
             Keeps::UntilDone => RetentionPolicy::WorkQueue,
         },
         max_age: match keeps {
-            Keeps::For(time) => time,
+            Keeps::For(time) | Keeps::Last(time) => time,
             Keeps::All | Keeps::UntilDone => Duration::ZERO,
         },
         duplicate_window: match keeps {
-            Keeps::For(time) => window.min(time),
+            Keeps::For(time) | Keeps::Last(time) => window.min(time),
             Keeps::All | Keeps::UntilDone => window,
         },
+        max_messages_per_subject: if let Keeps::Last(_) = keeps { 1 } else { -1 },
         ..Config::default()
     };
     let stream = context.get_or_create_stream(config).await;

@@ -116,8 +116,8 @@ pub struct pace_submission_t {
     pub lane: u32,
     /// How long it waits before its first attempt, in nanoseconds, by the clocks of submitter and worker. Default 0.
     pub delay_ns: u64,
-    /// How long it may take from now on, in nanoseconds. After that no attempt begins, and one that runs is told to end and
-    /// has failed. Default PACE_FOREVER.
+    /// How long it may take from now on, in nanoseconds, by the clocks of submitter and worker. After that no attempt begins,
+    /// and one that runs is told to end and has failed. Default PACE_FOREVER.
     pub deadline_ns: u64,
     /// How many attempts there may be, if those are fewer than the handler's retries allow. Default 0: as many as those.
     pub attempts: u32,
@@ -668,9 +668,9 @@ pub unsafe extern "C" fn pace_durable_reason(
     })
 }
 
-/// Ends a queue: it takes no more tasks, and waits until those that it has taken have ended, for up to `timeout_ns`. What has
-/// not ended then is run again elsewhere, or later. *left, if not NULL, says how many submissions, results and dead tasks
-/// were not stored.
+/// Ends a queue: it takes no more tasks, gives back those that have not begun, and waits until the others have ended, for up
+/// to `timeout_ns`. What has not ended then is run again elsewhere, or later. *left, if not NULL, says how many submissions,
+/// results and dead tasks were not stored.
 ///
 /// PACE_EINVAL before it is open.
 ///

@@ -49,7 +49,8 @@ enum JobEnd {
 pub struct pace_job_info_t {
     /// In: sizeof the struct. Out: how many bytes were written.
     pub struct_size: u32,
-    /// Which attempt it is, in all processes together: 1 for the first. An attempt whose process has died counts.
+    /// Which attempt it is, in all processes together: 1 for the first. An attempt counts if its process ended in it; a task
+    /// that was given back before it began has had none.
     pub number: u32,
     /// The task's id, the same for each attempt in any process.
     pub id: pace_text_t,

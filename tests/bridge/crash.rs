@@ -284,6 +284,10 @@ impl Process {
         Self { child, number: 0 }
     }
 
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     fn is_alive(&mut self, directory: &Path) {
         let ended = self.child.try_wait().unwrap();
         assert!(ended.is_none(), "{ended:?} {}", errors(directory));

@@ -1,6 +1,7 @@
 //! Hubs of several processes over a broker: a real one, which the tests start.
 #![cfg(feature = "nats")]
 
+mod attempts;
 mod broker;
 #[cfg(all(feature = "http", feature = "metrics"))]
 #[path = "../ops/client.rs"]

@@ -484,12 +484,11 @@ fn a_host_takes_tasks_as_data() {
     jobs.remove(0).complete("done");
     drop(jobs);
     assert_eq!(normal.wait(LIMIT).unwrap().value, b"done");
-    let mut job = queue.take(1, LIMIT).unwrap().remove(0);
-    assert_eq!((job.id(), job.number(), job.time_left()), (low.id(), 2, None));
-    job.fail(Fault::new("not yet"));
-    job = queue.take(1, LIMIT).unwrap().remove(0);
-    assert_eq!(job.number(), 3);
-    job.fail(Fault::new("never"));
+    for (number, failure) in [(1, "not yet"), (2, "not yet"), (3, "never")] {
+        let job = queue.take(1, LIMIT).unwrap().remove(0);
+        assert_eq!((job.id(), job.number(), job.time_left()), (low.id(), number, None));
+        job.fail(Fault::new(failure));
+    }
     let report = low.wait(LIMIT).unwrap();
     assert_eq!((report.status, report.failure.as_deref()), (DurableStatus::Failed, Some("never")));
     assert!(queue.take(1, Duration::from_millis(10)).unwrap().is_empty());

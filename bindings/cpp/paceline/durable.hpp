@@ -55,7 +55,8 @@ struct Submission {
     Lane lane{Lane::Normal};
     /// How long it waits before its first attempt, by the clocks of submitter and worker.
     Duration delay{};
-    /// How long it may take from now on. After that no attempt begins, and one that runs has failed. Default: no limit.
+    /// How long it may take from now on, by the clocks of submitter and worker. After that no attempt begins, and one that
+    /// runs has failed. Default: no limit.
     Duration deadline{forever};
     /// How many attempts there may be, if those are fewer than the handler's retries allow. 0 (default): as many as those.
     std::uint32_t attempts = 0;
@@ -134,7 +135,8 @@ public:
     std::string_view arguments() const noexcept {
         return Message::view({static_cast<const char *>(info_.arguments), info_.size});
     }
-    /// Which attempt it is, in all processes together: 1 for the first. An attempt whose process has died counts.
+    /// Which attempt it is, in all processes together: 1 for the first. An attempt counts if its process ended in it; a task
+    /// that was given back before it began has had none.
     std::uint32_t number() const noexcept { return info_.number; }
     /// How long the attempt may take still: zero if its time is over, and when it was ended; `forever` without a
     /// limit.
@@ -453,9 +455,9 @@ public:
             return pace_durable_reason(raw_.get(), to, size, needed);
         });
     }
-    /// Ends it: it takes no more tasks, and waits until those that it has taken have ended, for up to `time`. What has not
-    /// ended then is run again elsewhere, or later. The answer says how many submissions, results and dead tasks were not
-    /// stored: 0 as a rule. Code::Invalid before it is open. Not in handlers.
+    /// Ends it: it takes no more tasks, gives back those that have not begun, and waits until the others have ended, for up
+    /// to `time`. What has not ended then is run again elsewhere, or later. The answer says how many submissions, results
+    /// and dead tasks were not stored: 0 as a rule. Code::Invalid before it is open. Not in handlers.
     Result<std::uint64_t> close(Duration time) const {
         std::uint64_t left = 0;
         const pace_status_t status = pace_durable_close(raw_.get(), detail::nanos(time), &left);

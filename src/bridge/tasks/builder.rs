@@ -114,7 +114,8 @@ impl DurableBuilder {
         self.task_with(name, usual_retry(), handler)
     }
 
-    /// The same, with these retries, of all processes together.
+    /// The same, with these retries, of all processes together. An attempt whose process ends in it counts: a task that has had
+    /// as many as it may is a dead one, and does not begin again.
     pub fn task_with<R>(
         mut self,
         name: impl Into<String>,
@@ -210,7 +211,11 @@ impl DurableBuilder {
             ))
             .import(Import::new(format!("results.{queue}.{origin}.*")).prefix(PREFIX));
         if !self.tasks.is_empty() {
-            bridge = bridge.import(Import::new(format!("control.{queue}")).prefix(PREFIX));
+            let marks = format!("began.{queue}.*");
+            let keeps = Keeps::Last(super::attempts::KEPT);
+            bridge = bridge
+                .import(Import::new(format!("control.{queue}")).prefix(PREFIX))
+                .export(kept(marks, stream_name(queue, "began"), keeps));
         }
         for lane in Lane::ALL {
             let (stream, lane_name) = (stream_name(queue, lane_name(lane)), lane_name(lane));
@@ -237,8 +242,7 @@ impl DurableBuilder {
             }
         }
         let bridge = bridge.open()?;
-        *shop.waiters.lock().unwrap_or_else(PoisonError::into_inner) =
-            Some(Arc::clone(bridge.waiters()));
+        *shop.bridge.lock().unwrap_or_else(PoisonError::into_inner) = bridge.downgrade();
         let end = Arc::new((Mutex::new(false), Condvar::new()));
         let desk = self.desk;
         let inner = Inner { name: self.queue, hub, bridge, shop, table, desk, origin, end };

@@ -31,7 +31,8 @@ impl<'a> Job<'a> {
         self.arguments
     }
 
-    /// Which attempt this is, in all processes together: 1 for the first. An attempt whose process has died counts.
+    /// Which attempt this is, in all processes together: 1 for the first. An attempt counts if its process ended in it; a task
+    /// that was given back before it began has had none.
     pub fn number(&self) -> u32 {
         self.number
     }

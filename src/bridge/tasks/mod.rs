@@ -17,6 +17,7 @@
 //! | `tasks.Q.LANE.NAME.ID` | `paceline.tasks.Q.LANE.NAME.ID` | `paceline_Q_LANE`, four of them | until a task has ended |
 //! | `claims.Q.ID` | `paceline.claims.…` | `paceline_Q_claims`: of unique ids | for the window |
 //! | `results.Q.ORIGIN.ID` | `paceline.results.…` | `paceline_Q_results` | for an hour, unless set |
+//! | `began.Q.ID` | `paceline.began.…` | `paceline_Q_began`: see `attempts.rs` | until a task has ended |
 //! | `dead.Q.NAME` | `paceline.dead.…` | `paceline_Q_dead` | until somebody deletes it |
 //! | `control.Q` | `paceline.control.Q` | none | |
 //!
@@ -26,8 +27,8 @@
 //!    a task to one process, and to another only when it was told of a failure, or has heard nothing for `ack_wait`.
 //! 2. So two attempts overlap in one case: a process goes on working while the broker cannot hear it, for longer than
 //!    `ack_wait`. Then both may end the task. The first result that is stored counts: the stream takes one for each id.
-//! 3. A process that dies with a task has that task run again. What an attempt has done before is done; handlers are to
-//!    bear that, for which [`Job::id`] is the same each time.
+//! 3. A process that dies with a task has that task run again, unless it has had as many attempts as it may (`attempts.rs`).
+//!    What an attempt has done before is done; handlers are to bear that, for which [`Job::id`] is the same each time.
 //! 4. A task that was cancelled before it began never begins, as long as each worker that has it can be reached: see
 //!    [`DurableQueue::cancel`].
 //!
@@ -38,6 +39,7 @@
 //!    a stream knows a duplicate. What the broker's numbers say is never who a task is.
 //! 3. `Table` has an entry for each task that somebody waits for, and a bounded number of results that came before.
 
+mod attempts;
 mod builder;
 mod job;
 mod pulled;

@@ -67,6 +67,7 @@ impl Inner {
         *self.end.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.end.1.notify_all();
         self.desk.end();
+        self.shop.close();
         // A request to cancel that waits still is nothing that was to be stored.
         let left = self.bridge.close_stores(timeout);
         self.table.end();
@@ -270,9 +271,9 @@ impl DurableQueue {
         self.inner.bridge.wait_connected(timeout)
     }
 
-    /// Ends it: it takes no more tasks, and waits until those that it has taken have ended, for up to `timeout`. What has
-    /// not ended then is run again elsewhere, or later. Answers how many submissions, results and dead letters were not
-    /// stored: 0 as a rule. A handler that calls it waits in vain for its own task; in a function that the queue calls it does
+    /// Ends it: it takes no more tasks, gives back those that have not begun, and waits until the others have ended, for up
+    /// to `timeout`. What has not ended then is run again elsewhere, or later. Answers how many submissions, results and dead
+    /// letters were not stored: 0 as a rule. A handler that calls it waits in vain for its own task; in a function that the queue calls it does
     /// not wait.
     pub fn close(&self, timeout: Duration) -> u64 {
         self.inner.close(timeout)
@@ -334,8 +335,9 @@ impl Submission<'_> {
         self
     }
 
-    /// How long it may take from now on: after that no attempt begins, one that runs is told to end, and the task has
-    /// TIMED_OUT. Default: as long as it likes.
+    /// How long it may take from now on, by the clocks of submitter and worker: a worker whose clock is an hour ahead has a task
+    /// of a minute time out at once. After that no attempt begins, one that runs is told to end, and the task has TIMED_OUT.
+    /// Default: as long as it likes.
     pub fn deadline(mut self, limit: Duration) -> Self {
         self.options.deadline = Some(limit);
         self

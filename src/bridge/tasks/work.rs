@@ -1,12 +1,13 @@
 //! Tasks that come from the broker are run by the worker pool.
 
+use super::attempts::Delivery;
 use super::job::{DurableReport, DurableStatus, Job};
 use super::pulled::Desk;
 use super::queue::origin_of;
 use super::table::Table;
 use super::wire::{MOST_FAILURE, Orders, headers_of, id_in, lane_of};
+use crate::bridge::shared::Shared;
 use crate::bridge::sink::{Arrival, End, Sink, Tell};
-use crate::bridge::waiters::Waiters;
 use crate::bridge::wire::{ORIGIN, RECEIPT};
 use crate::error::{Error, Rejected, Result};
 use crate::hub::{Headers, Hub};
@@ -14,10 +15,12 @@ use crate::pool::message_of;
 use crate::queue::Lane;
 use crate::task::{Attempt, Fault, Outcome, OverloadPolicy, Status, TaskType};
 use crate::time::Retry;
+use core::sync::atomic::AtomicBool;
+use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
 use std::collections::{HashMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Instant;
 
 /// How long a task stays away that the worker pool has no room for.
@@ -46,18 +49,25 @@ pub(super) struct Workshop {
     pub(super) hub: Hub,
     origin: String,
     table: Arc<Table>,
-    pub(super) waiters: Mutex<Option<Arc<Waiters>>>,
-    cancelled: Mutex<Cancelled>,
+    /// The bridge, once it is open.
+    pub(super) bridge: Mutex<Weak<Shared>>,
+    held: Mutex<Held>,
 }
 
-/// Tasks that are not to begin, and those that have come: by their id.
+/// Tasks that have come, and those that are not to begin: by their id.
 #[derive(Default)]
-struct Cancelled {
-    /// Whether it has come since, and was struck.
-    ids: HashMap<String, bool>,
+struct Held {
+    here: HashMap<String, Here>,
+    /// Of those that were cancelled, whether it has come since, and was struck.
+    cancelled: HashMap<String, bool>,
     order: VecDeque<String>,
-    /// Whether it has begun.
-    here: HashMap<String, bool>,
+    /// None begins any more.
+    is_closing: bool,
+}
+
+struct Here {
+    taken: Weak<Taken>,
+    has_begun: bool,
 }
 
 /// What a worker knows of a task that is to be cancelled.
@@ -75,7 +85,7 @@ impl Workshop {
     pub(super) fn new(queue: &str, hub: &Hub, table: &Arc<Table>) -> Self {
         let (queue, hub, table) = (queue.to_owned(), hub.clone(), Arc::clone(table));
         let origin = origin_of(&hub);
-        Self { queue, hub, origin, table, waiters: Mutex::default(), cancelled: Mutex::default() }
+        Self { queue, hub, origin, table, bridge: Mutex::default(), held: Mutex::default() }
     }
 
     /// A result that is stored, for this submitter, if it is of this process: the broker does not send it here.
@@ -85,58 +95,91 @@ impl Workshop {
         }
     }
 
-    fn cancelled(&self) -> std::sync::MutexGuard<'_, Cancelled> {
-        self.cancelled.lock().unwrap_or_else(PoisonError::into_inner)
+    /// None: the bridge has ended.
+    pub(super) fn line(&self) -> Option<Arc<Shared>> {
+        self.bridge.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+    }
+
+    fn held(&self) -> std::sync::MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives back what has come and not begun, and all that comes from now on.
+    pub(super) fn close(&self) {
+        let mut held = self.held();
+        held.is_closing = true;
+        let waits = |here: &Here| !here.has_begun;
+        let waiting: Vec<_> = held.here.extract_if(|_, here| waits(here)).collect();
+        drop(held);
+        waiting
+            .iter()
+            .filter_map(|(_, here)| here.taken.upgrade())
+            .for_each(|taken| taken.give_back());
     }
 
     /// Has a task not begin, if it has not.
     pub(super) fn cancel(&self, id: &str) -> Known {
-        let mut cancelled = self.cancelled();
-        let known = match cancelled.here.get(id) {
+        let mut held = self.held();
+        let known = match held.here.get(id).map(|here| here.has_begun) {
             Some(true) => return Known::Begun,
             Some(false) => Known::WillNotBegin,
-            None if cancelled.ids.get(id) == Some(&true) => return Known::WillNotBegin,
+            None if held.cancelled.get(id) == Some(&true) => return Known::WillNotBegin,
             None => Known::Unknown,
         };
-        if cancelled.ids.insert(id.to_owned(), false).is_none() {
-            cancelled.order.push_back(id.to_owned());
+        if held.cancelled.insert(id.to_owned(), false).is_none() {
+            held.order.push_back(id.to_owned());
         }
-        if cancelled.order.len() > MOST_CANCELLED
-            && let Some(oldest) = cancelled.order.pop_front()
+        if held.order.len() > MOST_CANCELLED
+            && let Some(oldest) = held.order.pop_front()
         {
-            cancelled.ids.remove(&oldest);
+            held.cancelled.remove(&oldest);
         }
         known
     }
 
-    /// The first look at a task, and the one when it would begin. False: it was cancelled.
-    fn may_begin(&self, id: &str, begins: bool) -> bool {
-        let mut cancelled = self.cancelled();
-        let struck = cancelled.ids.get_mut(id).map(|struck| *struck = true);
-        let may = struck.is_none();
-        cancelled.here.insert(id.to_owned(), begins && may);
+    /// The first look at a task.
+    fn comes(&self, taken: &Arc<Taken>) -> May {
+        let mut held = self.held();
+        if held.is_closing {
+            return May::Back;
+        }
+        let here = Here { taken: Arc::downgrade(taken), has_begun: false };
+        held.here.insert(taken.id.clone(), here);
+        held.strike(&taken.id)
+    }
+
+    /// The look when it would begin.
+    fn begins(&self, id: &str) -> May {
+        let mut held = self.held();
+        // Otherwise it was given back.
+        if !held.here.contains_key(id) {
+            return May::Back;
+        }
+        let may = held.strike(id);
+        if let Some(here) = held.here.get_mut(id) {
+            here.has_begun = may == May::Begin;
+        }
         may
     }
 
     fn has_begun(&self, id: &str) -> bool {
-        self.cancelled().here.get(id) == Some(&true)
+        self.held().here.get(id).is_some_and(|here| here.has_begun)
     }
 
     fn left(&self, id: &str) {
-        self.cancelled().here.remove(id);
+        self.held().here.remove(id);
     }
 
     /// Publishes something that is to be stored, and tells when it is, or that it is not.
-    fn publish_then(
+    pub(super) fn publish_then(
         &self,
         key: &str,
         headers: Headers,
         payload: &[u8],
         then: impl FnOnce(Result<()>) + Send + 'static,
     ) {
-        let waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(waiters) = waiters else { return then(Err(Error::ShutDown)) };
-        let (number, pending) = waiters.open();
+        let Some(line) = self.line() else { return then(Err(Error::ShutDown)) };
+        let (number, pending) = line.waiters.open();
         let message = self.hub.message(key).headers(headers).payload(payload).no_wait();
         let published = message
             .with_header(RECEIPT, &number.to_string(), |_| ())
@@ -151,7 +194,30 @@ impl Workshop {
     }
 }
 
+/// Whether a task may begin.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum May {
+    Begin,
+    /// It was cancelled.
+    Never,
+    /// It is for another process.
+    Back,
+}
+
+impl Held {
+    fn strike(&mut self, id: &str) -> May {
+        match self.cancelled.get_mut(id) {
+            Some(struck) => {
+                *struck = true;
+                May::Never
+            }
+            None => May::Begin,
+        }
+    }
+}
+
 /// Takes the tasks of one name from the stream of one lane.
+#[derive(Clone)]
 pub(super) struct Worker {
     pub(super) shop: Arc<Workshop>,
     pub(super) name: String,
@@ -168,6 +234,16 @@ pub(super) enum How {
     Pull(Arc<Desk>),
 }
 
+/// A task as it has come from the stream.
+struct Visit {
+    id: String,
+    arguments: bytes::Bytes,
+    headers: Headers,
+    delivered: u32,
+    /// That of the stream.
+    number: u64,
+}
+
 /// One task that has come.
 pub(super) struct Taken {
     shop: Arc<Workshop>,
@@ -176,6 +252,13 @@ pub(super) struct Taken {
     pub(super) arguments: bytes::Bytes,
     headers: Headers,
     pub(super) number: u32,
+    /// Whether the broker is to be told that this attempt begins: see `attempts.rs`.
+    begins_with_mark: bool,
+    /// Whether it counts as begun though nobody has called its handler.
+    counts: AtomicBool,
+    has_mark: AtomicBool,
+    /// It has turned out that it does not begin here.
+    is_over: AtomicBool,
     /// When its deadline is over.
     pub(super) until: Option<Instant>,
     reply: Option<String>,
@@ -188,46 +271,83 @@ pub(super) struct Taken {
 
 impl Sink for Worker {
     fn offer(&self, arrival: &Arrival, tell: Tell) -> Result<()> {
-        let orders = Orders::read(&arrival.incoming.headers);
         let id = id_in(&arrival.key).to_owned();
         if lane_of(&id)? != self.lane {
             return Err(Error::invalid("the id of a task", format!("{id:?}"), "one of its lane"));
         }
-        // The first delivery of a task with a delay was too early.
-        let number = arrival.delivered.saturating_sub(u32::from(orders.is_delayed)).max(1);
-        let most = orders.attempts.unwrap_or(u32::MAX).max(1);
-        let retry = self.retry.next(number, Duration::ZERO, None, arrival.entry.number).ok();
-        let taken = Arc::new(Taken {
-            shop: Arc::clone(&self.shop),
-            name: self.name.clone(),
+        let visit = Visit {
             arguments: arrival.payload.clone(),
             headers: arrival.incoming.headers.clone(),
+            delivered: arrival.delivered,
+            number: arrival.entry.number,
+            id,
+        };
+        if visit.delivered == 1 {
+            return self.take(visit, None, tell);
+        }
+        let worker = self.clone();
+        self.shop.marked(&visit.id.clone(), move |mark| match mark {
+            Ok(mark) => {
+                // It was given back then.
+                let _ended = worker.take(visit, mark, tell);
+            }
+            Err(_) => tell(End::Away(NO_ROOM)),
+        });
+        Ok(())
+    }
+
+    fn takes_own(&self) -> bool {
+        true
+    }
+}
+
+impl Worker {
+    fn take(&self, visit: Visit, mark: Option<u32>, tell: Tell) -> Result<()> {
+        let orders = Orders::read(&visit.headers);
+        let most = orders.attempts.unwrap_or(u32::MAX).clamp(1, self.retry.attempts());
+        let (number, is_delayed) = (visit.delivered, orders.is_delayed);
+        let delivery = Delivery { number, is_delayed, most };
+        let begun = delivery.begun(mark);
+        let number = begun.saturating_add(1);
+        let retry = self.retry.next(number, Duration::ZERO, None, visit.number).ok();
+        let taken = Arc::new(Taken {
+            shop: Arc::clone(&self.shop),
+            id: visit.id,
+            name: self.name.clone(),
+            arguments: visit.arguments,
+            headers: visit.headers,
             number,
+            begins_with_mark: delivery.begins_with_mark(),
+            counts: AtomicBool::new(!delivery.begins_with_mark()),
+            has_mark: AtomicBool::new(mark.is_some()),
+            is_over: AtomicBool::new(false),
             until: orders.left.and_then(|left| Instant::now().checked_add(left)),
             reply: orders.reply,
             again: retry.filter(|_| number < most),
             said: Mutex::new(None),
             tell: Mutex::new(Some(tell)),
-            id,
         });
-        if orders.left == Some(Duration::ZERO) {
-            taken.end(
-                DurableStatus::TimedOut,
-                Err("the deadline was over before it began".into()),
-                number - 1,
-            );
+        if begun >= most {
+            taken.bury_unless_ended(begun);
             return Ok(());
         }
-        if !self.shop.may_begin(&taken.id, false) {
-            taken.end(
-                DurableStatus::Cancelled,
-                Err("cancelled before it began".into()),
-                number - 1,
-            );
-            return Ok(());
+        match self.shop.comes(&taken) {
+            May::Back => {
+                taken.give_back();
+                return Ok(());
+            }
+            _ if taken.is_late() => {
+                taken.never_begins(DurableStatus::TimedOut);
+                return Ok(());
+            }
+            May::Never => {
+                taken.never_begins(DurableStatus::Cancelled);
+                return Ok(());
+            }
+            May::Begin => {}
         }
         if let Some(early) = orders.early {
-            taken.tell(End::Away(early));
+            taken.away(early);
             return Ok(());
         }
         match &self.how {
@@ -242,16 +362,10 @@ impl Sink for Worker {
         }
     }
 
-    fn takes_own(&self) -> bool {
-        true
-    }
-}
-
-impl Worker {
     fn submit(&self, run: &Arc<Run>, taken: Arc<Taken>, left: Option<Duration>) -> Result<()> {
         let (run, its) = (Arc::clone(run), Arc::clone(&taken));
         let work = move |attempt: &Attempt<'_>| -> core::result::Result<(), Fault> {
-            if !its.shop.may_begin(&its.id, true) {
+            if !its.begin() {
                 return Ok(());
             }
             let job = Job {
@@ -284,11 +398,11 @@ impl Worker {
                 Ok(())
             }
             Err(Rejected::ShutDown(_) | Rejected::Forked(_)) => {
-                taken.tell(End::Away(NO_ROOM));
+                taken.give_back();
                 Err(Error::ShutDown)
             }
             Err(_) => {
-                taken.tell(End::Away(NO_ROOM));
+                taken.give_back();
                 Ok(())
             }
         }
@@ -300,20 +414,54 @@ impl Taken {
         *self.said.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
     }
 
-    /// A host begins it. False: it was cancelled, or its time is over, and has ended.
+    /// It begins now, unless that is false: then it has ended, or was given back.
     pub(super) fn begin(self: &Arc<Self>) -> bool {
-        let attempts = self.number - 1;
-        if self.is_late() {
-            let failure = "the deadline was over before it began".into();
-            Arc::clone(self).end(DurableStatus::TimedOut, Err(failure), attempts);
-            return false;
+        let may = match self.is_late() {
+            true => None,
+            false => Some(self.shop.begins(&self.id)),
+        };
+        if may == Some(May::Begin) && self.is_marked() {
+            return true;
         }
-        if !self.shop.may_begin(&self.id, true) {
-            let failure = "cancelled before it began".into();
-            Arc::clone(self).end(DurableStatus::Cancelled, Err(failure), attempts);
-            return false;
+        self.is_over.store(true, Relaxed);
+        match may {
+            None => self.never_begins(DurableStatus::TimedOut),
+            Some(May::Never) => self.never_begins(DurableStatus::Cancelled),
+            Some(May::Begin | May::Back) => self.give_back(),
+        }
+        false
+    }
+
+    /// Whether the broker knows of this attempt what it must.
+    fn is_marked(&self) -> bool {
+        if self.begins_with_mark {
+            self.counts.store(true, Relaxed);
+            self.has_mark.store(true, Relaxed);
+            return self.shop.mark_and_wait(&self.id, self.number);
         }
         true
+    }
+
+    fn never_begins(self: &Arc<Self>, status: DurableStatus) {
+        let failure = match status {
+            DurableStatus::Cancelled => "cancelled before it began",
+            _ => "the deadline was over before it began",
+        };
+        Arc::clone(self).end(status, Err(failure.into()), self.number - 1);
+    }
+
+    /// So many attempts have begun, and no more are allowed: the process of the last one has ended in it, or has not told the
+    /// broker how it ended.
+    fn bury_unless_ended(self: Arc<Self>, begun: u32) {
+        let (shop, id) = (Arc::clone(&self.shop), self.id.clone());
+        shop.has_result(&id, move |has_result| match has_result {
+            Ok(true) => self.finish(End::Done),
+            Ok(false) => {
+                let failure = format!("its process ended in attempt {begun}");
+                self.end(DurableStatus::Failed, Err(failure), begun);
+            }
+            Err(_) => self.tell(End::Away(NO_ROOM)),
+        });
     }
 
     /// Whether its deadline is over.
@@ -337,7 +485,26 @@ impl Taken {
 
     /// It is to be run again, here or elsewhere.
     pub(super) fn give_back(&self) {
-        self.tell(End::Away(NO_ROOM));
+        self.away(NO_ROOM);
+    }
+
+    /// The same, after this time. It has not begun.
+    fn away(&self, time: Duration) {
+        self.shop.left(&self.id);
+        let tell = self.tell.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(tell) = tell else { return };
+        match self.counts.load(Relaxed) {
+            true => self.shop.mark(&self.id, self.number - 1, move |_| tell(End::Away(time))),
+            false => tell(End::Away(time)),
+        }
+    }
+
+    /// It has ended for good, and comes no more.
+    fn finish(&self, end: End) {
+        self.tell(end);
+        if self.has_mark.load(Relaxed) {
+            self.shop.unmark(&self.id);
+        }
     }
 
     /// Tells the broker, once.
@@ -351,19 +518,14 @@ impl Taken {
 
     /// The worker pool is done with it.
     fn ended(self: Arc<Self>, status: Status) {
+        if self.is_over.load(Relaxed) {
+            return;
+        }
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (number, has_begun) = (self.number, self.shop.has_begun(&self.id));
         match (status, said) {
             (Status::Completed, Some(Ok(value))) => {
                 self.end(DurableStatus::Completed, Ok(value), number);
-            }
-            // Its function has found that it is not to begin.
-            (Status::Completed, _) => {
-                self.end(
-                    DurableStatus::Cancelled,
-                    Err("cancelled before it began".into()),
-                    number - 1,
-                );
             }
             (Status::TimedOut, _) if self.is_late() => {
                 let (failure, attempts) = match has_begun {
@@ -379,6 +541,7 @@ impl Taken {
                 self.failed("it has taken too long".into(), Advice::Again);
             }
             // The pool ends, or had no room: another process, or a later one, has it run.
+            _ if !has_begun => self.give_back(),
             _ => self.tell(End::Away(NO_ROOM)),
         }
     }
@@ -445,15 +608,15 @@ impl Taken {
             DurableStatus::Completed => End::Done,
             _ => End::Never,
         };
-        let Some(reply) = &self.reply else { return self.tell(end) };
+        let Some(reply) = &self.reply else { return self.finish(end) };
         let key = format!("results.{}.{reply}.{}", self.shop.queue, self.id);
-        let Ok(headers) = headers_of(&report, MOST_FAILURE) else { return self.tell(end) };
+        let Ok(headers) = headers_of(&report, MOST_FAILURE) else { return self.finish(end) };
         let (shop, reply) = (Arc::clone(&self.shop), reply.clone());
         let value = bytes::Bytes::from(core::mem::take(&mut report.value));
         let kept = value.clone();
         shop.publish_then(&key, headers, &value, move |stored| match stored {
             Ok(()) => {
-                self.tell(end);
+                self.finish(end);
                 report.value = kept.into();
                 self.shop.told(&reply, report);
             }
@@ -461,7 +624,7 @@ impl Taken {
                 let failure = format!("its result of {} bytes is not stored: {error}", kept.len());
                 self.end(DurableStatus::Failed, Err(failure), report.attempts);
             }
-            Err(error) if is_refusal(&error) => self.tell(end),
+            Err(error) if is_refusal(&error) => self.finish(end),
             Err(_) => self.tell(End::Away(NO_ROOM)),
         });
     }

@@ -76,7 +76,8 @@ class Job(NamedTuple):
     id: str
     #: The name of the task, which has chosen its function.
     name: str
-    #: Which attempt it is, in all processes together: 1 for the first. One whose process has died counts.
+    #: Which attempt it is, in all processes together: 1 for the first. One counts if its process ended in it; a task that
+    #: was given back before it began has had none.
     attempt: int
     #: For how many seconds the task could take still when the attempt began; None: without a deadline.
     time_left: Optional[float]
@@ -343,8 +344,9 @@ class DurableCalls(Generic[T]):
         timeout: Optional[float] = None,
     ) -> DurableCalls[T]:
         """The same, whose tasks are submitted with these (None: as before). ``priority``: the lane, each of which is a
-        stream of the broker. ``delay``: seconds before the first attempt, by the clocks of submitter and worker.
-        ``deadline``: how many seconds it may take from its submission on; after that no attempt begins. ``attempts``: how
+        stream of the broker. ``delay``: seconds before the first attempt.
+        ``deadline``: how many seconds it may take from its submission on; after that no attempt begins. Both go by the clocks
+        of submitter and worker. ``attempts``: how
         many there may be, if those are fewer than the function's retries allow. ``unique``: while the broker has one of this
         id in the same lane that was stored within the queue's window, it is that one. ``ignore_result``: none is stored.
         ``timeout``: how many seconds ``submit`` waits until the broker has stored it (30 at first). Raises InvalidError."""
@@ -770,8 +772,8 @@ class DurableQueue:
         return self._closed
 
     def close(self, timeout: float = 10.0) -> int:
-        """Ends it: it takes no more tasks, and waits up to ``timeout`` seconds until those that it has taken have ended. What
-        has not ended then is run again elsewhere, or later. Says how many submissions, results and dead tasks were not
+        """Ends it: it takes no more tasks, gives back those that it has not taken up, and waits up to ``timeout`` seconds until
+        the others have ended. What has not ended then is run again elsewhere, or later. Says how many submissions, results and dead tasks were not
         stored: 0 as a rule. Calling it again is allowed. Before ``WorkerPool.shutdown``, and not in its tasks."""
         nanoseconds_left, left = nanos("timeout", timeout), [0]
         self._closed = True
