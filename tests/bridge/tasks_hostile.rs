@@ -114,7 +114,7 @@ fn what_is_too_late_is_told() {
         }
         Err::<Vec<u8>, _>("told to end")
     }));
-    let task = queue.task("slow").deadline(100 * MS).submit().unwrap();
+    let task = queue.task("slow").deadline(3000 * MS).submit().unwrap();
     let report = task.wait(LIMIT).unwrap();
     assert_eq!((report.status, report.attempts), (DurableStatus::TimedOut, 1));
     assert!(queue.dead(0, 1).unwrap().is_empty());
