@@ -23,6 +23,7 @@
 use super::asks;
 use super::consume::{Consuming, consume};
 use super::export::export;
+use super::foreign::{Cluster, Told};
 use super::import::import;
 use super::outbox::Taken;
 use super::question::Ask;
@@ -34,7 +35,7 @@ use super::store::{Storing, store};
 use super::window::Window;
 use crate::contain::contain;
 use crate::hub::Severity;
-use async_nats::{Client, ConnectOptions, Event};
+use async_nats::{Client, ConnectOptions, Event, ServerAddr};
 use core::cell::RefCell;
 use core::future::Future;
 use core::pin::Pin;
@@ -64,6 +65,7 @@ struct Kept {
     storing: Vec<RefCell<Storing>>,
     consuming: Vec<RefCell<Consuming>>,
     window: RefCell<Window>,
+    cluster: Cluster,
     asks: RefCell<UnboundedReceiver<Ask>>,
 }
 
@@ -102,6 +104,7 @@ fn serve(shared: &Shared, asks: UnboundedReceiver<Ask>) {
             .map(|one| RefCell::new(Consuming::new(shared.window, one)))
             .collect(),
         window: RefCell::new(Window::new(lasts, most)),
+        cluster: Cluster::default(),
         asks: RefCell::new(asks),
     };
     let mut failed = 0;
@@ -191,7 +194,8 @@ async fn deadline_over(shared: &Shared) {
 /// Ok: it has ended as it was told to.
 async fn connect_and_serve(shared: &Shared, kept: &Kept) -> Result<(), Lost> {
     let (tell, mut told) = mpsc::unbounded_channel();
-    let connect = connect(shared, tell);
+    let named = shared.settings.addresses()?;
+    let connect = connect(shared, kept.cluster.with(named.clone()), tell);
     let needless = async {
         closing(shared).await;
         while !is_over(shared, kept) {
@@ -202,6 +206,7 @@ async fn connect_and_serve(shared: &Shared, kept: &Kept) -> Result<(), Lost> {
         client = connect => client?,
         () = needless => return Ok(()),
     };
+    let _told = Told { client: client.clone(), cluster: &kept.cluster, named };
     let session =
         Session { shared, requests: Requests::new(&client).await?, client, window: &kept.window };
     shared.connected(&session.client.server_info());
@@ -278,7 +283,11 @@ async fn connect_and_serve(shared: &Shared, kept: &Kept) -> Result<(), Lost> {
 }
 
 /// Connects, to one of the servers, once.
-async fn connect(shared: &Shared, tell: mpsc::UnboundedSender<Event>) -> Result<Client, Lost> {
+async fn connect(
+    shared: &Shared,
+    servers: Vec<ServerAddr>,
+    tell: mpsc::UnboundedSender<Event>,
+) -> Result<Client, Lost> {
     let buffer = shared.imports.iter().map(|import| import.rule.buffer).max().unwrap_or(1);
     let was_connected = Arc::new(AtomicBool::new(false));
     let (seen, lost) = (Arc::clone(&was_connected), tell.clone());
@@ -304,7 +313,6 @@ async fn connect(shared: &Shared, tell: mpsc::UnboundedSender<Event>) -> Result<
             }
             false => Duration::ZERO,
         });
-    let servers = shared.settings.addresses()?;
     let connected = options.connect(servers).await;
     connected.map_err(|error| {
         let error = error.to_string();

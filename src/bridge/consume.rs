@@ -21,8 +21,9 @@
 //! 4. What may have come, and not been taken, for longer than `ack_wait` is dropped: the broker has given it to another.
 
 use super::flights::{Came, Flights, Settlement};
+use super::foreign::{begin, check_consumer};
 use super::import::{accept, key_of, room_nap};
-use super::places::{displaced, policy};
+use super::places::displaced;
 use super::pull::Pull;
 use super::rules::{Keeps, Source};
 use super::session::{Lost, Session};
@@ -64,6 +65,8 @@ pub(super) struct Consuming {
     /// The latest message that has come, by the time of storing, and when the stream was made that it is of.
     seen: Option<Entry>,
     stream_made: Option<DateTime>,
+    /// When the consumer was made that it was bound to first.
+    bound: Option<DateTime>,
 }
 
 impl Consuming {
@@ -79,6 +82,7 @@ impl Consuming {
             tries: 0,
             seen: None,
             stream_made: None,
+            bound: None,
         }
     }
 
@@ -95,10 +99,11 @@ pub(super) async fn consume(
     consuming: &RefCell<Consuming>,
 ) -> Result<(), Lost> {
     // None: it takes no more.
-    let mut pull = Some(pull(session, importing, source, consuming).await?);
+    let pull = pull(session, importing, source, consuming).await?;
+    let mut tick = tokio::time::interval(pull.ack_wait() / 3);
+    let mut pull = Some(pull);
     let context = ContextBuilder::new().build(session.client.clone());
     importing.trouble.end();
-    let mut tick = tokio::time::interval(source.ack_wait / 3);
     let closing = super::session::closing(session.shared);
     tokio::pin!(closing);
     loop {
@@ -179,7 +184,10 @@ async fn pull(
         stream(&context, &source.stream, whole, source.keeps, session.shared.window.0).await?;
     let config = pull::Config {
         durable_name: Some(source.durable.clone()),
-        deliver_policy: policy(source.start),
+        deliver_policy: {
+            let consuming = consuming.borrow();
+            begin(source.start, consuming.bound, consuming.seen)?
+        },
         ack_policy: AckPolicy::Explicit,
         ack_wait: source.ack_wait,
         max_deliver: -1,
@@ -195,14 +203,23 @@ async fn pull(
         .get_or_create_consumer(&source.durable, config)
         .await
         .map_err(|error| lost(&error))?;
-    let found = &consumer.cached_info().config.filter_subject;
-    if *found != subject {
-        return Err(lost(&format!("it is of {found:?}, and not of {subject:?}")));
+    let found = consumer.cached_info();
+    let ack_wait = check_consumer(&found.config, &subject).map_err(|error| lost(&error))?;
+    if consuming.borrow().bound.is_none() && ack_wait != source.ack_wait {
+        let (durable, stream) = (&source.durable, &source.stream);
+        let message = format!(
+            "consumer {durable:?} of stream {stream:?} has an ack_wait of {ack_wait:?}, and keeps it: {:?} is not set",
+            source.ack_wait
+        );
+        let fields =
+            json!({ "stream": stream, "durable": durable, "ack_wait": format!("{ack_wait:?}") });
+        session.shared.tell("bridge.other_ack_wait", Severity::Warning, message, fields);
     }
+    consuming.borrow_mut().bound.get_or_insert(found.created);
     if let Some(anew) = made_anew(session, source, &stream, &consumer, consuming).await? {
         consumer = anew;
     }
-    Pull::new(&context, consumer, source.ack_wait).await
+    Pull::new(&context, consumer, ack_wait).await
 }
 
 /// A consumer in place of one whose place is not in this stream, and a word about it. What was taken of another stream, or

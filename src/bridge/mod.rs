@@ -34,6 +34,7 @@ mod consume;
 mod export;
 mod figures;
 mod flights;
+mod foreign;
 #[cfg(feature = "config")]
 mod from_settings;
 mod handle;

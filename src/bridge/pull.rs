@@ -52,6 +52,11 @@ impl Pull {
         Ok(Self { consumer, inbox, answers, asked, most, expires, heard, ack_wait, looked })
     }
 
+    /// After how long the broker gives a message to another of which it has not heard.
+    pub(super) fn ack_wait(&self) -> Duration {
+        self.ack_wait
+    }
+
     /// There is room for so many.
     pub(super) async fn ask(&mut self, room: usize) -> Result<(), Lost> {
         if self.asked > 0 || room == 0 {

@@ -10,6 +10,8 @@ use std::time::SystemTime;
 
 /// Of an import at least once: more than a broker is sent acknowledgements in the time between two signs of life.
 const MAX_IN_FLIGHT: usize = 65_536;
+/// The signs of life come three times as often.
+pub(super) const LEAST_ACK_WAIT: Duration = Duration::from_millis(100);
 
 /// Keys that go from the hub to the broker. A pattern as text is one, too: at most once, without a prefix.
 ///
@@ -336,8 +338,8 @@ impl Import {
     }
 
     /// At least once: after how long the broker sends a message again of which it has not heard, because the process has
-    /// ended, say: 100 ms to 1 day. While a handler works the bridge tells the broker so three times as often. Default: 30
-    /// seconds.
+    /// ended, say: 100 ms to 1 day. While a handler works the bridge tells the broker so three times as often. A consumer that
+    /// is there keeps its own. Default: 30 seconds.
     #[must_use]
     pub fn ack_wait(self, wait: Duration) -> Self {
         self.source(|source| source.ack_wait = wait)
@@ -363,7 +365,7 @@ impl Import {
         check_name("durable name", &source.durable)?;
         check_in_flight(source.in_flight)?;
         source.retry.check()?;
-        if !(Duration::from_millis(100)..=Duration::from_secs(86_400)).contains(&source.ack_wait) {
+        if !(LEAST_ACK_WAIT..=Duration::from_secs(86_400)).contains(&source.ack_wait) {
             let value = format!("{:?}", source.ack_wait);
             return Err(Error::invalid("ack_wait", value, "100 ms to 1 day"));
         }

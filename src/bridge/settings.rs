@@ -47,7 +47,7 @@ enum Login {
 impl NatsSettings {
     /// A broker at these addresses, separated by commas: `nats://host:port`, or `tls://host:port`, each maybe with
     /// `user:password@` or `token@` before the host, with `%40` for `@` and so on. Of several servers, one cluster, any one
-    /// is used; all are logged in to as the first says that has a login.
+    /// is used, and those that it tells of; all are logged in to as the first says that has a login.
     pub fn new(servers: impl Into<String>) -> Self {
         Self {
             servers: servers.into(),

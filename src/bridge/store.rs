@@ -17,6 +17,7 @@
 //! 3. In the mailbox, or the replay of a spool (`spool.rs`), they count as running until then.
 
 use super::export::{Batch, Inbox, send};
+use super::foreign::check_stream;
 use super::outbox::Taken;
 use super::refusal::{Pace, Sent, sent};
 use super::rules::Keeps;
@@ -72,7 +73,9 @@ pub(super) async fn stream(
         ..Config::default()
     };
     let stream = context.get_or_create_stream(config).await;
-    stream.map_err(|error| Lost(format!("stream {name:?}: {error}")))
+    let stream = stream.map_err(|error| Lost(format!("stream {name:?}: {error}")))?;
+    check_stream(&stream.cached_info().config, keeps)?;
+    Ok(stream)
 }
 
 pub(super) async fn store(

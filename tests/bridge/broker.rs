@@ -24,9 +24,15 @@ pub fn broker() -> Option<Broker> {
 impl Broker {
     /// Without streams.
     pub fn start_plain() -> Option<Self> {
+        Self::start_plain_with("")
+    }
+
+    /// Without streams, with these lines more in its settings.
+    pub fn start_plain_with(more: &str) -> Option<Self> {
         Self::start("").map(|mut broker| {
             broker.kill();
             broker.is_plain = true;
+            broker.more = more.into();
             broker.start_again();
             broker
         })

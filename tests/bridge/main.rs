@@ -12,6 +12,7 @@ mod crash;
 #[path = "../../examples/durable.rs"]
 mod example;
 mod faults;
+mod foreign;
 #[cfg(feature = "config")]
 mod from_settings;
 mod hostile;

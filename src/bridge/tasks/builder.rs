@@ -172,8 +172,8 @@ impl DurableBuilder {
         self
     }
 
-    /// After how long without a sign of life the broker gives a task to another process, 100 ms to 1 day. Default: 30
-    /// seconds.
+    /// After how long without a sign of life the broker gives a task to another process, 100 ms to 1 day, where this process
+    /// is the first with a handler for the task's name. Default: 30 seconds.
     pub fn ack_wait(mut self, wait: Duration) -> Self {
         self.ack_wait = wait;
         self

@@ -146,6 +146,7 @@ impl Hub {
     /// | `bridge.disconnected` | warning | `bridge`, `reason`: why there is no connection; not again while it stays the same |
     /// | `bridge.made_anew` | warning | `bridge`, `stream`, `durable`, `reason`: a consumer whose place was not in the stream |
     /// | `bridge.old_version` | warning | `bridge`, `version`: the broker's, which may forget messages of a stream |
+    /// | `bridge.other_ack_wait` | warning | `bridge`, `stream`, `durable`, `ack_wait`: that of a consumer which is there, as it stays |
     /// | `bridge.refused` | error | `bridge`, `reason`: what the broker does not take, or has no room for |
     /// | `bridge.closed` | info | `bridge` |
     /// | `threshold.crossed` | as it says | `threshold`, `metric`, `labels`, `limit`, `figure` |
