@@ -428,13 +428,20 @@ fn check_prefix(prefix: &str) -> Result<()> {
 
 /// Names of streams, of groups, and durable ones.
 pub(super) fn check_name(what: &'static str, name: &str) -> Result<()> {
-    let is_good = (1..=200).contains(&name.len())
-        && name.chars().all(|c| !c.is_whitespace() && !c.is_control() && !".*>/\\".contains(c));
+    check_name_of(what, name, 200)
+}
+
+/// Names of up to so many bytes.
+pub(super) fn check_name_of(what: &'static str, name: &str, most: usize) -> Result<()> {
+    // Brokers before 2.9.16, and some later ones, deliver nothing where there is a % in the name of a stream or a consumer.
+    let is_good = (1..=most).contains(&name.len())
+        && name.chars().all(|c| !c.is_whitespace() && !c.is_control() && !".*>/\\%".contains(c));
     match is_good {
         true => Ok(()),
         false => {
-            let allowed =
-                "1 to 200 bytes without blanks, control characters, and any of . * > / \\";
+            let allowed = format!(
+                "1 to {most} bytes without blanks, control characters, and any of . * > / \\ %"
+            );
             Err(Error::invalid(what, format!("{name:?}"), allowed))
         }
     }

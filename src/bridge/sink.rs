@@ -1,8 +1,8 @@
 //! Where messages from a stream go, and what is to become of each at the broker.
 
-use super::wire::Incoming;
+use super::wire::{Incoming, REDELIVERED};
 use crate::error::Result;
-use crate::hub::{Handled, Hub, Mode};
+use crate::hub::{Handled, Headers, Hub, Mode};
 use bytes::Bytes;
 use core::time::Duration;
 
@@ -65,10 +65,11 @@ pub(super) trait Sink: Send + Sync {
 impl Sink for Hub {
     fn offer(&self, arrival: &Arrival, tell: Tell) -> Result<()> {
         let again = arrival.again;
+        let headers = marked(&arrival.incoming.headers, arrival.delivered);
         let _receipt = self
             .message(arrival.key.as_str())
             .payload(&arrival.payload[..])
-            .headers(arrival.incoming.headers.clone())
+            .headers(headers)
             .priority(arrival.incoming.priority)
             .if_full(Mode::Try)
             .publish_tracked(again.is_some(), move |how| {
@@ -81,4 +82,14 @@ impl Sink for Hub {
             })?;
         Ok(())
     }
+}
+
+/// With a mark if it has come before. One that has as many headers as a message may have stays without.
+fn marked(headers: &Headers, delivered: u32) -> Headers {
+    let before = delivered.saturating_sub(1);
+    let marked = (before > 0).then(|| {
+        let count = before.to_string();
+        Headers::new(headers.iter().chain([(REDELIVERED, count.as_str())])).ok()
+    });
+    marked.flatten().unwrap_or_else(|| headers.clone())
 }

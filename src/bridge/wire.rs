@@ -7,6 +7,7 @@
 //! | headers | headers; those that NATS could not carry as they are: one header with all of them as JSON |
 //! | priority other than normal | header `Paceline-Priority` |
 //! | number in its hub | header `Nats-Msg-Id`, unless the publisher has given it one: origin.number.check, of the prefix too |
+//! | header `Paceline-Redelivered` | how often it was delivered before, to any process of the durable name |
 //! | a request's inbox | the reply subject, which is the bridge's own |
 //!
 //! # Origins
@@ -31,6 +32,9 @@ use std::sync::OnceLock;
 pub(super) const ORIGIN: &str = "Paceline-Origin";
 /// In the hub: the number by which a publisher waits for a message to be stored. It does not go out.
 pub(super) const RECEIPT: &str = "Paceline-Receipt";
+/// In the hub: how often a message of a stream has come before, to any process of its durable name. It does not go out, and
+/// nobody else's comes in.
+pub(super) const REDELIVERED: &str = "Paceline-Redelivered";
 const MESSAGE_ID: &str = "Nats-Msg-Id";
 /// The stream that is to store it.
 pub(super) const EXPECTED_STREAM: &str = "Nats-Expected-Stream";
@@ -112,7 +116,7 @@ pub(super) fn headers_of(
     let mut has_id = false;
     for (name, value) in message.headers().iter() {
         match name {
-            "Reply-To" | ORIGIN | PRIORITY | OTHER_HEADERS | RECEIPT => continue,
+            "Reply-To" | ORIGIN | PRIORITY | OTHER_HEADERS | RECEIPT | REDELIVERED => continue,
             MESSAGE_ID => has_id = true,
             _ => {}
         }
@@ -205,7 +209,7 @@ pub(super) fn read(headers: Option<&HeaderMap>, own: &Origin) -> crate::Result<I
     let is_own = origin.as_deref() == Some(own.as_str());
     let mark = origin.unwrap_or_else(|| ELSEWHERE.into());
     // What it must not carry: who has smuggled it into the list of others.
-    pairs.retain(|(name, _)| !["Reply-To", ORIGIN, RECEIPT].contains(&name.as_str()));
+    pairs.retain(|(name, _)| !["Reply-To", ORIGIN, RECEIPT, REDELIVERED].contains(&name.as_str()));
     pairs.push((ORIGIN.into(), mark));
     Ok(Incoming { headers: Headers::new(pairs)?, priority, id, is_own })
 }

@@ -217,7 +217,8 @@ pub extern "C" fn pace_submission_init(
 
 /// Makes a queue of durable tasks, whose tasks a worker pool runs. Give it handlers by pace_durable_task() and
 /// pace_durable_task_pulled(), and open it: pace_durable_open(). A process that only submits needs none. `broker` says how
-/// the broker is reached; its name and its window are not regarded. `options` may be NULL.
+/// the broker is reached; its name and its window are not regarded. `options` may be NULL. `name` has 1 to 182 bytes, that of a
+/// task 1 to 200, both together up to 205, without blanks, control characters, and any of . * > / \ %.
 ///
 /// PACE_EINVAL names the setting, its value and what would be right; PACE_EVERSION; PACE_EUNSUPPORTED in a library without
 /// the feature `nats`.

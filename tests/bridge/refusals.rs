@@ -4,10 +4,10 @@ use crate::broker::{Broker, broker, connected};
 use crate::common::{hang_guard, until};
 use crate::raw::{Raw, Scripted};
 use crate::topics::hub;
-use paceline::bridge::tasks::DurableQueue;
+use paceline::bridge::tasks::{DurableQueue, Job};
 use paceline::bridge::{Bridge, Export, NatsSettings};
 use paceline::task::WorkerPool;
-use paceline::{Error, Pool};
+use paceline::{Error, Lane, Pool};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, OnceLock};
@@ -223,4 +223,39 @@ fn a_queue_without_a_broker_is_not_ready() {
     });
     broker.start_again();
     until("it is ready again", || ready().status == 200);
+}
+
+/// Goal: names that the broker cannot serve are refused by name, and the longest that are taken serve.
+#[test]
+fn names_are_as_long_as_they_serve() {
+    let _guard = hang_guard();
+    let Some(broker) = broker() else { return };
+    let workers = WorkerPool::new(&Pool::builder().threads(1).build().unwrap());
+    let opened = |queue: &str, task: &str| {
+        let builder = workers.durable(queue).nats(broker.url());
+        builder.task(task, |job: &Job<'_>| job.name().len().to_string()).open()
+    };
+    let refused = |end: paceline::Result<DurableQueue>, part: &str| match end {
+        Err(Error::Invalid { name, value, allowed }) => {
+            let text = format!("{name} {value} {allowed}");
+            assert!(text.contains(part), "{text}");
+        }
+        other => panic!("{other:?}"),
+    };
+    let (q, t) = (|count: usize| "q".repeat(count), |count: usize| "t".repeat(count));
+    for name in ["a%b", "a b", "a\tb", "a*", "a>", "a.b", "a/b", "a\\b", ""] {
+        refused(opened(name, "t"), "the name of a queue");
+        refused(opened("q", name), "the name of a task");
+        let queue = opened("q", "t").unwrap();
+        assert!(matches!(queue.submit(name, ""), Err(Error::Invalid { .. })), "{name:?}");
+    }
+    refused(opened(&q(183), "t"), "1 to 182 bytes");
+    refused(opened(&q(182), &t(24)), "1 to 23 bytes");
+    refused(opened("q", &t(201)), "1 to 200 bytes");
+    for (queue, task) in [(q(182), t(23)), (q(5), t(200))] {
+        let queue = opened(&queue, &task).unwrap();
+        let submitted = queue.task(&task).lane(Lane::Critical).unique("u").timeout(LIMIT).submit();
+        let report = submitted.unwrap().wait(LIMIT).unwrap();
+        assert_eq!(report.value, task.len().to_string().into_bytes());
+    }
 }

@@ -5,7 +5,7 @@ use crate::common::{hang_guard, until};
 use crate::topics::{hub, next};
 use paceline::Retry;
 use paceline::bridge::{Bridge, Export, Import, StartAt};
-use paceline::hub::{Acknowledged, Execution, Failure, Message, OnFailure, Overflow};
+use paceline::hub::{Acknowledged, Execution, Failure, Headers, Message, OnFailure, Overflow};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -350,4 +350,35 @@ fn an_import_from_a_time_on_joins_what_comes() {
     for number in 1..400 {
         assert_eq!(next(&mailbox).payload(), format!("{number}").as_str());
     }
+}
+
+/// Goal: a handler sees that a message has come before, and how often, whatever its publisher says.
+#[test]
+fn what_comes_again_is_marked() {
+    let _guard = hang_guard();
+    let Some(broker) = broker() else { return };
+    let (here, there) = (hub(), hub());
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let list = Arc::clone(&seen);
+    let handler = move |message: &Message<'_>| -> Result<(), Failure> {
+        let mut list = list.lock().unwrap();
+        list.push(message.headers().get("Paceline-Redelivered").map(str::to_owned));
+        match list.len() < 3 {
+            true => Err(Failure::new("not yet")),
+            false => Ok(()),
+        }
+    };
+    let failing = there.subscription("a").on_failure(OnFailure::dead_letter());
+    let _handler = failing.serve_shared(handler).unwrap();
+    let retry = Retry::fixed(5, Duration::from_millis(10));
+    let back = connected(
+        Bridge::nats(&there, broker.url())
+            .import(Import::new("a").at_least_once("A", "b").retry(retry)),
+    );
+    let out =
+        connected(Bridge::nats(&here, broker.url()).export(Export::new("a").at_least_once("A")));
+    let headers = Headers::new([("Paceline-Redelivered", "17")]).unwrap();
+    out.publish(here.message("a").headers(headers)).unwrap().wait(LIMIT).unwrap();
+    until("it is dealt with", || back.stats().imports[0].acknowledged == 1);
+    assert_eq!(*seen.lock().unwrap(), [None, Some("1".into()), Some("2".into())]);
 }

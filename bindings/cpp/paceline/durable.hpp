@@ -318,7 +318,8 @@ private:
 class [[nodiscard]] DurableQueue {
 public:
     /// Give it handlers by task() and task_pulled(), and open() it. A process that only submits needs none.
-    /// Code::Unsupported: the library was built without the feature `nats`; Code::Invalid names the setting.
+    /// `name` has 1 to 182 bytes, that of a task 1 to 200, both together up to 205, without blanks, control characters, and any
+    /// of . * > / \\ %. Code::Unsupported: the library was built without the feature `nats`; Code::Invalid names the setting.
     static Result<DurableQueue> create(const WorkerPool &workers, const std::string &name,
                                        const NatsSettings &nats, const DurableConfig &config = {}) {
         const auto broker = nats.native();

@@ -5,9 +5,9 @@ use super::pulled::Desk;
 use super::queue::{DurableQueue, Inner, origin_of, stream_name};
 use super::schedule::{Due, Schedule, seconds};
 use super::table::Table;
-use super::wire::{lane_name, lane_of, report_of_message};
+use super::wire::{check_queue, check_task, lane_name, lane_of, report_of_message};
 use super::work::{How, Known, Worker, Workshop, run_of};
-use crate::bridge::rules::{Keeps, check_name};
+use crate::bridge::rules::{Keeps, check_name_of};
 use crate::bridge::wire::is_imported;
 use crate::bridge::{Bridge, Export, Import, NatsSettings};
 use crate::error::{Error, Result};
@@ -32,7 +32,8 @@ const KNOWN: usize = 100_000;
 
 impl WorkerPool {
     /// A queue of tasks that outlive the process: a broker has them, and any process with a handler for a task's name runs
-    /// it, in its worker pool. See [`DurableBuilder`].
+    /// it, in its worker pool. The name of the queue has 1 to 182 bytes, that of a task 1 to 200, both together up to 205, without
+    /// blanks, control characters, and any of `. * > / \ %`. See [`DurableBuilder`].
     ///
     /// ```no_run
     /// use paceline::{Pool, bridge::tasks::Job, task::WorkerPool};
@@ -139,7 +140,7 @@ impl DurableBuilder {
     /// Submits a task at times of the calendar, in the manner of cron, by UTC: "30 3 * * 1-5" is half past three from Monday
     /// to Friday. All processes with a schedule of this label submit one task together for each time. What comes due while
     /// none of them runs is not submitted later. Their clocks are to differ by less than the [window](Self::window), or some
-    /// times have two tasks. The label: 1 to 160 bytes, as names of tasks are.
+    /// times have two tasks. The label: 1 to 160 bytes, without what names of tasks have not.
     pub fn schedule(
         mut self,
         label: impl Into<String>,
@@ -184,9 +185,9 @@ impl DurableBuilder {
     /// # Errors
     /// [`Error::Invalid`] for a bad name, setting or schedule; [`Error::ShutDown`]; [`Error::Os`].
     pub fn open(mut self) -> Result<DurableQueue> {
+        check_queue(&self.queue)?;
         let schedules = self.take_schedules()?;
         let queue = &*self.queue;
-        check_name("the name of a queue", queue)?;
         self.check()?;
         let hub = Hub::new(self.workers.pool())?;
         let origin = origin_of(&hub);
@@ -263,7 +264,7 @@ impl DurableBuilder {
     fn check(&self) -> Result<()> {
         let mut names = HashSet::new();
         for (name, retry, _) in &self.tasks {
-            check_name("the name of a task", name)?;
+            check_task(&self.queue, name)?;
             retry.check()?;
             if !names.insert(name) {
                 let allowed = "one handler for each name";
@@ -282,13 +283,10 @@ impl DurableBuilder {
     }
 
     fn take_schedules(&mut self) -> Result<Vec<(Schedule, Scheduled)>> {
+        let queue = self.queue.clone();
         let parse = |one: Scheduled| {
-            check_name("the label of a schedule", &one.label)?;
-            if one.label.len() > MOST_LABEL {
-                let value = format!("{:?}", one.label);
-                return Err(Error::invalid("the label of a schedule", value, "up to 160 bytes"));
-            }
-            check_name("the name of a task", &one.task)?;
+            check_name_of("the label of a schedule", &one.label, MOST_LABEL)?;
+            check_task(&queue, &one.task)?;
             let schedule = Schedule::new(&one.when)?;
             match schedule.next(SystemTime::now()) {
                 Some(_) => Ok((schedule, one)),

@@ -4,12 +4,12 @@ use super::job::{DurableReport, DurableStatus};
 use super::pulled::{Desk, OpenJob};
 use super::table::Table;
 use super::wire::{
-    MOST_FAILURE, Options, headers_of, id_in, is_token, lane_name, lane_of, new_id, report_of,
+    MOST_FAILURE, Options, check_task, headers_of, id_in, is_token, lane_name, lane_of, new_id,
+    report_of,
 };
 use super::work::{Known, Workshop};
 use crate::bridge::handle::AT_DROP;
 use crate::bridge::question::{Found, What, Which};
-use crate::bridge::rules::check_name;
 use crate::bridge::waiters::{PendingStore, Place};
 use crate::bridge::wire::Origin;
 use crate::bridge::{Bridge, BridgeStats};
@@ -393,7 +393,7 @@ impl Submission<'_> {
         self,
         function: impl FnOnce(Result<DurableTask>) + Send + 'static,
     ) -> Result<()> {
-        check_name("the name of a task", &self.name)?;
+        check_task(&self.queue.inner.name, &self.name)?;
         let id = new_id(self.options.lane);
         let order = Order {
             // What it would refuse is refused before an id is claimed.

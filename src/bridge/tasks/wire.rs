@@ -1,6 +1,7 @@
 //! What the headers of a task and of its result say.
 
 use super::job::{DurableReport, DurableStatus};
+use crate::bridge::rules::check_name_of;
 use crate::error::{Error, Result};
 use crate::hub::{Headers, Stored};
 use crate::queue::Lane;
@@ -25,6 +26,25 @@ const RAN: &str = "Paceline-Ran";
 const TASK: &str = "Paceline-Task";
 /// So much of what went wrong is told.
 pub(super) const MOST_FAILURE: usize = 4096;
+
+/// The name of a stream has up to 200 bytes: beside the queue's name that of `paceline_QUEUE_critical` has 18.
+const MOST_QUEUE: usize = 182;
+/// So has that of a consumer, which is the task's.
+const MOST_TASK: usize = 200;
+/// A key of a hub has up to 255: beside both names that of `tasks.QUEUE.critical.NAME.ID` has 50.
+const MOST_BOTH: usize = 205;
+
+/// # Errors
+/// [`Error::Invalid`]
+pub(super) fn check_queue(name: &str) -> Result<()> {
+    check_name_of("the name of a queue", name, MOST_QUEUE)
+}
+
+/// # Errors
+/// [`Error::Invalid`]
+pub(super) fn check_task(queue: &str, name: &str) -> Result<()> {
+    check_name_of("the name of a task", name, MOST_TASK.min(MOST_BOTH - queue.len()))
+}
 
 /// What a task is submitted with beside its name and arguments.
 #[derive(Clone, Default)]

@@ -376,8 +376,9 @@ class WorkerPool:
         ack_wait: float = 30.0,
         window: float = 120.0,
     ) -> DurableQueue:
-        """A queue of tasks that outlive the process, kept by a NATS broker: its address, or NatsSettings. The tasks run on the
-        threads of this, and the loop of its coroutines. Any process with a queue of this name runs them. ``in_flight``: how
+        """A queue of tasks that outlive the process, kept by a NATS broker: its address, or NatsSettings. ``name``: 1 to 182
+        bytes, that of a task 1 to 200, both together up to 205, without blanks, control characters, ``.*>/%`` and a
+        backslash. The tasks run on the threads of this, and the loop of its coroutines. Any process with a queue of this name runs them. ``in_flight``: how
         many tasks of each name and lane may be taken and not ended (None: twice its threads); ``keep_results``: for how many
         seconds results are kept, 1 or more; ``ack_wait``: after how many seconds without a sign of life the broker gives a
         task to another process, 0.1 to 86400; ``window``: for how many seconds a unique id is known. Close it before the
