@@ -567,7 +567,10 @@ typedef struct pace_job_t pace_job_t;
 typedef struct pace_job_info_t {
     /** In: sizeof the struct. Out: how many bytes were written. */
     uint32_t struct_size;
-    /** Which attempt it is, in all processes together: 1 for the first. An attempt whose process has died counts. */
+    /**
+     * Which attempt it is, in all processes together: 1 for the first. An attempt counts if its process ended in it; a task
+     * that was given back before it began has had none.
+     */
     uint32_t number;
     /** The task's id, the same for each attempt in any process. */
     pace_text_t id;
@@ -599,6 +602,16 @@ typedef pace_status_t (*pace_durable_fn)(void *user_data, pace_job_t *job);
  * Threads: any. In handlers: yes, it never waits.
  */
 pace_status_t pace_job_info(const pace_job_t *job, pace_job_info_t *info);
+
+/**
+ * Begins the attempt of a job that pace_durable_take_waiting() gave, once. *begun is false if it is not to be run, because the
+ * task was cancelled, its time is over, or it was given back: free the job then. It waits for the broker, up to five seconds,
+ * unless this is the first attempt of several. A job that has begun already: *begun is true.
+ *
+ * Threads: any. In handlers: no. It blocks.
+ */
+pace_status_t pace_job_begin(const pace_job_t *job,
+                             bool *begun);
 
 /**
  * Whether an attempt is to end, because its time is over or the pool ends: what comes of it then is waited for no longer.
@@ -633,8 +646,8 @@ pace_status_t pace_job_fail(const pace_job_t *job,
                             uint64_t retry_after_ns);
 
 /**
- * Frees a job that pace_durable_take() gave. One that was not ended is given back: it is run again, by this process or
- * another. Not for a job that a handler is lent. NULL is a no-op, and in a forked child nothing is freed.
+ * Frees a job that pace_durable_take() or pace_durable_take_waiting() gave. One that was not ended is given back: it is
+ * run again, by this process or another, and this attempt does not count. Not for a job that a handler is lent. NULL is a no-op, and in a forked child nothing is freed.
  *
  * Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
  */
@@ -692,8 +705,8 @@ typedef struct pace_submission_t {
     /** How long it waits before its first attempt, in nanoseconds, by the clocks of submitter and worker. Default 0. */
     uint64_t delay_ns;
     /**
-     * How long it may take from now on, in nanoseconds. After that no attempt begins, and one that runs is told to end and
-     * has failed. Default PACE_FOREVER.
+     * How long it may take from now on, in nanoseconds, by the clocks of submitter and worker. After that no attempt begins,
+     * and one that runs is told to end and has failed. Default PACE_FOREVER.
      */
     uint64_t deadline_ns;
     /** How many attempts there may be, if those are fewer than the handler's retries allow. Default 0: as many as those. */
@@ -894,8 +907,8 @@ pace_status_t pace_durable_cancel(const pace_durable_t *queue,
                                   bool *cancelled);
 
 /**
- * Takes the next task of the names that the host runs itself, that of the most urgent lane; waits for it for up to
- * `timeout_ns`. End *job by pace_job_complete(), pace_job_fail() or pace_job_free(). Several threads may take.
+ * Takes the next task of the names that the host runs itself, that of the most urgent lane, and begins it; waits for it for
+ * up to `timeout_ns`. End *job by pace_job_complete(), pace_job_fail() or pace_job_free(). Several threads may take.
  *
  * PACE_ETIMEDOUT; PACE_ESHUTDOWN when the queue has ended; PACE_EINVAL before it is open.
  *
@@ -904,6 +917,16 @@ pace_status_t pace_durable_cancel(const pace_durable_t *queue,
 pace_status_t pace_durable_take(const pace_durable_t *queue,
                                 uint64_t timeout_ns,
                                 pace_job_t **job);
+
+/**
+ * As pace_durable_take(), for a host whose tasks wait before they are run: pace_job_begin() begins *job. Until then the task
+ * can be cancelled, pace_durable_close() gives it back, and if the process ends it has had no attempt.
+ *
+ * Threads: any. In handlers: no. It blocks.
+ */
+pace_status_t pace_durable_take_waiting(const pace_durable_t *queue,
+                                        uint64_t timeout_ns,
+                                        pace_job_t **job);
 
 /**
  * The first task that has failed for good whose number is `from` or more: *report, which is to be freed.

@@ -503,8 +503,8 @@ pub extern "C" fn pace_durable_cancel(
     })
 }
 
-/// Takes the next task of the names that the host runs itself, that of the most urgent lane; waits for it for up to
-/// `timeout_ns`. End *job by pace_job_complete(), pace_job_fail() or pace_job_free(). Several threads may take.
+/// Takes the next task of the names that the host runs itself, that of the most urgent lane, and begins it; waits for it for
+/// up to `timeout_ns`. End *job by pace_job_complete(), pace_job_fail() or pace_job_free(). Several threads may take.
 ///
 /// PACE_ETIMEDOUT; PACE_ESHUTDOWN when the queue has ended; PACE_EINVAL before it is open.
 ///
@@ -515,11 +515,37 @@ pub extern "C" fn pace_durable_take(
     timeout_ns: u64,
     job: Option<&mut MaybeUninit<*mut pace_job_t>>,
 ) -> pace_status_t {
+    take(queue, timeout_ns, job, true)
+}
+
+/// As pace_durable_take(), for a host whose tasks wait before they are run: pace_job_begin() begins *job. Until then the task
+/// can be cancelled, pace_durable_close() gives it back, and if the process ends it has had no attempt.
+///
+/// Threads: any. In handlers: no. It blocks.
+#[unsafe(no_mangle)]
+pub extern "C" fn pace_durable_take_waiting(
+    queue: Option<&pace_durable_t>,
+    timeout_ns: u64,
+    job: Option<&mut MaybeUninit<*mut pace_job_t>>,
+) -> pace_status_t {
+    take(queue, timeout_ns, job, false)
+}
+
+fn take(
+    queue: Option<&pace_durable_t>,
+    timeout_ns: u64,
+    job: Option<&mut MaybeUninit<*mut pace_job_t>>,
+    begins: bool,
+) -> pace_status_t {
     call(|| {
         let queue = usable(queue)?;
         let to = out(job, "job")?;
         of_nats!({
-            let mut taken = queue.open()?.take(1, nanos(timeout_ns))?;
+            let (open, timeout) = (queue.open()?, nanos(timeout_ns));
+            let mut taken = match begins {
+                true => open.take(1, timeout)?,
+                false => open.take_waiting(1, timeout)?,
+            };
             let open = taken.pop().ok_or(crate::Error::TimedOut)?;
             to.set(Box::into_raw(Box::new(pace_job_t::taken(&queue.pool, open))));
             Ok(())

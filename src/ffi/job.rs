@@ -103,6 +103,24 @@ pub extern "C" fn pace_job_info(
     })
 }
 
+/// Begins the attempt of a job that pace_durable_take_waiting() gave, once. *begun is false if it is not to be run, because the
+/// task was cancelled, its time is over, or it was given back: free the job then. It waits for the broker, up to five seconds,
+/// unless this is the first attempt of several. A job that has begun already: *begun is true.
+///
+/// Threads: any. In handlers: no. It blocks.
+#[unsafe(no_mangle)]
+pub extern "C" fn pace_job_begin(
+    job: Option<&pace_job_t>,
+    begun: Option<&mut MaybeUninit<bool>>,
+) -> pace_status_t {
+    call(|| {
+        let job = usable(job)?;
+        let to = out(begun, "begun")?;
+        to.set(job.begin());
+        Ok(())
+    })
+}
+
 /// Whether an attempt is to end, because its time is over or the pool ends: what comes of it then is waited for no longer.
 /// Also if it was ended.
 ///
@@ -168,8 +186,8 @@ pub unsafe extern "C" fn pace_job_fail(
     })
 }
 
-/// Frees a job that pace_durable_take() gave. One that was not ended is given back: it is run again, by this process or
-/// another. Not for a job that a handler is lent. NULL is a no-op, and in a forked child nothing is freed.
+/// Frees a job that pace_durable_take() or pace_durable_take_waiting() gave. One that was not ended is given back: it is
+/// run again, by this process or another, and this attempt does not count. Not for a job that a handler is lent. NULL is a no-op, and in a forked child nothing is freed.
 ///
 /// Threads: any, as long as no other uses it any more. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
@@ -218,6 +236,17 @@ impl pace_job_t {
 
     fn lock(&self) -> MutexGuard<'_, JobEnd> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self) -> bool {
+        let begins: Box<dyn FnOnce() -> bool> = match &*self.lock() {
+            #[cfg(feature = "nats")]
+            JobEnd::Lent(_) => Box::new(|| true),
+            #[cfg(feature = "nats")]
+            JobEnd::Open(open) => Box::new(open.begins()),
+            JobEnd::Said(_) | JobEnd::Ended => Box::new(|| false),
+        };
+        begins()
     }
 
     fn is_cancelled(&self) -> bool {

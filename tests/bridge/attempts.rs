@@ -59,12 +59,14 @@ fn note(text: &str) {
     file.write_all(format!("{text}\n").as_bytes()).unwrap();
 }
 
-/// A worker of one thread: "once" and "twice" kill their process when five tasks are with it, which may be run so often.
+/// A worker of one thread: "once" and "twice", which may be run so often, kill their process, the first time when four other
+/// tasks wait behind them.
 fn kills() {
     static QUEUE: OnceLock<DurableQueue> = OnceLock::new();
     let kill = |job: &Job<'_>| -> Vec<u8> {
         note(&format!("{} {}", job.name(), job.number()));
-        until("all are here", || QUEUE.get().is_some_and(|queue| in_flight(queue) >= 5));
+        let are_here = || QUEUE.get().is_some_and(|queue| in_flight(queue) == 5);
+        until("the others are here", || job.number() > 1 || are_here());
         std::process::abort();
     };
     let builder = queue(&env::var(URL).unwrap(), 100).in_flight(10);
@@ -91,15 +93,17 @@ fn a_task_that_kills_its_process_is_buried() {
     let mut rounds = 0;
     for (name, most) in [("once", 1), ("twice", 2)] {
         let killer = here.submit(name, "").unwrap();
-        let calm: Vec<_> = (0..4).map(|_| here.submit("calm", "").unwrap()).collect();
         let mut process = child("a_task_that_kills_its_process_is_buried", &broker, &directory);
+        let notes = || fs::read_to_string(directory.join(NOTES)).unwrap_or_default();
+        until("it has begun", || notes().contains(&format!("{name} 1\n")));
+        let calm: Vec<_> = (0..4).map(|_| here.submit("calm", "").unwrap()).collect();
         let report = loop {
             if let Ok(report) = killer.wait(Duration::from_millis(50)) {
                 break report;
             }
             if process.has_ended() {
                 rounds += 1;
-                assert!(rounds <= 3, "{:?}", fs::read_to_string(directory.join(NOTES)));
+                assert!(rounds <= 3, "{}", notes());
                 process = child("a_task_that_kills_its_process_is_buried", &broker, &directory);
             }
         };
@@ -187,4 +191,25 @@ fn what_a_stopped_worker_has_not_begun_begins_elsewhere() {
     assert_eq!(first.wait(LIMIT).unwrap().value, b"there");
     assert_eq!((runs.load(Relaxed), numbers.lock().unwrap().as_slice()), (1, &[1][..]));
     drop(next);
+}
+
+/// Goal: what waits with a host has not begun: it can be cancelled, and given back, also where there is one attempt only.
+#[test]
+fn what_a_host_holds_has_not_begun() {
+    let _guard = hang_guard();
+    let Some(broker) = broker() else { return };
+    let queue = opened(queue(&broker.url(), 100).task_pulled("t", Retry::none()));
+    let take = || queue.take_waiting(1, LIMIT).unwrap().remove(0);
+    let task = queue.submit("t", "").unwrap();
+    (0..3).for_each(|_| drop(take()));
+    let job = take();
+    assert!(job.number() == 1 && job.begin() && !task.cancel().unwrap());
+    job.complete("done");
+    let report = task.wait(LIMIT).unwrap();
+    assert_eq!((report.status, report.attempts), (DurableStatus::Completed, 1));
+    let task = queue.submit("t", "").unwrap();
+    let job = take();
+    assert!(task.cancel().unwrap() && !job.begin());
+    job.complete("too late");
+    assert_eq!(task.wait(LIMIT).unwrap().status, DurableStatus::Cancelled);
 }

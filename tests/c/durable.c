@@ -223,6 +223,8 @@ static bool settings(pace_workers_t *workers) {
     SAYS(PACE_EINVAL, pace_durable_wait(queue, "n00000000000000000000000000000000", 0, &report));
     SAYS(PACE_EINVAL, pace_durable_cancel(queue, "n00000000000000000000000000000000", NULL));
     SAYS(PACE_EINVAL, pace_durable_take(queue, 0, &job));
+    SAYS(PACE_EINVAL, pace_durable_take_waiting(queue, 0, &job));
+    SAYS(PACE_EINVAL, pace_job_begin(NULL, NULL));
     SAYS(PACE_EINVAL, pace_durable_dead(queue, 0, &report));
     SAYS(PACE_EINVAL, pace_durable_resubmit(queue, 1, NULL));
     SAYS(PACE_EINVAL, pace_durable_forget(queue, 1));
@@ -354,30 +356,48 @@ static void cancelled(pace_durable_t *queue) {
     CHECK(!is_cancelled);
 }
 
-/* A host takes tasks as data: what it gives back, and what it fails at, comes again. */
+/* A host takes tasks as data: what it gives back, and what it fails at, comes again; what it gives back has had no
+ * attempt. */
 static void pulled(pace_durable_t *queue) {
     pace_job_t *job = NULL;
     SAYS(PACE_EINVAL, pace_durable_take(queue, 0, NULL));
     SAYS(PACE_ETIMEDOUT, pace_durable_take(queue, MILLI, &job));
     pace_durable_id_t id = submit(queue, "pulled", "by hand");
-    for (uint32_t number = 1; number <= 4; number++) {
-        OK(pace_durable_take(queue, PACE_FOREVER, &job));
+    bool has_begun = true;
+    for (uint32_t number = 0; number <= 3; number++) {
+        OK(number > 1 ? pace_durable_take(queue, PACE_FOREVER, &job)
+                      : pace_durable_take_waiting(queue, PACE_FOREVER, &job));
         pace_job_info_t info = info_of(job);
-        CHECK(is_text(info.id, id.text) && is_text(info.name, "pulled") && info.number == number);
+        CHECK(is_text(info.id, id.text) && is_text(info.name, "pulled"));
+        CHECK(info.number == (number ? number : 1));
         CHECK(is_bytes(info.arguments, info.size, "by hand") && info.time_left_ns == PACE_FOREVER);
-        if (number == 2) OK(pace_job_fail(job, NULL, false, 0));
-        if (number == 3) OK(pace_job_fail(job, "later", false, MILLI));
-        if (number == 4) {
+        if (number > 0) OK(pace_job_begin(job, &has_begun));
+        CHECK(has_begun);
+        if (number == 1) OK(pace_job_fail(job, NULL, false, 0));
+        if (number == 2) OK(pace_job_fail(job, "later", false, MILLI));
+        if (number == 3) {
             bool is_cancelled = true;
             OK(pace_durable_cancel(queue, id.text, &is_cancelled));
             CHECK(!is_cancelled);
             OK(pace_job_complete(job, "done", 4));
             SAYS(PACE_ESTALE, pace_job_complete(job, "done", 4));
             TELLS("ended before");
+            OK(pace_job_begin(job, &has_begun));
+            CHECK(!has_begun);
         }
         pace_job_free(job);
     }
-    ends(queue, id, PACE_DURABLE_COMPLETED, "done", NULL, 4);
+    ends(queue, id, PACE_DURABLE_COMPLETED, "done", NULL, 3);
+    /* What waits with a host can be cancelled. */
+    id = submit(queue, "pulled", "never");
+    OK(pace_durable_take_waiting(queue, PACE_FOREVER, &job));
+    OK(pace_durable_cancel(queue, id.text, &has_begun));
+    CHECK(has_begun);
+    OK(pace_job_begin(job, &has_begun));
+    CHECK(!has_begun);
+    SAYS(PACE_EINVAL, pace_job_begin(job, NULL));
+    pace_job_free(job);
+    ends(queue, id, PACE_DURABLE_CANCELLED, "", "cancelled before it began", 0);
 }
 
 /* An attempt learns that its time is over, in a handler and with a host. It must begin in that time, on a machine that

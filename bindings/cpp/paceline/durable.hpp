@@ -183,7 +183,7 @@ private:
 };
 
 /// One attempt of a durable task that the host has taken (DurableQueue::take()), and is to end on any thread. The destructor
-/// gives back what was not ended: it is run again, by this process or another.
+/// gives back what was not ended: it is run again, by this process or another, and this attempt does not count.
 class [[nodiscard]] OpenJob : public Job {
 public:
     OpenJob(OpenJob &&other) noexcept : Job(std::exchange(other.raw_, nullptr)) {
@@ -195,6 +195,15 @@ public:
         return *this;
     }
     ~OpenJob() { pace_job_free(raw_); }
+
+    /// Begins the attempt of a job of DurableQueue::take_waiting(), once. False if it is not to be run, because the task was
+    /// cancelled, its time is over, or it was given back: destroy it then. It waits for the broker, up to five seconds, unless
+    /// this is the first attempt of several.
+    bool begin() const noexcept {
+        bool begun = false;
+        (void)pace_job_begin(raw_, &begun);
+        return begun;
+    }
 
 private:
     friend class DurableQueue;
@@ -394,11 +403,18 @@ public:
     }
     /// The task of this id, as DurableTask::id() has given it, maybe to another process. It need not exist.
     DurableTask find(std::string id) const { return DurableTask(raw_, std::move(id), false); }
-    /// Takes the next task of the names of task_pulled(), that of the most urgent lane; waits for it. Several threads may take.
-    /// Code::TimedOut; Code::ShutDown when the queue has ended; Code::Invalid before it is open. Not in handlers.
+    /// Takes the next task of the names of task_pulled(), that of the most urgent lane, and begins it; waits for it. Several
+    /// threads may take. Code::TimedOut; Code::ShutDown when the queue has ended; Code::Invalid before it is open. Not in handlers.
     Result<OpenJob> take(Duration time) const {
         pace_job_t *job = nullptr;
         const pace_status_t status = pace_durable_take(raw_.get(), detail::nanos(time), &job);
+        return status == PACE_OK ? Result<OpenJob>(OpenJob(job)) : Result<OpenJob>(Error::last(status));
+    }
+    /// As take(), for a host whose tasks wait before they are run: OpenJob::begin() begins each. Until then it can be
+    /// cancelled, close() gives it back, and if the process ends it has had no attempt.
+    Result<OpenJob> take_waiting(Duration time) const {
+        pace_job_t *job = nullptr;
+        const pace_status_t status = pace_durable_take_waiting(raw_.get(), detail::nanos(time), &job);
         return status == PACE_OK ? Result<OpenJob>(OpenJob(job)) : Result<OpenJob>(Error::last(status));
     }
     /// Up to `most` tasks that have failed for good, the oldest first, from this number on. Code::TimedOut: the broker does

@@ -342,6 +342,42 @@ class Tasks(Durable):
         with other.open(work=True):
             self.assertEqual(other.find(task.id).result(LONG), 2)
 
+    def test_what_waits_for_a_thread_has_not_begun(self) -> None:
+        """Goal: it can be cancelled, and has its first attempt after it was given back. Method: the only thread is taken."""
+        narrow = WorkerPool(self.pool, threads=1)
+        self.addCleanup(narrow.shutdown, 0, 1)
+        queue, other = narrow.durable(self.name, self.broker.url), self.queue()
+        self.addCleanup(queue.close)
+        entered, go_on = threading.Event(), threading.Event()
+        self.addCleanup(go_on.set)
+
+        @queue.task
+        def hold() -> None:
+            entered.set()
+            go_on.wait(LONG)
+
+        @other.task(name="work", retries=Retry.none())
+        def run() -> int:
+            job = paceline.current_job()
+            assert job is not None
+            return job.attempt
+
+        work = queue.task(name="work", retries=Retry.none())(lambda: "here")
+        queue.open(work=True)
+        hold.submit()
+        self.assertTrue(entered.wait(LONG))
+        cancelled, task = work.submit(), work.submit()
+        while len(queue._taker.held) < 3:
+            time.sleep(SOON)
+        self.assertTrue(cancelled.cancel())
+        closes = threading.Thread(target=queue.close, args=(LONG,))
+        closes.start()
+        other.open(work=True)
+        self.assertEqual(other.find(task.id).result(LONG), 1)
+        go_on.set()
+        closes.join()
+        self.assertEqual(other.find(cancelled.id).wait(LONG).status, "cancelled")
+
     def test_what_there_is_no_room_for_is_given_back(self) -> None:
         """Goal: another worker has it at once. Method: nothing is collected, and the only thread and place of the first are
         taken until the other has run the task."""

@@ -19,8 +19,7 @@
 //! The thread that is to call the handler waits for the broker to store the mark. If that takes too long the task is given
 //! back.
 
-use super::queue::stream_name;
-use super::work::Workshop;
+use super::line::Line;
 use crate::bridge::question::{What, Which};
 use crate::error::Result;
 use crate::hub::Headers;
@@ -29,7 +28,7 @@ use std::sync::mpsc::sync_channel;
 
 /// For how long a mark is kept that nobody has deleted.
 pub(super) const KEPT: Duration = Duration::from_secs(30 * 86_400);
-/// How long the broker may take to store or to find one.
+/// How long the broker may take to store one.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// One delivery of a task.
@@ -60,7 +59,7 @@ impl Delivery {
     }
 }
 
-impl Workshop {
+impl Line {
     /// Stores that so many attempts of a task have begun.
     pub(super) fn mark(&self, id: &str, begun: u32, then: impl FnOnce(bool) + Send + 'static) {
         let (key, payload) = (format!("began.{}.{id}", self.queue), begun.to_string());
@@ -102,18 +101,6 @@ impl Workshop {
 
     fn mark_of(&self, id: &str) -> Which {
         Which::Last(format!("paceline.began.{}.{id}", self.queue))
-    }
-
-    fn ask(
-        &self,
-        stream: &str,
-        what: What,
-        told: impl FnOnce(Result<Option<crate::bridge::question::Found>>) + Send + 'static,
-    ) {
-        match self.line() {
-            Some(line) => line.ask_then(&stream_name(&self.queue, stream), what, LIMIT, told),
-            None => told(Err(crate::Error::ShutDown)),
-        }
     }
 }
 

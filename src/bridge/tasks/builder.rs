@@ -2,10 +2,10 @@
 
 use super::job::Job;
 use super::pulled::Desk;
-use super::queue::{DurableQueue, Inner, origin_of, stream_name};
+use super::queue::{DurableQueue, Inner, origin_of};
 use super::schedule::{Due, Schedule, seconds};
 use super::table::Table;
-use super::wire::{check_queue, check_task, lane_name, lane_of, report_of_message};
+use super::wire::{check_queue, check_task, lane_name, lane_of, report_of_message, stream_name};
 use super::work::{How, Known, Worker, Workshop, run_of};
 use crate::bridge::rules::{Keeps, check_name_of};
 use crate::bridge::wire::is_imported;
@@ -243,7 +243,7 @@ impl DurableBuilder {
             }
         }
         let bridge = bridge.open()?;
-        *shop.bridge.lock().unwrap_or_else(PoisonError::into_inner) = bridge.downgrade();
+        shop.line.open(bridge.downgrade());
         let end = Arc::new((Mutex::new(false), Condvar::new()));
         let desk = self.desk;
         let inner = Inner { name: self.queue, hub, bridge, shop, table, desk, origin, end };
@@ -336,7 +336,7 @@ impl DurableBuilder {
                     Known::Unknown => return,
                 };
                 // Who has asked does not wait any more.
-                let _late = shop.hub.reply(message, known);
+                let _late = shop.line.hub.reply(message, known);
             })?
             .detach();
         Ok(())

@@ -42,6 +42,7 @@
 mod attempts;
 mod builder;
 mod job;
+mod line;
 mod pulled;
 mod queue;
 mod schedule;

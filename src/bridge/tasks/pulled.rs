@@ -41,11 +41,17 @@ impl Desk {
         true
     }
 
-    /// Takes up to `most`, those of the most urgent lane first; waits for the first for up to `timeout`.
+    /// Takes up to `most`, those of the most urgent lane first, and begins them, if so asked; waits for the first for up to
+    /// `timeout`.
     ///
     /// # Errors
     /// [`Error::ShutDown`] when no more come.
-    pub(super) fn take(&self, most: usize, timeout: Duration) -> Result<Vec<OpenJob>> {
+    pub(super) fn take(
+        &self,
+        most: usize,
+        timeout: Duration,
+        begins: bool,
+    ) -> Result<Vec<OpenJob>> {
         let until = Instant::now().checked_add(timeout);
         let mut state = self.lock();
         loop {
@@ -55,7 +61,7 @@ impl Desk {
             if !taken.is_empty() {
                 // Not under the lock: what was cancelled ends here, of which its submitter's function may be told.
                 drop(state);
-                let begun = taken.into_iter().filter(Taken::begin);
+                let begun = taken.into_iter().filter(|taken| !begins || taken.begin());
                 let jobs: Vec<_> = begun.map(|taken| OpenJob { taken: Some(taken) }).collect();
                 if !jobs.is_empty() {
                     return Ok(jobs);
@@ -89,7 +95,7 @@ impl Desk {
 }
 
 /// A durable task that a host has taken, and is to [complete](Self::complete) or [fail](Self::fail), on any thread.
-/// Dropping it gives it back: it is run again, by this process or another.
+/// Dropping it gives it back: it is run again, by this process or another, and this attempt does not count.
 #[must_use = "dropping it gives the task back"]
 pub struct OpenJob {
     /// None: it was completed.
@@ -99,6 +105,19 @@ pub struct OpenJob {
 impl OpenJob {
     fn taken(&self) -> &Taken {
         self.taken.as_ref().expect("it is taken out when it ends")
+    }
+
+    /// Begins the attempt of a task of [`take_waiting`](super::DurableQueue::take_waiting), once. False: it is not to be run,
+    /// as it was cancelled, its time is over, or it was given back: drop it then. It waits for the broker, up to five seconds,
+    /// unless this is the first attempt of several.
+    pub fn begin(&self) -> bool {
+        self.begins()()
+    }
+
+    /// The same for who cannot keep it borrowed meanwhile.
+    pub(crate) fn begins(&self) -> impl FnOnce() -> bool + use<> {
+        let taken = self.taken.clone();
+        move || taken.is_some_and(|taken| taken.begin())
     }
 
     /// As [`Job::id`](super::Job::id).

@@ -5,7 +5,7 @@ use super::pulled::{Desk, OpenJob};
 use super::table::Table;
 use super::wire::{
     MOST_FAILURE, Options, check_task, headers_of, id_in, is_token, lane_name, lane_of, new_id,
-    report_of,
+    report_of, stream_name,
 };
 use super::work::{Known, Workshop};
 use crate::bridge::handle::AT_DROP;
@@ -75,10 +75,6 @@ impl Inner {
     }
 }
 
-pub(super) fn stream_name(queue: &str, what: &str) -> String {
-    format!("paceline_{queue}_{what}")
-}
-
 /// The token of keys that names the submitter: that of its hub.
 pub(super) fn origin_of(hub: &Hub) -> String {
     Origin::of(hub.number()).as_str().to_owned()
@@ -130,7 +126,16 @@ impl DurableQueue {
     /// # Errors
     /// [`Error::ShutDown`] when the queue has ended.
     pub fn take(&self, most: usize, timeout: Duration) -> Result<Vec<OpenJob>> {
-        self.inner.desk.take(most, timeout)
+        self.inner.desk.take(most, timeout, true)
+    }
+
+    /// As [`take`](Self::take), for a host whose tasks wait before they are run: [`OpenJob::begin`] begins each. Until then it
+    /// can be cancelled, [`close`](Self::close) gives it back, and if the process ends it has had no attempt.
+    ///
+    /// # Errors
+    /// [`Error::ShutDown`] when the queue has ended.
+    pub fn take_waiting(&self, most: usize, timeout: Duration) -> Result<Vec<OpenJob>> {
+        self.inner.desk.take(most, timeout, false)
     }
 
     /// Has no attempt of a task begin. True: none runs, and none will begin; its result is CANCELLED. False: an attempt runs,

@@ -149,6 +149,10 @@ pub(super) fn id_in(key: &str) -> &str {
     key.rsplit('.').next().unwrap_or_default()
 }
 
+pub(super) fn stream_name(queue: &str, what: &str) -> String {
+    format!("paceline_{queue}_{what}")
+}
+
 pub(super) fn lane_name(lane: Lane) -> &'static str {
     match lane {
         Lane::Critical => "critical",

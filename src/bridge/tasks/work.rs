@@ -2,13 +2,13 @@
 
 use super::attempts::Delivery;
 use super::job::{DurableReport, DurableStatus, Job};
+use super::line::Line;
 use super::pulled::Desk;
 use super::queue::origin_of;
 use super::table::Table;
 use super::wire::{MOST_FAILURE, Orders, headers_of, id_in, lane_of};
-use crate::bridge::shared::Shared;
 use crate::bridge::sink::{Arrival, End, Sink, Tell};
-use crate::bridge::wire::{ORIGIN, RECEIPT};
+use crate::bridge::wire::ORIGIN;
 use crate::error::{Error, Rejected, Result};
 use crate::hub::{Headers, Hub};
 use crate::pool::message_of;
@@ -45,12 +45,9 @@ where
 
 /// What all workers of a queue in this process share.
 pub(super) struct Workshop {
-    pub(super) queue: String,
-    pub(super) hub: Hub,
+    pub(super) line: Line,
     origin: String,
     table: Arc<Table>,
-    /// The bridge, once it is open.
-    pub(super) bridge: Mutex<Weak<Shared>>,
     held: Mutex<Held>,
 }
 
@@ -83,9 +80,8 @@ pub(super) enum Known {
 
 impl Workshop {
     pub(super) fn new(queue: &str, hub: &Hub, table: &Arc<Table>) -> Self {
-        let (queue, hub, table) = (queue.to_owned(), hub.clone(), Arc::clone(table));
-        let origin = origin_of(&hub);
-        Self { queue, hub, origin, table, bridge: Mutex::default(), held: Mutex::default() }
+        let (line, table) = (Line::new(queue, hub), Arc::clone(table));
+        Self { line, origin: origin_of(hub), table, held: Mutex::default() }
     }
 
     /// A result that is stored, for this submitter, if it is of this process: the broker does not send it here.
@@ -93,11 +89,6 @@ impl Workshop {
         if reply == self.origin {
             self.table.put(report);
         }
-    }
-
-    /// None: the bridge has ended.
-    pub(super) fn line(&self) -> Option<Arc<Shared>> {
-        self.bridge.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 
     fn held(&self) -> std::sync::MutexGuard<'_, Held> {
@@ -162,35 +153,16 @@ impl Workshop {
         may
     }
 
+    fn is_cancelled(&self, id: &str) -> bool {
+        self.held().cancelled.contains_key(id)
+    }
+
     fn has_begun(&self, id: &str) -> bool {
         self.held().here.get(id).is_some_and(|here| here.has_begun)
     }
 
     fn left(&self, id: &str) {
         self.held().here.remove(id);
-    }
-
-    /// Publishes something that is to be stored, and tells when it is, or that it is not.
-    pub(super) fn publish_then(
-        &self,
-        key: &str,
-        headers: Headers,
-        payload: &[u8],
-        then: impl FnOnce(Result<()>) + Send + 'static,
-    ) {
-        let Some(line) = self.line() else { return then(Err(Error::ShutDown)) };
-        let (number, pending) = line.waiters.open();
-        let message = self.hub.message(key).headers(headers).payload(payload).no_wait();
-        let published = message
-            .with_header(RECEIPT, &number.to_string(), |_| ())
-            .and_then(|(message, ())| message.publish());
-        match published {
-            Ok(_) => {
-                pending.expect(1);
-                pending.then_at(move |end| then(end.map(drop)));
-            }
-            Err(error) => then(Err(error)),
-        }
     }
 }
 
@@ -257,7 +229,7 @@ pub(super) struct Taken {
     /// Whether it counts as begun though nobody has called its handler.
     counts: AtomicBool,
     has_mark: AtomicBool,
-    /// It has turned out that it does not begin here.
+    /// What becomes of it is decided: the first who says so tells.
     is_over: AtomicBool,
     /// When its deadline is over.
     pub(super) until: Option<Instant>,
@@ -286,7 +258,7 @@ impl Sink for Worker {
             return self.take(visit, None, tell);
         }
         let worker = self.clone();
-        self.shop.marked(&visit.id.clone(), move |mark| match mark {
+        self.shop.line.marked(&visit.id.clone(), move |mark| match mark {
             Ok(mark) => {
                 // It was given back then.
                 let _ended = worker.take(visit, mark, tell);
@@ -423,7 +395,6 @@ impl Taken {
         if may == Some(May::Begin) && self.is_marked() {
             return true;
         }
-        self.is_over.store(true, Relaxed);
         match may {
             None => self.never_begins(DurableStatus::TimedOut),
             Some(May::Never) => self.never_begins(DurableStatus::Cancelled),
@@ -437,12 +408,20 @@ impl Taken {
         if self.begins_with_mark {
             self.counts.store(true, Relaxed);
             self.has_mark.store(true, Relaxed);
-            return self.shop.mark_and_wait(&self.id, self.number);
+            return self.shop.line.mark_and_wait(&self.id, self.number);
         }
         true
     }
 
+    /// Whether it is to be decided here what becomes of it.
+    fn decides(&self) -> bool {
+        !self.is_over.swap(true, Relaxed)
+    }
+
     fn never_begins(self: &Arc<Self>, status: DurableStatus) {
+        if !self.decides() {
+            return;
+        }
         let failure = match status {
             DurableStatus::Cancelled => "cancelled before it began",
             _ => "the deadline was over before it began",
@@ -454,7 +433,7 @@ impl Taken {
     /// broker how it ended.
     fn bury_unless_ended(self: Arc<Self>, begun: u32) {
         let (shop, id) = (Arc::clone(&self.shop), self.id.clone());
-        shop.has_result(&id, move |has_result| match has_result {
+        shop.line.has_result(&id, move |has_result| match has_result {
             Ok(true) => self.finish(End::Done),
             Ok(false) => {
                 let failure = format!("its process ended in attempt {begun}");
@@ -471,11 +450,14 @@ impl Taken {
 
     /// Whether a host that has begun it is to give it up.
     pub(super) fn is_to_end(&self) -> bool {
-        self.is_late() || self.shop.hub.check_open().is_err()
+        self.is_late() || self.shop.line.hub.check_open().is_err()
     }
 
     /// A host is done with it.
     pub(super) fn close(self: Arc<Self>, result: core::result::Result<Vec<u8>, Fault>) {
+        if !self.decides() {
+            return;
+        }
         let number = self.number;
         match result {
             Ok(value) => self.end(DurableStatus::Completed, Ok(value), number),
@@ -484,17 +466,24 @@ impl Taken {
     }
 
     /// It is to be run again, here or elsewhere.
-    pub(super) fn give_back(&self) {
+    pub(super) fn give_back(self: &Arc<Self>) {
         self.away(NO_ROOM);
     }
 
     /// The same, after this time. It has not begun.
-    fn away(&self, time: Duration) {
+    fn away(self: &Arc<Self>, time: Duration) {
+        if self.shop.is_cancelled(&self.id) {
+            // Nobody else knows.
+            return self.never_begins(DurableStatus::Cancelled);
+        }
+        if !self.decides() {
+            return;
+        }
         self.shop.left(&self.id);
         let tell = self.tell.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(tell) = tell else { return };
         match self.counts.load(Relaxed) {
-            true => self.shop.mark(&self.id, self.number - 1, move |_| tell(End::Away(time))),
+            true => self.shop.line.mark(&self.id, self.number - 1, move |_| tell(End::Away(time))),
             false => tell(End::Away(time)),
         }
     }
@@ -503,7 +492,7 @@ impl Taken {
     fn finish(&self, end: End) {
         self.tell(end);
         if self.has_mark.load(Relaxed) {
-            self.shop.unmark(&self.id);
+            self.shop.line.unmark(&self.id);
         }
     }
 
@@ -518,16 +507,22 @@ impl Taken {
 
     /// The worker pool is done with it.
     fn ended(self: Arc<Self>, status: Status) {
-        if self.is_over.load(Relaxed) {
+        let has_begun = self.shop.has_begun(&self.id);
+        let is_late = status == Status::TimedOut && self.is_late();
+        if !has_begun && !is_late {
+            // The pool ends, or had no room: another process, or a later one, has it run.
+            return self.give_back();
+        }
+        if !self.decides() {
             return;
         }
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (number, has_begun) = (self.number, self.shop.has_begun(&self.id));
+        let number = self.number;
         match (status, said) {
             (Status::Completed, Some(Ok(value))) => {
                 self.end(DurableStatus::Completed, Ok(value), number);
             }
-            (Status::TimedOut, _) if self.is_late() => {
+            _ if is_late => {
                 let (failure, attempts) = match has_begun {
                     true => ("the deadline was over before it ended", number),
                     false => ("the deadline was over before it began", number - 1),
@@ -537,11 +532,10 @@ impl Taken {
             (Status::Failed | Status::TimedOut, Some(Err(fault))) => {
                 self.failed(fault.message().to_owned(), advice_of(&fault));
             }
-            (Status::TimedOut, _) if has_begun => {
+            (Status::TimedOut, _) => {
                 self.failed("it has taken too long".into(), Advice::Again);
             }
-            // The pool ends, or had no room: another process, or a later one, has it run.
-            _ if !has_begun => self.give_back(),
+            // The pool ends.
             _ => self.tell(End::Away(NO_ROOM)),
         }
     }
@@ -593,10 +587,10 @@ impl Taken {
             )
         });
         let Ok(headers) = headers else { return self.bury(report, letter + 1) };
-        let key = format!("dead.{}.{}", self.shop.queue, self.name);
+        let key = format!("dead.{}.{}", self.shop.line.queue, self.name);
         let (shop, arguments) = (Arc::clone(&self.shop), self.arguments.clone());
         let arguments = if has_arguments { &arguments[..] } else { &[] };
-        shop.publish_then(&key, headers, arguments, move |stored| match stored {
+        shop.line.publish_then(&key, headers, arguments, move |stored| match stored {
             Ok(()) => self.reply(report),
             Err(error) if is_refusal(&error) => self.bury(report, letter + 1),
             Err(_) => self.tell(End::Away(NO_ROOM)),
@@ -609,12 +603,12 @@ impl Taken {
             _ => End::Never,
         };
         let Some(reply) = &self.reply else { return self.finish(end) };
-        let key = format!("results.{}.{reply}.{}", self.shop.queue, self.id);
+        let key = format!("results.{}.{reply}.{}", self.shop.line.queue, self.id);
         let Ok(headers) = headers_of(&report, MOST_FAILURE) else { return self.finish(end) };
         let (shop, reply) = (Arc::clone(&self.shop), reply.clone());
         let value = bytes::Bytes::from(core::mem::take(&mut report.value));
         let kept = value.clone();
-        shop.publish_then(&key, headers, &value, move |stored| match stored {
+        shop.line.publish_then(&key, headers, &value, move |stored| match stored {
             Ok(()) => {
                 self.finish(end);
                 report.value = kept.into();

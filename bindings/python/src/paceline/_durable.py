@@ -1,7 +1,7 @@
 """``DurableQueue``: tasks that outlive the process, kept by a NATS broker, run by the threads of a worker pool.
 
     submit ──► broker ──► native queue ──► taking thread ──► task of the worker pool ──► its end ──► broker
-                               ▲ pace_durable_take            the function is called        complete, or fail
+                               ▲ pace_durable_take_waiting    begins, and the function is called    complete, or fail
 
 One thread of Python's takes what has come, and never more than may be in flight. Arguments and results are JSON, or bytes
 as they are: what comes from a broker must not run code, so nothing is unpickled.
@@ -411,8 +411,8 @@ class _Taker:
     def __init__(self, native: Native, name: str) -> None:
         self.native = native
         self.name = name
-        #: By name, what runs tasks, and how their arguments are encoded.
-        self.functions: dict[str, tuple[TaskFunction[Any], Any]] = {}
+        #: By name, what runs tasks, how their arguments are encoded, and whether it begins what it runs.
+        self.functions: dict[str, tuple[TaskFunction[Any], Any, bool]] = {}
         #: By name, how often and when attempts are made; None: as usual.
         self.retries: dict[str, Optional[layout.Retry]] = {}
         #: The attempts that were submitted to the worker pool and have not ended, by the names of their tasks.
@@ -434,7 +434,7 @@ class _Taker:
         while True:
             try:
                 pointer = ctypes.c_void_p()
-                status = lib.pace_durable_take(self.native.pointer, _TURN, ctypes.byref(pointer))
+                status = lib.pace_durable_take_waiting(self.native.pointer, _TURN, ctypes.byref(pointer))
                 if status == layout.ETIMEDOUT:
                     continue
                 if status != layout.OK:
@@ -462,7 +462,7 @@ class _Taker:
         left = None if info.time_left_ns == layout.FOREVER else info.time_left_ns / 1e9
         job = Job(_text_at(info.id) or "", _text_at(info.name) or "", info.number, left)
         calls: Any
-        calls, codec = self.functions[job.name]
+        calls, codec, begins = self.functions[job.name]
         try:
             args, kwargs = codec.call(_bytes_at(info.arguments, info.size))
         except BaseException as raised:
@@ -471,14 +471,17 @@ class _Taker:
             return
         if left is not None:
             calls = calls.options(deadline=max(left, 0.001))
+        if not begins and not _begins(native):
+            native.free()
+            return
         self.held[native] = job.name
-        calls.submit(job, args, kwargs).add_done_callback(partial(self._ended, native, codec))
+        calls.submit(native, job, args, kwargs).add_done_callback(partial(self._ended, native, codec))
 
     def _ended(self, native: Native, codec: _Codec, task: Any) -> None:
         """An attempt has ended. If the worker pool has cancelled it, because it ends, the task is given back."""
         try:
             with native:
-                if not task.cancelled():
+                if not task.cancelled() and (task.exception(0) or task.result(0) is not _NOT_BEGUN):
                     _tell_end(native, codec, task)
         finally:
             self.held.pop(native, None)
@@ -514,17 +517,30 @@ def _end(status: int) -> None:
         check(status)
 
 
+#: What comes of an attempt that was not to begin: it was cancelled, or given back.
+_NOT_BEGUN = object()
+
+
+def _begins(native: Native) -> bool:
+    begun = ctypes.c_bool()
+    check(lib.pace_job_begin(native.pointer, ctypes.byref(begun)))
+    return begun.value
+
+
 def _in_job(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Has ``current_job`` know the attempt."""
+    """Begins the attempt, and has ``current_job`` know it."""
     if is_coroutine_function(function):
 
-        async def run_async(job: Job, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        # It has begun: that may wait, for which a thread of coroutines is no place.
+        async def run_async(native: Native, job: Job, args: list[Any], kwargs: dict[str, Any]) -> Any:
             _job.set(job)
             return await function(*args, **kwargs)
 
         return run_async
 
-    def run(job: Job, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def run(native: Native, job: Job, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        if not _begins(native):
+            return _NOT_BEGUN
         before = _job.set(job)
         try:
             return function(*args, **kwargs)
@@ -639,7 +655,8 @@ class DurableQueue:
                 rate=rate,
                 max_running=max_running,
             )(_in_job(function))
-            self._taker.functions[known], self._taker.retries[known] = (run, chosen), raw
+            begins = not is_coroutine_function(function)
+            self._taker.functions[known], self._taker.retries[known] = (run, chosen, begins), raw
             made = DurableFunction(self, known, chosen, function)
             update_wrapper(made, function)
             return made
@@ -772,9 +789,9 @@ class DurableQueue:
         return self._closed
 
     def close(self, timeout: float = 10.0) -> int:
-        """Ends it: it takes no more tasks, gives back those that it has not taken up, and waits up to ``timeout`` seconds until
-        the others have ended. What has not ended then is run again elsewhere, or later. Says how many submissions, results and dead tasks were not
-        stored: 0 as a rule. Calling it again is allowed. Before ``WorkerPool.shutdown``, and not in its tasks."""
+        """Ends it: it takes no more tasks, gives back those that have not begun, and waits up to ``timeout`` seconds until the
+        others have ended. What has not ended then is run again elsewhere, or later. Says how many submissions, results and dead
+        tasks were not stored: 0 as a rule. Calling it again is allowed. Before ``WorkerPool.shutdown``, and not in its tasks."""
         nanoseconds_left, left = nanos("timeout", timeout), [0]
         self._closed = True
         if not self._opened:
