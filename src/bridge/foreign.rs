@@ -37,7 +37,8 @@ pub(super) fn check_stream(found: &stream::Config, keeps: Keeps) -> Result<(), L
         }
     }
     let each = found.max_messages_per_subject;
-    if each > 0 && !(found.discard_new_per_subject && !drops_old) {
+    let is_ours = matches!(keeps, Keeps::Last(_)) && each == 1;
+    if each > 0 && !is_ours && !(found.discard_new_per_subject && !drops_old) {
         let right = format!("true, and discard new, with max_msgs_per_subject {each}");
         return refuse("discard_new_per_subject", &false, &right);
     }
