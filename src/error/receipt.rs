@@ -86,6 +86,8 @@ pub(crate) struct Told {
     pub(crate) refused: Option<Refused>,
     /// It was only tried, would have to wait, and nobody has got it.
     pub(crate) again: bool,
+    /// A history has it: it is published, though nobody gets it as the pool ends.
+    pub(crate) recorded: bool,
 }
 
 /// What is full, and how many messages it holds.
@@ -100,6 +102,7 @@ impl Told {
     pub(crate) fn add(&mut self, later: Told) {
         self.receipt.add(later.receipt);
         self.refused = self.refused.take().or(later.refused);
+        self.recorded |= later.recorded;
     }
 
     /// What the publisher is told.

@@ -530,6 +530,26 @@ fn a_loss_at_the_end_is_logged() {
     });
 }
 
+/// Goal: what a history has recorded is published, though the pool ends meanwhile and nobody gets it: who is told that it is not
+/// would publish it again. Method: the pool ends while the payloads of a batch are made.
+#[test]
+fn what_was_recorded_is_published_though_the_pool_ends() {
+    let _guard = hang_guard();
+    let folder = Folder::new("late");
+    let pool = pool(1);
+    let hub = hub(&pool, archived(folder.file("a")));
+    let payloads = (0..2).map(|number: u8| {
+        finish(&pool);
+        vec![number]
+    });
+    let receipt = hub.publish_batch("a", payloads).unwrap();
+    assert_eq!((receipt.sequence, receipt.matched), (2, 0));
+    assert!(matches!(hub.publish("a", "later"), Err(Error::ShutDown)));
+    hub.close_histories().unwrap();
+    let there = Archive::open(folder.file("a")).unwrap().query(&everything()).unwrap();
+    assert_eq!(there.iter().map(|one| one.sequence()).collect::<Vec<_>>(), [1, 2]);
+}
+
 /// Goal: with `Wait` nothing is given up: publishing fails, or waits until there is room.
 #[test]
 fn a_full_disk_makes_publishers_wait() {

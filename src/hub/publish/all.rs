@@ -219,7 +219,7 @@ fn publish_part(core: &Core, part: Part) -> Told {
         false => core.histories.record(takers, make),
     };
     count_key(core, &key, 1);
-    let mut told = Told::new(stored.sequence);
+    let mut told = Told { recorded: !takers.is_nobody(), ..Told::new(stored.sequence) };
     let mut on_strand = Vec::new();
     for target in targets {
         let subscriber = target.subscriber();

@@ -394,9 +394,9 @@ pub(in crate::hub) fn to_result(core: &Core, told: Told) -> Result<Receipt> {
     if comes_too_late(core, &told) { Err(Error::ShutDown) } else { told.result() }
 }
 
-/// Whether nobody has got a message since the pool has ended meanwhile.
+/// Whether nobody has got a message since the pool has ended meanwhile, and no history has it either.
 fn comes_too_late(core: &Core, told: &Told) -> bool {
-    told.receipt.matched == 0 && core.is_closed()
+    told.receipt.matched == 0 && !told.recorded && core.is_closed()
 }
 
 /// The same. Answers the message's number, and how many get it; none: what became of it is in `other`.
@@ -482,7 +482,7 @@ fn publish_anyhow(
         }
     }
     let stored = draft.expect("it was not pushed").into_stored();
-    publish_stored(core, &stored, options, None)
+    Told { recorded: true, ..publish_stored(core, &stored, options, None) }
 }
 
 #[inline]
@@ -627,9 +627,10 @@ pub(in crate::hub) fn publish_tracked(
     core.begin_to_track();
     let takers = core.histories.takers(key);
     let mut make = || draft(core, key, payload, options).into_stored();
-    let mut stored = if takers.is_nobody() { make() } else { core.histories.record(takers, make) };
+    let recorded = !takers.is_nobody();
+    let mut stored = if recorded { core.histories.record(takers, make) } else { make() };
     stored.headers = options.headers.tracked(outcome);
-    let told = publish_stored(core, &stored, options, None);
+    let told = Told { recorded, ..publish_stored(core, &stored, options, None) };
     if told.again || comes_too_late(core, &told) {
         stored.forget();
         return Err(if told.again { Error::TimedOut } else { Error::ShutDown });
