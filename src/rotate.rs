@@ -54,6 +54,7 @@ pub(crate) struct RotatingFile {
     open: Option<Open>,
     gathered: Vec<u8>,
     lines: u64,
+    failure: Option<String>,
 }
 
 struct Open {
@@ -85,7 +86,8 @@ impl RotatingFile {
         }
         // Whoever changes the working directory does not move the file.
         let path = std::path::absolute(&path).unwrap_or(path);
-        let mut file = Self { path, max, keep, open: None, gathered: Vec::new(), lines: 0 };
+        let mut file =
+            Self { path, max, keep, open: None, gathered: Vec::new(), lines: 0, failure: None };
         match file.open() {
             Err(error) if error.raw_os_error() != Some(libc::ENXIO) => {
                 Err(Error::os(format!("write lines to {}", file.path.display()), error))
@@ -109,21 +111,29 @@ impl RotatingFile {
 
     /// Writes what is gathered, to a new file if the old one has no room for it.
     pub(crate) fn write_out(&mut self) -> Result<(), Lost> {
+        if self.gathered.is_empty() {
+            return Ok(());
+        }
         let mut kept = 0;
         let written = self.try_write_out(&mut kept);
         let lines = core::mem::take(&mut self.lines);
         self.gathered.clear();
+        let failure =
+            |error: &io::Error| format!("cannot write to {}: {error}", self.path.display());
+        self.failure = written.as_ref().err().map(failure);
         written.map_err(|error| {
             self.open = None;
             Lost { lines: lines - kept, error }
         })
     }
 
+    /// Why it was not written the last time. None: it was.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
     /// If it fails, `kept` lines are in the file nevertheless.
     fn try_write_out(&mut self, kept: &mut u64) -> io::Result<()> {
-        if self.gathered.is_empty() {
-            return Ok(());
-        }
         for _ in 0..ATTEMPTS {
             let mut open = match self.open.take() {
                 Some(open) => open,

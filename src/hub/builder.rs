@@ -247,12 +247,8 @@ impl Served for Core {
     }
 
     fn health(&self, say: &mut dyn FnMut(bool, String)) {
-        for history in self.histories.stats() {
-            if let Some(error) = history.last_error {
-                let (pattern, waiting) = (history.pattern, history.waiting);
-                let waiting = format!("{waiting} messages wait for the disk");
-                say(true, format!("history {pattern:?} is not written: {error}; {waiting}"));
-            }
+        for (pattern, reason) in self.histories.failures() {
+            say(true, format!("history {pattern:?} is not written: {reason}"));
         }
     }
 

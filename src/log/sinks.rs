@@ -204,6 +204,11 @@ impl Log {
         self.inner.writer.close(timeout)
     }
 
+    /// Why its file is not written just now.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.inner.writer.failure()
+    }
+
     #[inline(always)]
     pub(super) fn is_on(&self, component: Component, level: Level) -> bool {
         self.inner.levels.has(component, level)

@@ -89,6 +89,8 @@ struct Counters {
     dropped: AtomicU64,
     errors: AtomicU64,
     last_error: Mutex<Option<String>>,
+    /// Why the last lines were not written. None: they were.
+    failure: Mutex<Option<String>>,
     /// The thread has ended.
     ended: Mutex<bool>,
     end: Condvar,
@@ -163,6 +165,10 @@ impl LogWriter {
             errors: self.counters.errors.load(Relaxed),
             last_error: lock(&self.counters.last_error).clone(),
         }
+    }
+
+    pub(super) fn failure(&self) -> Option<String> {
+        lock(&self.counters.failure).clone()
     }
 
     pub(super) fn flush(&self, timeout: Duration) -> Result<()> {
@@ -293,6 +299,7 @@ impl Output {
     fn write_out(&mut self) {
         if let Some(file) = &mut self.file {
             self.counters.check(file.write_out());
+            *lock(&self.counters.failure) = file.failure().map(str::to_owned);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Whether the watched pool lives and is ready, with reasons. The rule is that of `pool/progress.rs`.
 
 use super::observer::Observer;
+use crate::log::Log;
 use crate::pool::Shared;
 use serde_json::{Value as Json, json};
 use std::sync::{Arc, Weak};
@@ -50,6 +51,9 @@ impl Health {
             health
                 .degraded
                 .push(format!("thread {thread} is blocked in {what} for {seconds:.1} s"));
+        }
+        if let Some(reason) = shared.log.log_in_use().and_then(Log::failure) {
+            health.degraded.push(format!("the log is not written: {reason}"));
         }
         parts(&shared, &mut health);
         health

@@ -487,6 +487,54 @@ fn health_says_why_a_history_is_not_written() {
     });
 }
 
+/// Goal: lines and a log that cannot be written are told by the health, with the reason, until they are written again.
+#[test]
+fn health_says_why_lines_and_the_log_are_not_written() {
+    in_child_blocking(&[libc::SIGXFSZ], || {
+        let _guard = hang_guard();
+        let folder = Folder::new("health-lines");
+        let file = folder.file("log");
+        let log = paceline::log::Log::builder().facade(false).file(&file).build().unwrap();
+        let pool = Pool::builder().threads(2).pin(paceline::Pin::None).log(&log).build().unwrap();
+        let lines = History::of(">").lines(LinesOptions::at(folder.file("lines")));
+        let hub = hub(&pool, lines.commit(1000, Duration::from_secs(3600)));
+        let ops = paceline::ops::Ops::serve(&pool, "127.0.0.1:0").unwrap();
+        let ready = || {
+            let answer = crate::client::get(&ops.addresses()[0], "/health/ready");
+            assert_eq!(answer.status, 200, "{}", answer.body);
+            answer.body
+        };
+        // As a pool that begins and ends does.
+        let log_something =
+            || drop(Pool::builder().threads(1).pin(paceline::Pin::None).log(&log).build().unwrap());
+        log_something();
+        log.flush(LONG).unwrap();
+        assert_eq!(ready(), "ok\n");
+        crate::common::limit(libc::RLIMIT_FSIZE, 1);
+        let _ = hub.publish("a", "x").unwrap();
+        let _lines_are_lost = hub.flush_histories();
+        let told = ready();
+        let of_lines = format!(
+            "history \">\" is not written: cannot write to {}: ",
+            folder.file("lines").display()
+        );
+        assert!(told.contains(&of_lines), "{told}");
+        log_something();
+        log.flush(LONG).unwrap();
+        let told = ready();
+        let of_log = format!("the log is not written: cannot write to {}: ", file.display());
+        assert!(told.contains(&of_log), "{told}");
+        crate::common::limit(libc::RLIMIT_FSIZE, libc::RLIM_INFINITY);
+        let _ = hub.publish("a", "x").unwrap();
+        let _some_were_lost = hub.flush_histories();
+        log_something();
+        log.flush(LONG).unwrap();
+        assert_eq!(ready(), "ok\n");
+        drop((ops, hub));
+        finish(&pool);
+    });
+}
+
 /// Goal: with the defaults nothing is lost, however fast it is published: publishers wait for the disk.
 #[test]
 fn by_default_everything_that_was_published_is_archived() {

@@ -146,13 +146,19 @@ impl Histories {
     /// Those with files, for the live page.
     pub(in crate::hub) fn shown(&self) -> Vec<serde_json::Value> {
         let on_disk = self.kept.iter().filter(|kept| kept.log.has_files());
-        let shown = on_disk.map(Kept::stats).map(|stats| {
+        let shown = on_disk.map(|kept| {
+            let stats = kept.stats();
             serde_json::json!({
-                "pattern": stats.pattern, "reason": stats.last_error, "waiting": stats.waiting,
+                "pattern": stats.pattern, "reason": kept.failure(), "waiting": stats.waiting,
                 "recorded": stats.recorded, "given_up": stats.given_up,
             })
         });
         shown.collect()
+    }
+
+    /// The patterns of those that are not written just now, and why.
+    pub(in crate::hub) fn failures(&self) -> impl Iterator<Item = (&str, String)> {
+        self.kept.iter().filter_map(|kept| Some((kept.pattern.as_str(), kept.failure()?)))
     }
 
     pub(in crate::hub) fn stats(&self) -> Vec<HistoryStats> {

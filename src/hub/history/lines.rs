@@ -78,6 +78,8 @@ impl LinesOptions {
 pub(super) struct Lost {
     pub(super) lines: AtomicU64,
     pub(super) last: Mutex<Option<String>>,
+    /// Why the last batch was not written. None: it was.
+    pub(super) now: Mutex<Option<String>>,
 }
 
 /// Writes lines. What the disk refuses is lost and counted; nobody waits for it.
@@ -106,6 +108,8 @@ impl Sink for Lines {
         }
         let written = self.file.write_out();
         self.check(written);
+        let now = self.file.failure().map(str::to_owned);
+        *self.lost.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
         Ok(self.lost.lines.load(Relaxed) - before)
     }
 }

@@ -215,6 +215,15 @@ impl Kept {
         });
     }
 
+    /// Why it is not written just now: its archive, or its lines.
+    pub(super) fn failure(&self) -> Option<String> {
+        let figures = self.log.figures();
+        let of_lines =
+            |lost: &Arc<Lost>| lost.now.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let of_archive = |error| format!("{error}; {} messages wait for the disk", figures.waiting);
+        figures.last_error.map(of_archive).or_else(|| self.lost.as_ref().and_then(of_lines))
+    }
+
     pub(super) fn stats(&self) -> HistoryStats {
         let figures = self.log.figures();
         let last_of_lines =
