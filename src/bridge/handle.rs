@@ -112,9 +112,11 @@ impl Bridge {
             let stores = |one: &&Exporting| one.rule.stream.is_some() && one.pattern.matches(key);
             let exports: Vec<_> = self.shared.exports.iter().filter(stores).collect();
             let drops = exports.iter().find(|one| one.rule.may_drop()).copied();
-            (exports.len() as u64, drops)
+            let spools = exports.iter().filter(|one| one.rule.spool.is_some());
+            let spools: Vec<_> = spools.map(|one| one.id()).collect();
+            (exports.len() as u64, drops, spools)
         };
-        let (message, (expected, drops)) =
+        let (message, (expected, drops, spools)) =
             message.with_header(RECEIPT, &number.to_string(), exports)?;
         if let Some(drops) = drops {
             let allowed = "block or reject for a message that is to be stored: nobody tells of one that was dropped";
@@ -135,8 +137,8 @@ impl Bridge {
             true => message.no_wait(),
             false => message,
         };
-        let _receipt = message.publish()?;
-        pending.expect(expected);
+        let receipt = message.publish()?;
+        pending.expect_of(expected, receipt.sequence, spools);
         Ok(pending)
     }
 

@@ -306,6 +306,11 @@ impl Exporting {
         self.counters.in_flight.load(Relaxed)
     }
 
+    /// Which export of its bridge it is: they stay where they are.
+    pub(super) fn id(&self) -> usize {
+        core::ptr::from_ref(self).addr()
+    }
+
     pub(super) fn stats(&self) -> ExportStats {
         let (counts, counters) = (self.outbox.counts(), &self.counters);
         ExportStats {

@@ -175,6 +175,11 @@ async fn take(
         _ => Some(left),
     };
     while let Some(message) = batch.taken.front() {
+        if message.lost_before > 0 {
+            let unstored = &storing.borrow().unstored;
+            let has = |sequence| unstored.iter().any(|one| one.sequence() == sequence);
+            session.shared.waiters.gone(exporting.id(), message.sequence(), has);
+        }
         let is_stored = message.reply_to().is_none() && !is_imported(message);
         if !is_stored {
             match (message.reply_to(), exporting.outbox.ids()) {

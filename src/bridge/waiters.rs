@@ -53,6 +53,11 @@ struct State {
     place: Option<Place>,
     /// Why one never will.
     failure: Option<String>,
+    /// Its number in the hub, and which exports with a spool it waits for; 0: that is not known yet.
+    sequence: u64,
+    spools: Vec<usize>,
+    /// An archive has let go of it before it was sent.
+    is_gone: bool,
     has_ended: bool,
     waker: Option<Waker>,
     then: Option<Box<dyn FnOnce(Result<Place>) + Send>>,
@@ -73,6 +78,7 @@ impl State {
             return Some(Err(Error::invalid("the message", reason.clone(), allowed)));
         }
         match self.left {
+            _ if self.is_gone => Some(Err(Error::Stale { what: "message" })),
             Some(left) if self.ended >= left => self.place.map(Ok),
             _ if self.has_ended => Some(Err(Error::ShutDown)),
             _ => None,
@@ -134,6 +140,19 @@ impl Waiters {
         }
     }
 
+    /// This export with a spool has come to a message of the hub's number `until`, and some before it were not there any
+    /// more: all, but for those that it `has`.
+    pub(super) fn gone(&self, spool: usize, until: u64, has: impl Fn(u64) -> bool) {
+        let slots: Vec<_> = self.lock().slots.values().cloned().collect();
+        for slot in slots {
+            slot.change(|state| {
+                let is_before = state.sequence != 0 && state.sequence < until;
+                let is_open = state.spools.contains(&spool) && state.end().is_none();
+                state.is_gone |= is_before && is_open && !has(state.sequence);
+            });
+        }
+    }
+
     /// The bridge has ended.
     pub(super) fn end_all(&self) {
         let ended = Open { has_ended: true, ..Open::default() };
@@ -158,15 +177,23 @@ pub struct PendingStore {
 impl PendingStore {
     /// So many exports store it.
     pub(super) fn expect(&self, exports: u64) {
-        self.slot.change(|state| state.left = Some(exports));
+        self.expect_of(exports, 0, Vec::new());
+    }
+
+    /// The same, and its number in the hub, and which of them have a spool.
+    pub(super) fn expect_of(&self, exports: u64, sequence: u64, spools: Vec<usize>) {
+        self.slot.change(|state| {
+            (state.left, state.sequence, state.spools) = (Some(exports), sequence, spools);
+        });
     }
 
     /// Waits until the broker has stored the message, for up to `timeout`. Not in handlers and tasks: a thread of the pool
     /// would stand still for as long; await it there, or use [`then`](Self::then).
     ///
     /// # Errors
-    /// [`Error::TimedOut`], or [`Error::Broker`] with the reason: it is not stored yet, and will be. [`Error::Invalid`]: the stream does not take it.
-    /// [`Error::ShutDown`]: the bridge has ended before.
+    /// [`Error::TimedOut`], or [`Error::Broker`] with the reason: it is not stored yet, and will be. [`Error::Invalid`]: the
+    /// stream does not take it. [`Error::ShutDown`]: the bridge has ended before. [`Error::Stale`]: the archive of a
+    /// [spool](super::Export::spool) has let go of it before it was sent, which the bridge finds when it comes to what is kept.
     pub fn wait(&self, timeout: Duration) -> Result<()> {
         let until = Instant::now().checked_add(timeout);
         let mut state = self.slot.lock();

@@ -182,6 +182,32 @@ fn what_the_archive_lets_go_of_is_counted() {
     }
 }
 
+/// Goal: who waits until a message is stored that the archive has let go of is told. Method: it keeps ten, the broker is away.
+#[test]
+fn who_waits_for_a_message_that_is_gone_is_told() {
+    let _guard = hang_guard();
+    let Some(mut broker) = broker() else { return };
+    broker.kill();
+    let directory = Directory::new("gone");
+    let (pool, hub) = hub_with_archive(&directory.0, Limits::of_count(10));
+    let bridge = Bridge::nats(&hub, broker.url()).export(spooled(&directory.0)).open().unwrap();
+    let pending: Vec<_> = (0..2000)
+        .map(|number: u64| bridge.publish(hub.message("orders.a").payload(number.to_string())))
+        .map(Result::unwrap)
+        .collect();
+    hub.flush_histories().unwrap();
+    broker.start_again();
+    let ends: Vec<_> = pending.iter().map(|one| one.wait(LIMIT)).collect();
+    let gone = |end: &&paceline::Result<()>| matches!(end, Err(Error::Stale { what: "message" }));
+    let count = ends.iter().filter(gone).count() as u64;
+    assert!(ends.iter().all(|end| end.is_ok() || gone(&end)), "{ends:?}");
+    assert!(ends[0].is_err() && ends[1999].is_ok());
+    let stats = bridge.stats().exports[0].clone();
+    assert_eq!((stats.dropped, stats.stored), (count, 2000 - count));
+    drop(bridge);
+    assert!(pool.shutdown(LIMIT).drained);
+}
+
 /// Goal: messages are found among many of other keys, and what waits for the broker holds up nobody who closes. Method: the
 /// bridge is opened behind thousands of them, without a broker and with one.
 #[test]
@@ -260,7 +286,7 @@ fn what_is_no_spool_is_refused() {
     let memory = Hub::builder(&pool).history(History::of("orders.>")).build().unwrap();
     let error = open(&memory, spooled(&directory.0));
     assert!(error.contains("with an archive"), "{error}");
-    for text in ["", "x", "paceline spool 2 ", &"x".repeat(94)] {
+    for text in ["", "x", "paceline spool 3 ", &"x".repeat(94)] {
         let other = directory.0.join("other");
         fs::write(&other, text).unwrap();
         let error = open(&hub, Export::new("orders.>").at_least_once("A").spool(&other));
