@@ -6,7 +6,7 @@
 //! One line of a fixed length, so that a new number replaces the old one in one write of one block:
 //!
 //! ```text
-//!   paceline spool 2 <origin, 24 hexadecimal digits> <secret, 32> <id of the archive, 16> <sequence, 20 digits>
+//!   paceline spool 3 <origin, 24 hexadecimal digits> <secret, 32> <id of the archive, 16> <sequence, 20 digits> <position, 20>
 //! ```
 //!
 //! # Invariants
@@ -16,6 +16,8 @@
 //!    the id of the first time, as the ids are made of what is in this file, and the stream drops it within its window.
 //! 3. While a bridge has it, the file is locked: no other one sends the same messages.
 //! 4. A number is only used with the archive that it belongs to: one with this id, whose hub has published that much already.
+//! 5. The position is that of the first message behind the sequence that the archive had when the sequence was written. What is
+//!    not there any more when the next bridge reads on from it has been lost meanwhile.
 //!
 //! Nothing waits for the disk: after a loss of power the number may be older still, and more is sent again.
 
@@ -33,10 +35,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-const HEAD: &str = "paceline spool 2";
+const HEAD: &str = "paceline spool 3";
 /// Where the sequence begins.
 const AT: usize = HEAD.len() + 1 + 24 + 1 + 32 + 1 + 16 + 1;
-const LENGTH: usize = AT + 20 + 1;
+const LENGTH: usize = AT + 20 + 1 + 20 + 1;
 /// How old the number on disk may be while more is stored all the time.
 const LAG: Duration = Duration::from_millis(100);
 
@@ -54,6 +56,8 @@ pub(super) struct Spool {
 struct Noted {
     stored: u64,
     on_disk: u64,
+    /// The position that is on disk.
+    position: u64,
     /// When that was written, or could not be.
     at: Instant,
     failure: Option<String>,
@@ -70,7 +74,7 @@ impl Spool {
         // Before there is a file.
         let archive = hub.archive_of(pattern)?;
         let mut options = File::options();
-        let mut file = options
+        let file = options
             .read(true)
             .write(true)
             .create(true)
@@ -83,14 +87,9 @@ impl Spool {
             return Err(invalid(path, "one that no other bridge has open"));
         }
         let mut text = String::new();
-        let read = (&mut file).take(LENGTH as u64 + 1).read_to_string(&mut text);
-        let (ids, belongs, stored) = match read {
-            Ok(0) => {
-                let ids = Origin::of(hub.number());
-                file.write_all(line(&ids, archive, 0).as_bytes()).map_err(failed)?;
-                file.sync_all().map_err(failed)?;
-                (ids, archive, 0)
-            }
+        let read = (&*file).take(LENGTH as u64 + 1).read_to_string(&mut text);
+        let (ids, belongs, stored, position) = match read {
+            Ok(0) => (Origin::of(hub.number()), archive, 0, None),
             Ok(_) => parse(&text).ok_or_else(|| not_one(path))?,
             Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(not_one(path)),
             Err(error) => return Err(failed(error)),
@@ -105,8 +104,20 @@ impl Spool {
                 format!("that of the archive of this hub, whose messages do not reach {stored}");
             return Err(invalid(path, &allowed));
         };
+        let position = match position {
+            Some(position) => {
+                replay.begin_at(position);
+                position
+            }
+            None => {
+                let position = replay.first_behind(0)?;
+                (&*file).write_all(line(&ids, archive, 0, position).as_bytes()).map_err(failed)?;
+                file.sync_all().map_err(failed)?;
+                position
+            }
+        };
         let at = Instant::now();
-        let noted = Mutex::new(Noted { stored, on_disk: stored, at, failure: None });
+        let noted = Mutex::new(Noted { stored, on_disk: stored, position, at, failure: None });
         Ok(Self { replay, ids, path: path.to_owned(), file, noted })
     }
 
@@ -145,8 +156,10 @@ impl Spool {
 
     /// If that fails an older number stays, and it is tried again with the next.
     fn write(&self, noted: &mut Noted) {
-        let number = format!("{:020}", noted.stored);
-        let wrote = self.file.write_all_at(number.as_bytes(), AT as u64);
+        // The old one if the archive is closed: it is before the right one.
+        noted.position = self.replay.first_behind(noted.stored).unwrap_or(noted.position);
+        let numbers = format!("{:020} {:020}", noted.stored, noted.position);
+        let wrote = self.file.write_all_at(numbers.as_bytes(), AT as u64);
         noted.at = Instant::now();
         match wrote {
             Ok(()) => (noted.on_disk, noted.failure) = (noted.stored, None),
@@ -162,17 +175,24 @@ impl Spool {
     }
 }
 
-fn line(ids: &Origin, archive: u64, stored: u64) -> String {
-    format!("{HEAD} {} {:032x} {archive:016x} {stored:020}\n", ids.as_str(), ids.secret())
+fn line(ids: &Origin, archive: u64, stored: u64, position: u64) -> String {
+    let (ids, secret) = (ids.as_str(), ids.secret());
+    format!("{HEAD} {ids} {secret:032x} {archive:016x} {stored:020} {position:020}\n")
 }
 
-fn parse(text: &str) -> Option<(Origin, u64, u64)> {
+fn parse(text: &str) -> Option<(Origin, u64, u64, Option<u64>)> {
     let rest = text.strip_prefix(HEAD)?.strip_prefix(' ')?.strip_suffix('\n')?;
     let mut parts = rest.split(' ');
     let (origin, secret, archive) = (parts.next()?, parts.next()?, parts.next()?);
     let ids = Origin::again(origin, u128::from_str_radix(secret, 16).ok()?)?;
-    let found = (ids, u64::from_str_radix(archive, 16).ok()?, parts.next()?.parse().ok()?);
-    (line(&found.0, found.1, found.2) == text).then_some(found)
+    let archive = u64::from_str_radix(archive, 16).ok()?;
+    let (stored, position) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    (line(&ids, archive, stored, position) == text).then_some((
+        ids,
+        archive,
+        stored,
+        Some(position),
+    ))
 }
 
 fn invalid(path: &Path, allowed: &str) -> Error {
@@ -192,15 +212,15 @@ mod tests {
     #[test]
     fn a_line_is_read_back_and_nothing_else_is() {
         let ids = Origin::of(1);
-        let text = line(&ids, 815, 4711);
+        let text = line(&ids, 815, 4711, 17);
         assert_eq!(text.len(), LENGTH);
-        let (again, archive, stored) = parse(&text).unwrap();
+        let (again, archive, stored, position) = parse(&text).unwrap();
         assert_eq!((again.as_str(), again.secret()), (ids.as_str(), ids.secret()));
-        assert_eq!((archive, stored), (815, 4711));
+        assert_eq!((archive, stored, position), (815, 4711, Some(17)));
         for length in 0..text.len() {
             assert!(parse(&text[..length]).is_none());
         }
-        for odd in [text.replace("spool 2", "spool 3"), text.replace(' ', "  "), text + "x"] {
+        for odd in [text.replace("spool 3", "spool 2"), text.replace(' ', "  "), text + "x"] {
             assert!(parse(&odd).is_none());
         }
     }

@@ -182,6 +182,38 @@ fn what_the_archive_lets_go_of_is_counted() {
     }
 }
 
+/// Goal: what the history lets go of while no bridge runs is counted by the next one, and nothing else. Method: it keeps ten.
+#[test]
+fn what_is_let_go_of_without_a_bridge_is_counted() {
+    let _guard = hang_guard();
+    let Some(broker) = broker() else { return };
+    let directory = Directory::new("alone");
+    for (life, is_exported) in [(0, true), (1, false), (2, true), (3, true)] {
+        let (pool, hub) = hub_with_archive(&directory.0, Limits::of_count(10));
+        let open = || connected(Bridge::nats(&hub, broker.url()).export(spooled(&directory.0)));
+        let bridge = is_exported.then(open);
+        if life < 2 {
+            publish(&hub, life * 1000..life * 1000 + 1000 * life + 5);
+        }
+        hub.flush_histories().unwrap();
+        if let Some(bridge) = bridge {
+            bridge.flush(LIMIT).unwrap();
+            let stats = bridge.stats().exports[0].clone();
+            match life {
+                2 => {
+                    assert!(stats.dropped > 0, "{stats:?}");
+                    assert_eq!(stats.dropped + stats.stored, 1005, "{stats:?}");
+                }
+                _ => assert_eq!((stats.dropped, stats.stored), (0, 5 * u64::from(life == 0))),
+            }
+            assert_eq!(bridge.close(LIMIT), 0);
+        }
+        hub.close_histories().unwrap();
+        drop(hub);
+        assert!(pool.shutdown(LIMIT).drained);
+    }
+}
+
 /// Goal: who waits until a message is stored that the archive has let go of is told. Method: it keeps ten, the broker is away.
 #[test]
 fn who_waits_for_a_message_that_is_gone_is_told() {

@@ -469,6 +469,24 @@ impl ReplayMailbox {
         self.log.next().saturating_sub(lock(&self.cursor).next)
     }
 
+    /// The position of the first message behind this sequence that is kept, or of the next one.
+    ///
+    /// # Errors
+    /// [`Error::Os`] if the archive cannot be read; [`Error::ShutDown`].
+    #[cfg(feature = "nats")]
+    pub(crate) fn first_behind(&self, sequence: u64) -> Result<u64> {
+        let query =
+            super::query::Query::of(&self.pulling.pattern)?.sequences(sequence + 1..=u64::MAX);
+        self.log.start_of(&query)
+    }
+
+    /// Before anything is taken: it reads from this position on, and what is not there any more counts as lost.
+    #[cfg(feature = "nats")]
+    pub(crate) fn begin_at(&self, position: u64) {
+        let mut cursor = lock(&self.cursor);
+        cursor.next = cursor.next.min(position);
+    }
+
     /// Whether nothing waits to be pulled, and nothing that was is unacknowledged.
     #[cfg(feature = "nats")]
     pub(crate) fn is_idle(&self) -> bool {
