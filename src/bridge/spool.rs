@@ -14,7 +14,7 @@
 //! 1. All messages of the export up to this sequence are stored by the broker, or never will be.
 //! 2. The number on disk is that or an older one, by 100 ms of a process that is killed. What is sent again therefore has
 //!    the id of the first time, as the ids are made of what is in this file, and the stream drops it within its window.
-//! 3. While a bridge has it, the file is locked: no other one sends the same messages.
+//! 3. While a bridge has it, the file is locked: no other one sends the same messages. A forked child does not keep it locked.
 //! 4. A number is only used with the archive that it belongs to: one with this id, whose hub has published that much already.
 //! 5. The position is that of the first message behind the sequence that the archive had when the sequence was written. What is
 //!    not there any more when the next bridge reads on from it has been lost meanwhile.
@@ -26,6 +26,7 @@ use crate::error::{Error, Result};
 use crate::hub::Hub;
 use crate::hub::history::ReplayMailbox;
 use crate::sys::fd::{try_lock, unlock};
+use crate::sys::own_file::OwnFile;
 use core::time::Duration;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -48,7 +49,7 @@ pub(super) struct Spool {
     /// What the ids of its messages are made of, for all processes that have the file in turn.
     pub(super) ids: Origin,
     path: PathBuf,
-    file: File,
+    file: OwnFile,
     noted: Mutex<Noted>,
 }
 
@@ -83,6 +84,7 @@ impl Spool {
             .mode(0o600)
             .open(path)
             .map_err(failed)?;
+        let file = OwnFile::new(file);
         if !try_lock(file.as_fd()) {
             return Err(invalid(path, "one that no other bridge has open"));
         }

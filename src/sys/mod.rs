@@ -14,6 +14,8 @@ pub(crate) mod eventfd;
 pub(crate) mod fd;
 pub(crate) mod fork;
 pub(crate) mod futex;
+#[cfg(any(feature = "archive", feature = "nats"))]
+pub(crate) mod own_file;
 pub(crate) mod signalfd;
 pub(crate) mod stderr;
 pub(crate) mod stream;

@@ -240,6 +240,59 @@ fn who_waits_for_a_message_that_is_gone_is_told() {
     assert!(pool.shutdown(LIMIT).drained);
 }
 
+/// Goal: a forked child that outlives its parent keeps neither the spool's lock nor the archive's: another process opens both,
+/// and its end has all in the archive's file. Method: a child with a child of its own is killed.
+#[test]
+fn a_forked_child_keeps_no_lock() {
+    if env::var_os(ROLE).is_some() {
+        return fork_and_wait();
+    }
+    let _guard = hang_guard();
+    let directory = Directory::new("forked");
+    let mut child = Command::new(env::current_exe().unwrap())
+        .args(["spool::a_forked_child_keeps_no_lock", "--exact", "--nocapture"])
+        .env(ROLE, "fork")
+        .current_dir(&directory.0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    // The grandchild lives until this is dropped.
+    let _input = child.stdin.take();
+    let forked = directory.0.join("forked");
+    until("it has forked", || forked.exists());
+    end(&mut child);
+    let (pool, hub) = hub_with_archive(&directory.0, Limits::unlimited());
+    let bridge = Bridge::nats(&hub, NOWHERE).export(spooled(&directory.0)).open().unwrap();
+    assert_eq!(bridge.stats().exports[0].waiting, 5);
+    drop(bridge);
+    hub.close_histories().unwrap();
+    assert!(!directory.0.join("archive-wal").exists(), "its end was not the last");
+    drop(hub);
+    assert!(pool.shutdown(LIMIT).drained);
+}
+
+#[allow(unsafe_code, reason = "fork")]
+fn fork_and_wait() {
+    let (_pool, hub) = hub_with_archive(Path::new("."), Limits::unlimited());
+    let _bridge = Bridge::nats(&hub, NOWHERE).export(spooled(Path::new("."))).open().unwrap();
+    publish(&hub, 0..5);
+    hub.flush_histories().unwrap();
+    // SAFETY: the child only makes calls that are safe in one.
+    if unsafe { libc::fork() } == 0 {
+        // SAFETY: a byte that lives; the read ends when the test has ended.
+        unsafe {
+            let mut byte = 0_u8;
+            libc::read(0, (&raw mut byte).cast(), 1);
+            libc::_exit(0);
+        }
+    }
+    fs::write("forked", "").unwrap();
+    loop {
+        std::thread::park();
+    }
+}
+
 /// Goal: messages are found among many of other keys, and what waits for the broker holds up nobody who closes. Method: the
 /// bridge is opened behind thousands of them, without a broker and with one.
 #[test]

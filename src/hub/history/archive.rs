@@ -35,6 +35,7 @@ use crate::hub::history::query::{Query, literal_part};
 use crate::hub::keys::key::Key;
 use crate::hub::message::{Headers, Payload, Priority, Stored};
 use crate::sys::fd::lock_range;
+use crate::sys::own_file::OwnFile;
 use rusqlite::{
     Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior,
 };
@@ -372,7 +373,8 @@ impl Sink for Writer {
 /// Keeps other programs from taking themselves for the last that has the file, whatever becomes of the locks of this
 /// process.
 struct Locks {
-    _files: [Option<File>; 2],
+    /// A forked child has no part in them.
+    _files: [Option<OwnFile>; 2],
     /// The path of the `-wal`, and which file that is.
     wal: PathBuf,
     is: Option<(u64, u64)>,
@@ -385,7 +387,7 @@ impl Locks {
     fn of(connection: &Connection) -> Self {
         let path = connection.path().unwrap_or_default();
         let lock = |(suffix, first, length)| {
-            let file = File::open(format!("{path}{suffix}")).ok()?;
+            let file = OwnFile::new(File::open(format!("{path}{suffix}")).ok()?);
             lock_range(file.as_fd(), first, length).then_some(file)
         };
         let wal = PathBuf::from(format!("{path}-wal"));
