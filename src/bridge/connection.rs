@@ -26,6 +26,7 @@ use super::export::export;
 use super::foreign::{Cluster, Told};
 use super::import::import;
 use super::outbox::Taken;
+use super::places;
 use super::question::Ask;
 use super::requests::Requests;
 use super::session::{Lost, Session, closing};
@@ -209,9 +210,10 @@ async fn connect_and_serve(shared: &Shared, kept: &Kept) -> Result<(), Lost> {
     let _told = Told { client: client.clone(), cluster: &kept.cluster, named };
     let session =
         Session { shared, requests: Requests::new(&client).await?, client, window: &kept.window };
-    shared.connected(&session.client.server_info());
-    if !session.client.is_server_compatible(2, 10, 26) {
-        shared.old_version(&session.client.server_info().version);
+    let server = session.client.server_info();
+    shared.connected(&server);
+    if !places::is_safe(&server.version) {
+        shared.old_version(&server.version);
     }
     let mut sending: FuturesUnordered<Part<'_>> = FuturesUnordered::new();
     for ((exporting, storing), taken) in shared.exports.iter().zip(&kept.storing).zip(&kept.taken) {

@@ -36,9 +36,10 @@ pub(super) fn check_stream(found: &stream::Config, keeps: Keeps) -> Result<(), L
             return refuse("discard", &found.discard, &format!("new with {limit} {value}"));
         }
     }
+    // Of a queue's own marks the last one of each is to be kept.
     let each = found.max_messages_per_subject;
-    let is_ours = matches!(keeps, Keeps::Last(_)) && each == 1;
-    if each > 0 && !is_ours && !(found.discard_new_per_subject && !drops_old) {
+    let is_marks = matches!(keeps, Keeps::Last(_));
+    if each > 0 && !is_marks && (drops_old || !found.discard_new_per_subject) {
         let right = format!("true, and discard new, with max_msgs_per_subject {each}");
         return refuse("discard_new_per_subject", &false, &right);
     }

@@ -34,6 +34,15 @@ use core::time::Duration;
 const LOOKS: usize = 5;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
+/// Whether a broker of this version keeps the numbers of a work queue when it is killed. (The client's own comparison makes a
+/// regular expression when it is used first: a child that is forked meanwhile waits for that for ever.)
+pub(super) fn is_safe(version: &str) -> bool {
+    let numbers = version.split(|c: char| !c.is_ascii_digit());
+    let mut numbers = numbers.filter_map(|text| text.parse::<u32>().ok());
+    let mut next = || numbers.next().unwrap_or(0);
+    (next(), next(), next()) >= (2, 10, 26)
+}
+
 /// What is wrong with a consumer's place, and where one in its stead begins.
 pub(super) struct Displaced {
     pub(super) why: String,
@@ -131,4 +140,19 @@ async fn at(stream: &Stream, number: u64, filter: &str) -> Result<Option<StreamM
 
 fn stored(message: &StreamMessage) -> i128 {
     message.time.unix_timestamp_nanos()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_safe;
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        for safe in ["2.10.26", "2.10.27-RC.1", "2.11.0", "3.0", "10.1.1"] {
+            assert!(is_safe(safe), "{safe}");
+        }
+        for old in ["2.9.10", "2.10.25", "2.10", "1.99.99", "", "dev"] {
+            assert!(!is_safe(old), "{old}");
+        }
+    }
 }
