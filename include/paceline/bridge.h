@@ -779,7 +779,8 @@ pace_status_t pace_submission_init(pace_submission_t *submission, size_t size);
 /**
  * Makes a queue of durable tasks, whose tasks a worker pool runs. Give it handlers by pace_durable_task() and
  * pace_durable_task_pulled(), and open it: pace_durable_open(). A process that only submits needs none. `broker` says how
- * the broker is reached; its name and its window are not regarded. `options` may be NULL.
+ * the broker is reached; its name and its window are not regarded. `options` may be NULL. `name` has 1 to 182 bytes, that of a
+ * task 1 to 200, both together up to 205, without blanks, control characters, and any of . * > / \ %.
  *
  * PACE_EINVAL names the setting, its value and what would be right; PACE_EVERSION; PACE_EUNSUPPORTED in a library without
  * the feature `nats`.
@@ -1002,9 +1003,9 @@ pace_status_t pace_durable_reason(const pace_durable_t *queue,
                                   size_t *needed);
 
 /**
- * Ends a queue: it takes no more tasks, and waits until those that it has taken have ended, for up to `timeout_ns`. What has
- * not ended then is run again elsewhere, or later. *left, if not NULL, says how many submissions, results and dead tasks
- * were not stored.
+ * Ends a queue: it takes no more tasks, gives back those that have not begun, and waits until the others have ended, for up
+ * to `timeout_ns`. What has not ended then is run again elsewhere, or later. *left, if not NULL, says how many submissions,
+ * results and dead tasks were not stored.
  *
  * PACE_EINVAL before it is open.
  *

@@ -103,6 +103,17 @@ pub const DRIVERS: &[(&str, Driver)] = &[
             assert_eq!(task.wait(LONG).unwrap().status, DurableStatus::Completed);
         });
     }),
+    ("DurableQueue::take_waiting", |pool| {
+        over(|broker| {
+            let builder = durable(pool, &broker.url());
+            let queue = builder.task_pulled("t", paceline::Retry::none()).open().unwrap();
+            let task = queue.submit("t", "!").unwrap();
+            let job = queue.take_waiting(1, MAX).unwrap().remove(0);
+            assert!(job.begin());
+            job.complete("!");
+            assert_eq!(task.wait(LONG).unwrap().status, DurableStatus::Completed);
+        });
+    }),
     ("Submission::timeout", |pool| {
         over(|broker| {
             completes(durable(pool, &broker.url()), |submission| submission.timeout(MAX))

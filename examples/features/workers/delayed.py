@@ -20,7 +20,7 @@ with paceline.Pool() as pool:
         counters[key] = before + 1
 
     begun = time.monotonic()
-    count.delay(0.02, "one").result()
+    count.submit_after(0.02, "one").result()
     assert time.monotonic() - begun >= 0.02
 
     tasks = [count.options(key=key).submit(key) for _ in range(50) for key in counters]
