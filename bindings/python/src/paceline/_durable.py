@@ -530,7 +530,6 @@ def _begins(native: Native) -> bool:
 def _in_job(function: Callable[..., Any]) -> Callable[..., Any]:
     """Begins the attempt, and has ``current_job`` know it."""
     if is_coroutine_function(function):
-
         # It has begun: that may wait, for which a thread of coroutines is no place.
         async def run_async(native: Native, job: Job, args: list[Any], kwargs: dict[str, Any]) -> Any:
             _job.set(job)
@@ -777,7 +776,7 @@ class DurableQueue:
         return _text_of(quick.pace_durable_reason, self._pointer()) or None
 
     def stats(self) -> DurableStats:
-        """How its connection is."""
+        """Tells how its connection is."""
         raw = _filled(layout.BridgeStats, quick.pace_durable_stats, self._pointer())
         return DurableStats(bool(raw.connected), self.reason, raw.connects)
 
