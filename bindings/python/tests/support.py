@@ -47,6 +47,12 @@ class Case(unittest.TestCase):
             time.sleep(0.001)
 
 
+def unrun_apart(text: str) -> str:
+    """The same without the lines about tasks that were accepted and left."""
+    lines = text.splitlines(keepends=True)
+    return "".join(line for line in lines if "had not begun when it was left open" not in line)
+
+
 def run(script: str, *options: str, timeout: float = HANG) -> subprocess.CompletedProcess[str]:
     """Runs a script in an interpreter of its own, which finds this package and this library."""
     environment = dict(os.environ)
