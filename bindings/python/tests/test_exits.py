@@ -9,7 +9,7 @@ import os
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
-from support import unrun_apart, Case, run
+from support import Case, run, unrun_apart
 
 EXITS = int(os.environ.get("PACELINE_EXITS", "40"))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import paceline
 from paceline import Lane
-from support import unrun_apart, Case, run
+from support import Case, run, unrun_apart
 
 #: Of 64 that begin, how many are of each lane.
 SHARES = {Lane.CRITICAL: 32, Lane.HIGH: 18, Lane.NORMAL: 10, Lane.LOW: 4}
