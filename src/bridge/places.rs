@@ -7,7 +7,7 @@
 //!
 //! | stream | the place is not of this stream if |
 //! |---|---|
-//! | any | it is behind the stream's last message |
+//! | any | its number is above that of the stream's last message |
 //! | any | a message that this process has had was stored at another time |
 //! | work queue | there is a message that it has acknowledged: acknowledged ones are removed |
 //!
