@@ -787,6 +787,8 @@ TEST_CASE("queues of durable tasks wait as long as a duration of any type says")
     TAKES("DurableQueue::wait_connected",
           no_times([&](auto time) { return no_time(queue->wait_connected(time)); }));
     TAKES("DurableQueue::take", no_times([&](auto time) { return no_time(queue->take(time)); }));
+    TAKES("DurableQueue::take_waiting",
+          no_times([&](auto time) { return no_time(queue->take_waiting(time)); }));
     const auto task = queue->find("n" + std::string(32, '0'));
     TAKES("DurableTask::wait", no_times([&](auto time) { return no_time(task.wait(time)); }));
     TAKES("DurableQueue::close", no_times([&](auto time) { return queue->close(time).value() == 0; }));
@@ -795,6 +797,8 @@ TEST_CASE("queues of durable tasks wait as long as a duration of any type says")
     TAKES("DurableQueue::wait_connected",
           long_times([&](auto time) { return ended(queue->wait_connected(time)); }));
     TAKES("DurableQueue::take", long_times([&](auto time) { return ended(queue->take(time)); }));
+    TAKES("DurableQueue::take_waiting",
+          long_times([&](auto time) { return ended(queue->take_waiting(time)); }));
     // It takes what it is given, and finds that there is no job.
     const paceline::Job none(nullptr);
     TAKES("Job::retry_after", long_times([&](auto time) {

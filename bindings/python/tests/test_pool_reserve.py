@@ -204,7 +204,7 @@ class Ageing(Case):
     def setUp(self) -> None:
         super().setUp()
         self.now = 1000.0
-        patch = mock.patch("paceline._sources.time.monotonic", lambda: self.now)
+        patch = mock.patch("paceline._sources.monotonic", lambda: self.now)
         patch.start()
         self.addCleanup(patch.stop)
 
