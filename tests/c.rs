@@ -1,5 +1,5 @@
-//! The C interface, by programs in C: each in `tests/c` is compiled by every compiler that is here, runs
-//! with the shared and with the static library, and must end well.
+//! The C interface, by programs in C: each in `tests/c` is checked by every compiler that is here, runs with the shared
+//! library, and must end well; some run with the static library as well.
 #![cfg(all(feature = "capi", not(loom)))]
 
 #[path = "common/mod.rs"]
@@ -63,13 +63,18 @@ programs! { abuse status pool task strand handle timer ring queue host stats lay
 server conn filter framing http inherited udp fork_net random_net random_hub
 requests workers hub hostile_hub hostile_log hostile_bridge outside log cq bridge durable turns }
 
-/// Each compiler with one of the libraries: the library is the same, whoever calls it, and to link the
-/// static one takes longer than all else here. A compiler that is alone has both.
+/// Programs that run with the static library, too. It has the same code, and to link it takes longer than all else here: a
+/// plain program, one that forks, and the parts with code of others (SQLite, TLS, the client of NATS).
+const STATIC: [&str; 5] = ["task", "inherited", "server", "log", "bridge"];
+
+/// The library is the same, whoever calls it: one compiler makes the program that runs, the others check it.
 fn run_everywhere(name: &str) {
     let here = compilers(&COMPILERS);
-    let links = [Link::Shared, Link::Static];
-    for (number, link) in links.into_iter().enumerate().filter(|_| !here.is_empty()) {
-        let program = compile(here[number % here.len()], name, link);
+    let Some((first, others)) = here.split_first() else { return };
+    others.iter().for_each(|compiler| check(compiler, name));
+    let also = STATIC.contains(&name).then_some(Link::Static);
+    for link in [Link::Shared].into_iter().chain(also) {
+        let program = compile(first, name, link);
         let output = succeeds(&mut Command::new(&program));
         let lines = String::from_utf8_lossy(&output.stdout).into_owned();
         lines.lines().filter_map(|line| line.strip_prefix("skipped: ")).for_each(skipped);
@@ -78,14 +83,22 @@ fn run_everywhere(name: &str) {
 }
 
 fn compile(compiler: &str, name: &str, link: Link) -> PathBuf {
-    let source = Path::new(ROOT).join(format!("tests/c/{name}.c"));
     let program = scratch(&format!("c-{}-{compiler}-{link:?}", name.replace('/', "-")));
-    let mut command = Command::new(compiler);
-    command.args(["-std=c11", "-g", "-O1", "-D_GNU_SOURCE"]).args(WARNINGS);
-    command.args(C_WARNINGS).arg("-I").arg(Path::new(ROOT).join("include"));
-    command.arg(&source).arg("-o").arg(&program).args(library(link));
-    succeeds(&mut command);
+    let mut command = strict(compiler, name);
+    succeeds(command.args(["-g", "-O1", "-o"]).arg(&program).args(library(link)));
     program
+}
+
+fn check(compiler: &str, name: &str) {
+    succeeds(strict(compiler, name).arg("-fsyntax-only"));
+}
+
+fn strict(compiler: &str, name: &str) -> Command {
+    let source = Path::new(ROOT).join(format!("tests/c/{name}.c"));
+    let mut command = Command::new(compiler);
+    command.args(["-std=c11", "-D_GNU_SOURCE"]).args(WARNINGS).args(C_WARNINGS);
+    command.arg("-I").arg(Path::new(ROOT).join("include")).arg(source);
+    command
 }
 
 /// Cargo puts all kinds of the library beside the tests.
