@@ -178,9 +178,10 @@ typedef struct pace_bridge_import_options_t {
     uint64_t start_time_ns;
     /**
      * At least once: how often, and after which delays, the broker is to send a message again that a handler has failed
-     * at; past the last attempt it becomes a dead letter of the hub, and comes no more. Retries of the subscription come
-     * before that, and count as one attempt. Default: 9 times, after half a second and then twice as long each time, up
-     * to 30 s.
+     * at; past the last attempt it becomes a dead letter of the hub, and one that the broker keeps in the stream
+     * `paceline_dead`, and comes no more; so does one that has ended its process in its last attempt. Retries of the
+     * subscription come before that, and count as one attempt. Default: 9 times, after half a second and then twice as
+     * long each time, up to 30 s.
      */
     pace_retry_t retry;
     /** At least once: how many messages may be in the hub and not acknowledged, 1 to 65536. Default 256. */

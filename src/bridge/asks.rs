@@ -36,9 +36,9 @@ pub(super) async fn answer(
 }
 
 /// The broker has not said what the stream has.
-struct NoAnswer;
+pub(super) struct NoAnswer;
 
-async fn look<I>(stream: &Stream<I>, what: What) -> Result<Option<Found>, NoAnswer> {
+pub(super) async fn look<I>(stream: &Stream<I>, what: What) -> Result<Option<Found>, NoAnswer> {
     let (What::Get(which) | What::Delete(which)) = &what;
     let message = match which {
         Which::Last(subject) => stream.get_last_raw_message_by_subject(subject).await,

@@ -23,6 +23,7 @@
 use super::flights::{Came, Flights, Settlement};
 use super::foreign::{begin, check_consumer};
 use super::import::{accept, key_of, room_nap};
+use super::letters::{self, Death};
 use super::places::displaced;
 use super::pull::Pull;
 use super::rules::{Keeps, Source};
@@ -45,8 +46,10 @@ use core::cell::RefCell;
 use core::future::poll_fn;
 use core::sync::atomic::Ordering::Relaxed;
 use core::time::Duration;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use serde_json::json;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 use std::time::Instant;
 use tokio::sync::mpsc;
@@ -62,6 +65,12 @@ pub(super) struct Consuming {
     /// Messages in flight that there was no room for yet, and how often the first was offered.
     waiting: VecDeque<Arrival>,
     tries: usize,
+    /// The one that is with the hub for its last attempt, and nothing beside it: see `letters.rs`.
+    alone: Option<Entry>,
+    /// How often this process has given one back that no handler has tried.
+    untried: HashMap<Entry, u32>,
+    /// Those in flight that wait for the broker to store their letters.
+    dead: HashMap<Entry, Death>,
     /// The latest message that has come, by the time of storing, and when the stream was made that it is of.
     seen: Option<Entry>,
     stream_made: Option<DateTime>,
@@ -80,10 +89,36 @@ impl Consuming {
             ends,
             waiting: VecDeque::new(),
             tries: 0,
+            alone: None,
+            untried: HashMap::new(),
+            dead: HashMap::new(),
             seen: None,
             stream_made: None,
             bound: None,
         }
+    }
+
+    /// Whether the first that waits may be offered.
+    fn may_offer(&self) -> bool {
+        self.waiting.front().is_some_and(|next| match self.alone {
+            Some(entry) => next.entry == entry,
+            None => !next.is_alone || self.flights.len() == self.waiting.len(),
+        })
+    }
+
+    /// Notes how one has ended; whether it was alone.
+    fn left(&mut self, entry: Entry, how: &End) -> bool {
+        match how {
+            End::Away(_) => {
+                if self.untried.len() >= MOST_PENDING as usize {
+                    self.untried.clear();
+                }
+                *self.untried.entry(entry).or_default() += 1;
+            }
+            End::Again(_) => {}
+            End::Done | End::Never | End::Dead(_) => drop(self.untried.remove(&entry)),
+        }
+        self.alone.take_if(|alone| *alone == entry).is_some()
     }
 
     /// Whether the hub has none of its messages.
@@ -106,10 +141,21 @@ pub(super) async fn consume(
     importing.trouble.end();
     let closing = super::session::closing(session.shared);
     tokio::pin!(closing);
+    let bury = async |entry, death: Death| {
+        if let Err(Lost(reason)) = letters::store(session, source, entry, &death).await {
+            let number = entry.number;
+            session.shared.refused(format!("the dead letter of message {number}: {reason}"));
+        }
+        entry
+    };
+    // Of a connection that was lost.
+    let unstored = consuming.borrow().dead.clone();
+    let mut burials: FuturesUnordered<_> =
+        unstored.into_iter().map(|(entry, death)| bury(entry, death)).collect();
     loop {
         let (tries, has_waiting) = {
             let consuming = consuming.borrow();
-            (consuming.tries, !consuming.waiting.is_empty())
+            (consuming.tries, consuming.may_offer())
         };
         if let Some(pull) = &mut pull {
             let taken = consuming.borrow().flights.len();
@@ -126,9 +172,22 @@ pub(super) async fn consume(
             // Ends first: they make room.
             biased;
             end = poll_fn(|context| consuming.borrow_mut().ends.poll_recv(context)) => {
-                if let Some((entry, how)) = end {
-                    settle(importing, consuming, entry, how).await;
+                let Some((entry, how)) = end else { continue };
+                if consuming.borrow_mut().left(entry, &how) {
+                    letters::delete(session, source, entry).await;
                 }
+                match how {
+                    // It stays in flight: the broker is told that it is in progress.
+                    End::Dead(death) => {
+                        consuming.borrow_mut().dead.insert(entry, death.clone());
+                        burials.push(bury(entry, death));
+                    }
+                    how => settle(importing, consuming, entry, how).await,
+                }
+            }
+            Some(entry) = burials.next(), if !burials.is_empty() => {
+                consuming.borrow_mut().dead.remove(&entry);
+                settle(importing, consuming, entry, End::Never).await;
             }
             _ = tick.tick() => extend(source, consuming).await,
             () = &mut closing, if is_open => {
@@ -140,10 +199,10 @@ pub(super) async fn consume(
                         false => drop(message.ack_with(AckKind::Nak(None)).await),
                     }
                 }
-                offer(importing, consuming)?;
+                offer(session, importing, source, consuming).await?;
             }
             () = tokio::time::sleep(room_nap(tries)), if has_waiting => {
-                offer(importing, consuming)?;
+                offer(session, importing, source, consuming).await?;
             }
             message = next => {
                 let lost = |Lost(reason)| Lost(format!("stream {:?}: {reason}", source.stream));
@@ -151,7 +210,7 @@ pub(super) async fn consume(
                 let message = Message { message, context: context.clone() };
                 take(session, importing, source, consuming, message).await;
                 if tries == 0 {
-                    offer(importing, consuming)?;
+                    offer(session, importing, source, consuming).await?;
                 }
             }
         }
@@ -302,8 +361,12 @@ async fn take(
     counters.in_flight.store(consuming.borrow().flights.len() as u64, Relaxed);
     match came {
         (Came::New, _) => {
-            let again = source.retry.next(delivered, Duration::ZERO, None, number).ok();
-            let arrival = Arrival { entry, delivered, key, payload, incoming, again };
+            let untried = consuming.borrow().untried.get(&entry).copied().unwrap_or(0);
+            let attempt = delivered.saturating_sub(untried).max(1);
+            let again = source.retry.next(attempt, Duration::ZERO, None, number).ok();
+            let is_alone = again.is_none() && attempt > 1 && !importing.sink.takes_own();
+            let arrival =
+                Arrival { entry, delivered, attempt, key, payload, incoming, again, is_alone };
             consuming.borrow_mut().waiting.push_back(arrival);
         }
         (Came::Again, _) => {}
@@ -323,9 +386,23 @@ async fn take(
 }
 
 /// Offers what waits to where it goes, if something does, until there is no room.
-fn offer(importing: &Importing, consuming: &RefCell<Consuming>) -> Result<(), Lost> {
-    loop {
+async fn offer(
+    session: &Session<'_>,
+    importing: &Importing,
+    source: &Source,
+    consuming: &RefCell<Consuming>,
+) -> Result<(), Lost> {
+    while consuming.borrow().may_offer() {
         let Some(arrival) = consuming.borrow_mut().waiting.pop_front() else { return Ok(()) };
+        if arrival.is_alone && consuming.borrow().alone.is_none() {
+            let is_dead = ends_processes(session, source, &arrival).await;
+            let mut consuming = consuming.borrow_mut();
+            if is_dead {
+                let _gone = consuming.end.send((arrival.entry, End::Never));
+                continue;
+            }
+            consuming.alone = Some(arrival.entry);
+        }
         let tries = core::mem::take(&mut consuming.borrow_mut().tries);
         let (entry, end) = (arrival.entry, consuming.borrow().end.clone());
         let at_once = end.clone();
@@ -355,6 +432,33 @@ fn offer(importing: &Importing, consuming: &RefCell<Consuming>) -> Result<(), Lo
                 count(&importing.counters.refused);
                 let _gone = at_once.send((entry, End::Never));
             }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the last attempt of a message has begun before, and has ended its process; notes that it begins, if not.
+async fn ends_processes(session: &Session<'_>, source: &Source, arrival: &Arrival) -> bool {
+    let entry = arrival.entry;
+    match letters::is_stored(session, source, entry).await {
+        Ok(true) => {
+            let (number, stream) = (entry.number, &source.stream);
+            let message =
+                format!("message {number} of stream {stream:?} is dead: it has ended its process");
+            let fields = json!({ "stream": stream, "durable": source.durable, "number": number });
+            session.shared.tell("bridge.ended_its_process", Severity::Error, message, fields);
+            true
+        }
+        // If no letter can be stored it is tried all the same, as often as it comes.
+        _ => {
+            let failure = format!("its process ended in attempt {}", arrival.attempt).into();
+            let death = Death { failure, attempts: arrival.attempt };
+            if let Err(Lost(reason)) = letters::store_once(session, source, entry, &death).await {
+                session
+                    .shared
+                    .refused(format!("the last attempt of message {}: {reason}", entry.number));
+            }
+            false
         }
     }
 }

@@ -93,7 +93,7 @@ impl<A> Flights<A> {
         }
         let settlement = match how {
             End::Done => Settlement::Acknowledge,
-            End::Never => Settlement::Terminate,
+            End::Never | End::Dead(_) => Settlement::Terminate,
             End::Again(delay) | End::Away(delay) => Settlement::Refuse(delay),
         };
         if !matches!(settlement, Settlement::Refuse(_)) {

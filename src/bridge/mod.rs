@@ -39,6 +39,7 @@ mod foreign;
 mod from_settings;
 mod handle;
 mod import;
+mod letters;
 mod outbox;
 mod places;
 mod pull;

@@ -321,9 +321,10 @@ impl Import {
     }
 
     /// At least once: how often, and after which delays, the broker is to send a message again that a handler has failed
-    /// at. Past the last attempt it becomes a dead letter of the hub, and comes no more. Default: 9 times, after half a
-    /// second and then twice as long each time, up to 30 seconds. Retries of the subscription itself come before that, and
-    /// count as one attempt.
+    /// at. Past the last attempt it becomes a dead letter of the hub, and one that the broker keeps in the stream
+    /// `paceline_dead`, and comes no more; so does one that has ended its process in its last attempt. Default: 9 times, after
+    /// half a second and then twice as long each time, up to 30 seconds. Retries of the subscription itself come before
+    /// that, and count as one attempt.
     #[must_use]
     pub fn retry(self, retry: Retry) -> Self {
         self.source(|source| source.retry = retry)

@@ -1,5 +1,6 @@
 //! Where messages from a stream go, and what is to become of each at the broker.
 
+use super::letters::Death;
 use super::wire::{Incoming, REDELIVERED};
 use crate::error::Result;
 use crate::hub::{Handled, Headers, Hub, Mode};
@@ -20,15 +21,19 @@ pub(super) struct Arrival {
     pub(super) entry: Entry,
     /// How often it has come: 1 at first.
     pub(super) delivered: u32,
+    /// The same without those times that this process has had no handler try it.
+    pub(super) attempt: u32,
     pub(super) key: String,
     pub(super) payload: Bytes,
     pub(super) incoming: Incoming,
     /// When it comes again if a handler fails at it; None: it does not.
     pub(super) again: Option<Duration>,
+    /// It is to be alone with the hub: it has come before, and no attempt is left after this one. See `letters.rs`.
+    pub(super) is_alone: bool,
 }
 
 /// What the broker is told of it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum End {
     /// It was dealt with.
     Done,
@@ -38,6 +43,8 @@ pub(super) enum End {
     Away(Duration),
     /// It is to come no more.
     Never,
+    /// The same, and the broker keeps its letter.
+    Dead(Death),
 }
 
 /// How long a message that nobody subscribes to, or that no mailbox had room for, stays away.
@@ -65,18 +72,21 @@ pub(super) trait Sink: Send + Sync {
 impl Sink for Hub {
     fn offer(&self, arrival: &Arrival, tell: Tell) -> Result<()> {
         let again = arrival.again;
-        let headers = marked(&arrival.incoming.headers, arrival.delivered);
+        let (headers, attempts) =
+            (marked(&arrival.incoming.headers, arrival.delivered), arrival.attempt);
         let _receipt = self
             .message(arrival.key.as_str())
             .payload(&arrival.payload[..])
             .headers(headers)
             .priority(arrival.incoming.priority)
             .if_full(Mode::Try)
-            .publish_tracked(again.is_some(), move |how| {
+            .publish_tracked(again.is_some(), move |how, failure| {
                 tell(match (how, again) {
                     (Handled::Done, _) => End::Done,
                     (Handled::Failed, Some(delay)) => End::Again(delay),
-                    (Handled::Failed, None) => End::Never,
+                    (Handled::Failed, None) => {
+                        End::Dead(Death { failure: failure.into(), attempts })
+                    }
                     (Handled::Lost, _) => End::Away(ABSENT),
                 });
             })?;

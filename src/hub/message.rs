@@ -343,6 +343,13 @@ impl Stored {
         }
     }
 
+    /// A handler of one of those who got it has failed for good. Before `end_one`.
+    pub(in crate::hub) fn fail(&self, failure: &str) {
+        if let Some(outcome) = self.outcome() {
+            outcome.fail(failure);
+        }
+    }
+
     /// It was published, and so many got it.
     pub(in crate::hub) fn is_published(&self, got: u64) {
         if let Some(outcome) = self.outcome() {

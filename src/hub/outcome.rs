@@ -23,7 +23,7 @@
 use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
 use crate::sync::atomic::{AtomicU8, AtomicU64};
-use std::sync::PoisonError;
+use std::sync::{OnceLock, PoisonError};
 
 /// More than all who can get a message.
 const OPEN: u64 = 1 << 40;
@@ -40,7 +40,7 @@ pub(crate) enum Handled {
     Lost,
 }
 
-type Then = Box<dyn FnOnce(Handled) + Send>;
+type Then = Box<dyn FnOnce(Handled, &str) + Send>;
 
 /// See the head of the file.
 pub(in crate::hub) struct Outcome {
@@ -49,16 +49,26 @@ pub(in crate::hub) struct Outcome {
     /// If it fails it comes again: it becomes no dead letter.
     pub(in crate::hub) comes_again: bool,
     then: Mutex<Option<Then>>,
+    /// What the first handler that has failed for good has failed with.
+    failure: OnceLock<Box<str>>,
 }
 
 impl Outcome {
-    /// The function is called once, on any thread, maybe under locks of the hub: it neither waits nor publishes.
+    /// The function is called once, with a failure if a handler has failed, on any thread, maybe under locks of the hub: it
+    /// neither waits nor publishes.
     pub(in crate::hub) fn new(
         comes_again: bool,
-        then: impl FnOnce(Handled) + Send + 'static,
+        then: impl FnOnce(Handled, &str) + Send + 'static,
     ) -> Self {
         let then = Mutex::new(Some(Box::new(then) as Then));
-        Self { left: AtomicU64::new(OPEN), worst: AtomicU8::new(0), comes_again, then }
+        let (left, worst) = (AtomicU64::new(OPEN), AtomicU8::new(0));
+        Self { left, worst, comes_again, then, failure: OnceLock::new() }
+    }
+
+    /// A handler has failed at it for good. To be called before `end_one`.
+    pub(in crate::hub) fn fail(&self, failure: &str) {
+        self.failure.get_or_init(|| failure.into());
+        self.spoil(Handled::Failed);
     }
 
     /// To be called before `end_one`.
@@ -97,7 +107,7 @@ impl Outcome {
     fn tell(&self, how: Handled) {
         let then = self.then.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(then) = then {
-            then(how);
+            then(how, self.failure.get().map_or("", |failure| failure));
         }
     }
 }
@@ -121,7 +131,7 @@ mod tests {
             (2, None, Handled::Done),
         ] {
             let (tell, heard) = channel();
-            let outcome = Outcome::new(false, move |how| tell.send(how).unwrap());
+            let outcome = Outcome::new(false, move |how, _| tell.send(how).unwrap());
             (0..ends_first).for_each(|_| outcome.end_one());
             if let Some(how) = spoil {
                 outcome.spoil(how);
@@ -141,7 +151,7 @@ mod tests {
     #[test]
     fn what_nobody_ends_is_lost_with_its_last_copy() {
         let (tell, heard) = channel();
-        let outcome = Outcome::new(false, move |how| tell.send(how).unwrap());
+        let outcome = Outcome::new(false, move |how, _| tell.send(how).unwrap());
         outcome.published(1);
         drop(outcome);
         assert_eq!(heard.try_recv(), Ok(Handled::Lost));
@@ -165,7 +175,7 @@ mod models {
         loom::model(|| {
             let told = Arc::new((AtomicU32::new(0), AtomicU32::new(0)));
             let tells = Arc::clone(&told);
-            let outcome = Arc::new(Outcome::new(false, move |how| {
+            let outcome = Arc::new(Outcome::new(false, move |how, _| {
                 tells.0.fetch_add(1, AcqRel);
                 tells.1.store(how as u32, Relaxed);
             }));

@@ -3,7 +3,11 @@
 use crate::broker::{Broker, broker};
 use crate::common::{Gate, LONG, hang_guard, until};
 use crate::crash::Process;
+use crate::letters::letters;
+use crate::topics::hub;
 use paceline::bridge::tasks::{DurableBuilder, DurableQueue, DurableStatus, Job};
+use paceline::bridge::{Bridge, Export, Import};
+use paceline::hub::Message;
 use paceline::task::WorkerPool;
 use paceline::{Pool, Retry};
 use std::env;
@@ -217,4 +221,62 @@ fn what_a_host_holds_has_not_begun() {
     assert!(task.cancel().unwrap() && !job.begin());
     job.complete("too late");
     assert_eq!(task.wait(LIMIT).unwrap().status, DurableStatus::Cancelled);
+}
+
+/// An import that tries each message three times, and dies of one.
+fn imports() {
+    let here = hub();
+    let _handler = here.subscribe("k.*", |message: &Message<'_>| {
+        note(&message.key().as_str()[2..]);
+        if message.payload() == b"kills" {
+            // Others have come, too.
+            std::thread::sleep(Duration::from_millis(100));
+            std::process::abort();
+        }
+    });
+    let rule = Import::new("k.*").at_least_once("K", "d").ack_wait(Duration::from_millis(300));
+    let rule = rule.retry(Retry::fixed(2, Duration::from_millis(10)));
+    let bridge = Bridge::nats(&here, env::var(URL).unwrap()).import(rule).open().unwrap();
+    let stats = || bridge.stats().imports[0].clone();
+    until("all have ended", || stats().published > 0 && (stats().in_flight, stats().lag) == (0, 0));
+    if stats().dead == 1 {
+        note("dead");
+    }
+    drop(bridge);
+    std::process::exit(0);
+}
+
+/// Goal: a message that kills its process is tried as often as it may be, and then dead; those beside it are not, though
+/// they were with the same processes.
+#[test]
+fn a_message_that_kills_its_process_is_dead_in_the_end() {
+    if env::var(URL).is_ok() {
+        return imports();
+    }
+    let _guard = hang_guard();
+    let Some(broker) = broker() else { return };
+    let directory = directory("message");
+    let here = hub();
+    let rule = Export::new("k.*").at_least_once("K");
+    let bridge = Bridge::nats(&here, broker.url()).export(rule).open().unwrap();
+    for number in 0..8 {
+        let payload = if number == 2 { "kills" } else { "calm" };
+        let message = here.message(format!("k.{number}")).payload(payload);
+        bridge.publish(message).unwrap().wait(LIMIT).unwrap();
+    }
+    let notes = || fs::read_to_string(directory.join(NOTES)).unwrap_or_default();
+    let mut starts = 0;
+    let count = |key: &str| notes().lines().filter(|line| *line == key).count();
+    let is_tried = |number: u32| count(&number.to_string()) > 0;
+    while count("dead") == 0 || !(0..8).all(is_tried) {
+        assert!(starts < 8, "{}", notes());
+        let test = "a_message_that_kills_its_process_is_dead_in_the_end";
+        let mut process = child(test, &broker, &directory);
+        starts += 1;
+        until("it has ended", || process.has_ended());
+    }
+    assert_eq!((count("2"), count("dead")), (3, 1), "{}", notes());
+    let letter = ["k.2", "kills", "its process ended in attempt 3", "3"].map(str::to_owned);
+    assert_eq!(letters(&broker, 1), [letter]);
+    fs::remove_dir_all(directory).unwrap();
 }

@@ -213,7 +213,8 @@ fn what_is_no_message_of_a_hub_is_left_out() {
         Bridge::nats(&there, broker.url()).import(Import::new("k.>").at_least_once("K", "b")),
     );
     let mut raw = Raw::connect(&broker.url());
-    until("the stream", || raw.request("$JS.API.STREAM.INFO.K", "").contains("\"config\""));
+    // Made after the stream, which is known before it stores.
+    until("the consumer", || raw.request("$JS.API.CONSUMER.INFO.K.b", "").contains("\"config\""));
     let long = format!("k.{}", "x".repeat(300));
     raw.publish(&long, b"too long a key");
     raw.publish("k.\u{85}", b"a control character");

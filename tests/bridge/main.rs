@@ -17,6 +17,7 @@ mod foreign;
 mod from_settings;
 mod hostile;
 mod identities;
+mod letters;
 #[cfg(all(feature = "config", feature = "http", feature = "metrics"))]
 mod login;
 mod partitions;

@@ -115,7 +115,10 @@ fn a_recorded_batch_is_published_though_the_pool_ends() {
         let place = Place::new(&hub, "a", way);
         let publisher = hub.publisher("p").build().unwrap();
         let published = publisher.publish_batch("a", beside_the_end(&hub));
-        assert!(matches!(&published, Ok(receipt) if receipt.matched == 1), "{way:?}: {published:?}");
+        assert!(
+            matches!(&published, Ok(receipt) if receipt.matched == 1),
+            "{way:?}: {published:?}"
+        );
         assert_eq!(publisher.stats().published, 2, "{way:?}");
         assert_eq!((hub.audit().matched, place.handled.get()), (1, 1), "{way:?}");
         assert_eq!(hub.query(&Query::of("a").unwrap()).unwrap().len(), 2, "{way:?}");

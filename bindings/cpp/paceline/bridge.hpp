@@ -202,8 +202,9 @@ struct Import {
     /// For StartAt::Time: when the first message was stored, or later.
     std::chrono::system_clock::time_point start_time{};
     /// At least once: how often, and after which delays, the broker is to send a message again that a handler has failed at;
-    /// past the last attempt it becomes a dead letter of the hub, and comes no more. Without one: 9 times, after half a second
-    /// and then twice as long each time, up to 30 seconds.
+    /// past the last attempt it becomes a dead letter of the hub, and one that the broker keeps in the stream `paceline_dead`,
+    /// and comes no more; so does one that has ended its process in its last attempt. Without one: 9 times, after half a
+    /// second and then twice as long each time, up to 30 seconds.
     std::optional<Retry> retry{};
     /// At least once: how many messages may be in the hub and not acknowledged, 1 to 65536.
     std::uint64_t in_flight = 256;

@@ -360,7 +360,7 @@ impl Mailbox {
         if subscriber.rules.acknowledged {
             let taken = self.puller().let_one_go(message).ok_or_else(not_taken)?;
             let settled = if taken.comes_again() {
-                taken.spoil(Handled::Failed);
+                taken.fail(failure.unwrap_or_default());
                 Settled { failed: 1, ..Settled::default() }
             } else {
                 bury_of(subscriber, core, &taken, reason, failure, attempts);

@@ -153,7 +153,7 @@ impl<K: ToKey> Publication<'_, K> {
     pub(crate) fn publish_tracked(
         self,
         comes_again: bool,
-        then: impl FnOnce(Handled) + Send + 'static,
+        then: impl FnOnce(Handled, &str) + Send + 'static,
     ) -> Result<Receipt> {
         let core = &self.hub.core;
         core.check_open()?;

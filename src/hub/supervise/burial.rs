@@ -6,7 +6,6 @@ use crate::hub::mailbox::mail::{Offer, Phase};
 use crate::hub::mailbox::rules::Execution;
 use crate::hub::mailbox::subscriber::Subscriber;
 use crate::hub::message::Stored;
-use crate::hub::outcome::Handled;
 use crate::hub::supervise::dead::{DeadLetter, DeadReason, Origin, Unfit};
 use crate::hub::system::notice::Severity;
 use crate::hub::system::tell::{lost, notice, tell};
@@ -25,7 +24,7 @@ pub(in crate::hub) fn bury(
     failure: Option<&str>,
     attempts: u32,
 ) {
-    stored.spoil(Handled::Failed);
+    stored.fail(failure.unwrap_or_default());
     let pushed_out = core.dead.bury(DeadLetter {
         number: 0,
         stored: stored.clone(),

@@ -9,7 +9,6 @@ use crate::hub::mailbox::mail::Phase;
 use crate::hub::mailbox::subscriber::Subscriber;
 use crate::hub::mailbox::subscription::Subscription;
 use crate::hub::message::Stored;
-use crate::hub::outcome::Handled;
 use crate::hub::supervise::burial::{Who, bury, bury_of, who};
 use crate::hub::supervise::dead::DeadReason;
 use crate::hub::supervise::failure_policy::{After, FailurePolicy};
@@ -42,7 +41,7 @@ pub(in crate::hub) fn failed(
         Decision::Retry(delay) => After::Retry(delay),
         Decision::Discard => After::Discard,
         Decision::DeadLetter if stored.comes_again() => {
-            stored.spoil(Handled::Failed);
+            stored.fail(failure.message());
             After::Discard
         }
         Decision::DeadLetter | Decision::Suspend => {

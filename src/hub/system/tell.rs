@@ -144,6 +144,7 @@ impl Hub {
     /// | `history.given_up` | error | `pattern`, `count`: messages that are on no disk and never will be |
     /// | `bridge.connected` | info | `bridge`, `server`, `connects` |
     /// | `bridge.disconnected` | warning | `bridge`, `reason`: why there is no connection; not again while it stays the same |
+    /// | `bridge.ended_its_process` | error | `bridge`, `stream`, `durable`, `number`: a message that is a dead letter now |
     /// | `bridge.made_anew` | warning | `bridge`, `stream`, `durable`, `reason`: a consumer whose place was not in the stream |
     /// | `bridge.old_version` | warning | `bridge`, `version`: the broker's, which may forget messages of a stream |
     /// | `bridge.other_ack_wait` | warning | `bridge`, `stream`, `durable`, `ack_wait`: that of a consumer which is there, as it stays |

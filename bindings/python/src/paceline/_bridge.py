@@ -213,8 +213,10 @@ class Import:
     #: At least once: where it begins if the broker does not know ``durable`` yet. None: with the first of the stream.
     start: Optional[StartAt] = None
     #: At least once: how often, and after which delays, the broker is to send a message again that a handler has failed
-    #: at; past the last attempt it becomes a dead letter of the hub, and comes no more. Retries of the subscription come
-    #: before that, and count as one attempt. None: 9 times, after half a second and then twice as long, up to 30 s.
+    #: at; past the last attempt it becomes a dead letter of the hub, and one that the broker keeps in the stream
+    #: ``paceline_dead``, and comes no more; so does one that has ended its process in its last attempt. Retries of the
+    #: subscription come before that, and count as one attempt. None: 9 times, after half a second and then twice as long,
+    #: up to 30 s.
     retries: Union[int, Retry, None] = None
     #: At least once: how many messages may be in the hub and not acknowledged, 1 to 65536.
     in_flight: int = 256
