@@ -14,6 +14,8 @@ from ._library import check, quick
 if TYPE_CHECKING:
     from ._completer import Completer
     from ._coroutines import Run
+else:
+    Completer = Run = Any
 
 #: What this thread runs.
 here = threading.local()

@@ -28,6 +28,8 @@ from ._task import PermanentFailure, RetryAfter
 
 if TYPE_CHECKING:
     from ._subscriptions import Core
+else:
+    Core = Any
 
 _HANDLER = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.POINTER(layout.Message), ctypes.POINTER(ctypes.c_int32)

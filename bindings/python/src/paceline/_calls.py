@@ -25,6 +25,8 @@ from ._task import Task
 
 if TYPE_CHECKING:
     from ._worker_pool import Core
+else:
+    Core = Any
 
 T = TypeVar("T")
 C = TypeVar("C", bound="Calls[Any]")

@@ -7,6 +7,8 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Optional
 
+import paceline
+
 from . import _layout as layout
 from ._arguments import nanos
 from ._attempt import Attempt
@@ -17,8 +19,9 @@ from ._library import quick
 from ._task import PermanentFailure, RetryAfter
 
 if TYPE_CHECKING:
-    from ._calls import Calls
     from ._worker_pool import Core
+else:
+    Core = Any
 
 #: Of ``pace_cq_completion_t``: token, flags, after_ns, message, error, status, result.
 END = struct.Struct("=QI44xQQiIi4x")
@@ -91,7 +94,7 @@ class Completer:
             else:
                 task.end_as(status)
 
-    def _advice(self, exception: BaseException, calls: Calls[Any]) -> tuple[int, int]:
+    def _advice(self, exception: BaseException, calls: paceline.Calls[Any]) -> tuple[int, int]:
         # Not isinstance, which asks the exception itself.
         kind = type(exception)
         if issubclass(kind, PermanentFailure):

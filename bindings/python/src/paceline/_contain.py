@@ -63,7 +63,7 @@ def told(thing: object) -> str:
 def report(
     message: str,
     *arguments: object,
-    raised: BaseException | None = None,
+    raised: Optional[BaseException] = None,
     level: int = logging.ERROR,
     logger: logging.Logger = log,
 ) -> None:

@@ -34,6 +34,8 @@ from ._middleware import through_coroutine
 
 if TYPE_CHECKING:
     from ._worker_pool import Core
+else:
+    Core = Any
 
 #: How often it is asked during a shutdown which attempts are to stop. Seconds.
 _LOOK = 0.05

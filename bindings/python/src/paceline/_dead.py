@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, NamedTuple, Optional, TypedDict
+from typing import Any, NamedTuple, Optional
 
 from . import _layout as layout
 from ._arguments import one_of, some_text, whole, wrong
@@ -59,24 +59,13 @@ class Redelivered(NamedTuple):
     orphaned: int
 
 
-class Which(TypedDict, total=False):
-    """Which dead letters, beside the pattern; see ``Hub.dead_letters``."""
-
-    reason: Optional[str]
-    subscription: int
-    numbers: Optional[tuple[int, int]]
-    since_ns: int
-    limit: Optional[int]
-
-
 def filter_of(
     pattern: Optional[str],
-    *,
-    reason: Optional[str] = None,
-    subscription: int = 0,
-    numbers: Optional[tuple[int, int]] = None,
-    since_ns: int = 0,
-    limit: Optional[int] = None,
+    reason: Optional[str],
+    subscription: int,
+    numbers: Optional[tuple[int, int]],
+    since_ns: int,
+    limit: Optional[int],
 ) -> Optional[layout.DeadFilter]:
     """As C wants it; None: no letter can pass."""
     filter = layout.DeadFilter()

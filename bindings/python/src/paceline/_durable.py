@@ -20,7 +20,9 @@ from concurrent.futures import CancelledError
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial, update_wrapper
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Optional, TypeVar, Union
+from typing import Any, Generic, NamedTuple, Optional, TypeVar, Union
+
+import paceline
 
 from . import _layout as layout
 from . import _lifetime
@@ -46,10 +48,6 @@ from ._library import SLICE, check, lib, nanoseconds, quick
 from ._native import freed_on_failure
 from ._policy import Priority, Rate, Retry, lane_of, retry_of
 from ._task import PermanentFailure, RetryAfter
-
-if TYPE_CHECKING:
-    from ._calls import TaskFunction
-    from ._workers import WorkerPool
 
 T = TypeVar("T")
 
@@ -412,7 +410,7 @@ class _Taker:
         self.native = native
         self.name = name
         #: By name, what runs tasks, how their arguments are encoded, and whether it begins what it runs.
-        self.functions: dict[str, tuple[TaskFunction[Any], Any, bool]] = {}
+        self.functions: dict[str, tuple[paceline.TaskFunction[Any], Any, bool]] = {}
         #: By name, how often and when attempts are made; None: as usual.
         self.retries: dict[str, Optional[layout.Retry]] = {}
         #: The attempts that were submitted to the worker pool and have not ended, by the names of their tasks.
@@ -574,7 +572,7 @@ class DurableQueue:
 
     def __init__(
         self,
-        workers: WorkerPool,
+        workers: paceline.WorkerPool,
         name: str,
         nats: Union[NatsSettings, str],
         in_flight: Optional[int],

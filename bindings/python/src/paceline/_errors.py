@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import builtins
 import queue
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ._durable import DurableReport
-    from ._message import Receipt
+import paceline
 
 
 class Error(Exception):
@@ -39,12 +36,12 @@ class MailboxFull(Full):
     """A message was published, and a subscription has refused it because its mailbox is full; the text names the
     first. Others may have taken it: ``receipt`` says so."""
 
-    def __init__(self, text: str, receipt: Receipt) -> None:
+    def __init__(self, text: str, receipt: paceline.Receipt) -> None:
         super().__init__(text)
         #: What became of the message with all subscriptions; of a batch, of all of its messages.
         self.receipt = receipt
 
-    def __reduce__(self) -> tuple[type[MailboxFull], tuple[str, Receipt]]:
+    def __reduce__(self) -> tuple[type[MailboxFull], tuple[str, paceline.Receipt]]:
         return type(self), (str(self), self.receipt)
 
 
@@ -95,12 +92,12 @@ class GivenUpError(Error):
 class DurableFailure(Error):
     """The last attempt of a durable task has failed. The text has what it raised, as text: another process may have run it."""
 
-    def __init__(self, text: str, report: DurableReport) -> None:
+    def __init__(self, text: str, report: paceline.DurableReport) -> None:
         super().__init__(text)
         #: How the task has ended.
         self.report = report
 
-    def __reduce__(self) -> tuple[type[DurableFailure], tuple[str, DurableReport]]:
+    def __reduce__(self) -> tuple[type[DurableFailure], tuple[str, paceline.DurableReport]]:
         return type(self), (str(self), self.report)
 
 

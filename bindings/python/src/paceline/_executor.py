@@ -10,7 +10,7 @@ from concurrent.futures import Future as StandardFuture
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from threading import Thread
-from typing import Any, TypeVar
+from typing import Any, Optional, TypeVar
 
 from ._arguments import function, number, patience, some_plain, text, wrong
 from ._clock import monotonic
@@ -39,9 +39,9 @@ class Executor(ThreadPoolExecutor):
 
     def __init__(
         self,
-        max_workers: int | None = None,
+        max_workers: Optional[int] = None,
         thread_name_prefix: str = "",
-        initializer: Callable[..., object] | None = None,
+        initializer: Optional[Callable[..., object]] = None,
         initargs: tuple[Any, ...] = (),
     ) -> None:
         # Not super().__init__(), which makes what only its methods need.
@@ -110,9 +110,9 @@ class Executor(ThreadPoolExecutor):
         self,
         fn: Callable[..., T],
         *iterables: Iterable[Any],
-        timeout: float | None = None,
+        timeout: Optional[float] = None,
         chunksize: int = 1,
-        buffersize: int | None = None,
+        buffersize: Optional[int] = None,
     ) -> Iterator[T]:
         """The results of ``fn`` for the iterables' items side by side, in order.
 
@@ -133,7 +133,7 @@ class Executor(ThreadPoolExecutor):
         self,
         fn: Callable[..., T],
         iterables: tuple[Iterable[Any], ...],
-        timeout: float | None,
+        timeout: Optional[float],
         buffersize: int,
     ) -> Iterator[T]:
         number("buffersize", buffersize, "a whole number, or None")
@@ -180,11 +180,11 @@ class Executor(ThreadPoolExecutor):
 
 
 def _iterate_ahead(
-    executor: Callable[[], Executor | None],
+    executor: Callable[[], Optional[Executor]],
     fn: Callable[..., T],
     calls: Iterator[tuple[Any, ...]],
     ahead: deque[StandardFuture[T]],
-    end: float | None,
+    end: Optional[float],
 ) -> Iterator[T]:
     """For each result that goes out, one call comes in, while the executor is there."""
     try:
@@ -199,7 +199,7 @@ def _iterate_ahead(
             future.cancel()
 
 
-def _result(future: StandardFuture[T], end: float | None) -> T:
+def _result(future: StandardFuture[T], end: Optional[float]) -> T:
     """Its result, or it is cancelled; keeps no reference to it."""
     try:
         return future.result(None if end is None else end - monotonic())

@@ -41,7 +41,7 @@ from concurrent.futures._base import (
     RUNNING,
 )
 from itertools import repeat
-from typing import Any, TypeVar
+from typing import Any, Optional, TypeVar
 
 from ._arguments import function, patience
 from ._contain import report
@@ -75,8 +75,8 @@ class Future(StandardFuture[T]):
     _lock: Any = None
     _state: str
     _result: Any = None
-    _exception: BaseException | None = None
-    _made: threading.Condition | None = None
+    _exception: Optional[BaseException] = None
+    _made: Optional[threading.Condition] = None
     # Made with the Condition, and with the first callback.
     _waiters: Any = ()
     _done_callbacks: Any = ()
@@ -164,7 +164,7 @@ class Future(StandardFuture[T]):
         except Exception as raised:
             self._report_callback(raised)
 
-    def result(self, timeout: float | None = None) -> T:
+    def result(self, timeout: Optional[float] = None) -> T:
         """What the call returned, or raises what it raised; waits up to ``timeout`` seconds."""
         timeout = patience("timeout", timeout)
         outcome: Any = self._outcome
@@ -184,7 +184,7 @@ class Future(StandardFuture[T]):
             # The exception's traceback holds this frame.
             del raised, self
 
-    def exception(self, timeout: float | None = None) -> BaseException | None:
+    def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
         """What the call raised, or None; waits up to ``timeout`` seconds."""
         timeout = patience("timeout", timeout)
         if self._state == FINISHED:
@@ -243,7 +243,7 @@ class Future(StandardFuture[T]):
         if self._done_callbacks:
             self._invoke_callbacks()
 
-    def set_exception(self, exception: BaseException | None) -> None:
+    def set_exception(self, exception: Optional[BaseException]) -> None:
         """For executors: ends it with an exception."""
         with self._attach():
             if self._state in _DONE:

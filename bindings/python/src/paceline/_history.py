@@ -15,6 +15,8 @@ from ._supervision import Supervisor
 
 if TYPE_CHECKING:
     from ._subscriptions import Core
+else:
+    Core = Any
 
 EACH_RECORD = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(layout.Message))
 EACH_HISTORY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(layout.HistoryStats))

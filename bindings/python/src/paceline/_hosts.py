@@ -231,7 +231,7 @@ class Hosts:
 
     # --- the end ---------------------------------------------------------------------------------
 
-    def drain(self, seconds: float | None) -> layout.DrainReport:
+    def drain(self, seconds: Optional[float]) -> layout.DrainReport:
         report = layout.DrainReport()
         report.struct_size = ctypes.sizeof(report)
         if self.is_inside():
@@ -244,12 +244,12 @@ class Hosts:
             self._drain_here(seconds, report)
         return report
 
-    def _drain(self, seconds: float | None, report: layout.DrainReport) -> None:
+    def _drain(self, seconds: Optional[float], report: layout.DrainReport) -> None:
         report.struct_size = ctypes.sizeof(report)
         time_left = nanoseconds(seconds)
         check(lib.pace_server_drain(self.server, time_left, ctypes.byref(report)))
 
-    def _drain_here(self, seconds: float | None, report: layout.DrainReport) -> None:
+    def _drain_here(self, seconds: Optional[float], report: layout.DrainReport) -> None:
         """Without host threads this one handles what comes meanwhile, and drives a pool that has none
         either."""
         failed: list[BaseException] = []
@@ -304,7 +304,7 @@ class Hosts:
         self.closed = True
         self.threads, self.aside = [], []
 
-    def join(self, timeout: float | None = None) -> bool:
+    def join(self, timeout: Optional[float] = None) -> bool:
         """Waits until the threads have ended; False: they have not in that time."""
         end = None if timeout is None else monotonic() + timeout
         for thread in (*self.threads, *self.aside):
@@ -326,7 +326,7 @@ def _kept(failed: list[BaseException], body: Callable[[], object]) -> None:
         failed.append(raised)
 
 
-def address_at(server: ctypes.c_void_p, index: int) -> str | None:
+def address_at(server: ctypes.c_void_p, index: int) -> Optional[str]:
     """Where the listener listens; None: there is no such listener."""
     buffer = ctypes.create_string_buffer(layout.ADDRESS_SIZE)
     status = quick.pace_server_address(server, index, buffer, len(buffer))

@@ -802,7 +802,7 @@ class Core(Hosts):
         upgraded = self.upgraded
         return super().is_inside() or upgraded is not None and upgraded.is_inside()
 
-    def join(self, timeout: float | None = None) -> bool:
+    def join(self, timeout: Optional[float] = None) -> bool:
         upgraded = self.upgraded
         ended = super().join(timeout)
         return ended and (upgraded is None or not upgraded.closed or upgraded.join(timeout))

@@ -25,7 +25,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Optional, Union, overload
+from typing import Any, Optional, Union, overload
 
 from . import _layout as layout
 from ._arguments import (
@@ -100,11 +100,6 @@ from ._subscriptions import (
 from ._supervision import Supervisor, Terms, terms_of
 from ._topic import Codec, T, Topic
 from ._workers import WorkerPool
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from ._dead import Which
 
 
 @dataclass(frozen=True)
@@ -884,23 +879,50 @@ class Hub:
 
     # --- dead letters ----------------------------------------------------------------------------
 
-    def dead_letters(self, pattern: Optional[str] = None, **which: Unpack[Which]) -> list[DeadLetter]:
+    def dead_letters(
+        self,
+        pattern: Optional[str] = None,
+        *,
+        reason: Optional[str] = None,
+        subscription: int = 0,
+        numbers: Optional[tuple[int, int]] = None,
+        since_ns: int = 0,
+        limit: Optional[int] = None,
+    ) -> list[DeadLetter]:
         """Copies of the dead letters that all conditions hold for, the oldest first: whose key the pattern
         matches; that died of this ``reason`` ("failed", "panicked" or "suspended"); that were for the
         ``subscription`` of this number (see its ``stats``); with ``numbers`` from the first to the last; that
         died at ``since_ns`` or later, in nanoseconds since 1970; at most ``limit``. Raises InvalidError."""
-        return self._letters(lib.pace_hub_dead_letters, filter_of(pattern, **which))
+        wanted = filter_of(pattern, reason, subscription, numbers, since_ns, limit)
+        return self._letters(lib.pace_hub_dead_letters, wanted)
 
     def remove_dead_letters(
-        self, pattern: Optional[str] = None, **which: Unpack[Which]
+        self,
+        pattern: Optional[str] = None,
+        *,
+        reason: Optional[str] = None,
+        subscription: int = 0,
+        numbers: Optional[tuple[int, int]] = None,
+        since_ns: int = 0,
+        limit: Optional[int] = None,
     ) -> list[DeadLetter]:
         """As ``dead_letters``, and takes them out."""
-        return self._letters(lib.pace_hub_remove_dead_letters, filter_of(pattern, **which))
+        wanted = filter_of(pattern, reason, subscription, numbers, since_ns, limit)
+        return self._letters(lib.pace_hub_remove_dead_letters, wanted)
 
-    def redeliver(self, pattern: Optional[str] = None, **which: Unpack[Which]) -> Redelivered:
+    def redeliver(
+        self,
+        pattern: Optional[str] = None,
+        *,
+        reason: Optional[str] = None,
+        subscription: int = 0,
+        numbers: Optional[tuple[int, int]] = None,
+        since_ns: int = 0,
+        limit: Optional[int] = None,
+    ) -> Redelivered:
         """Delivers dead letters once more, each to the subscription or the replay that it was for and to no other,
         behind what waits there. The conditions are those of ``dead_letters``. Raises InvalidError, ShutDownError."""
-        filter = filter_of(pattern, **which)
+        filter = filter_of(pattern, reason, subscription, numbers, since_ns, limit)
         done = layout.Redelivered()
         done.struct_size = ctypes.sizeof(done)
         if filter is not None:

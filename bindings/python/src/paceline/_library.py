@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
 from . import _layout as layout
 from ._clock import monotonic
@@ -72,7 +72,7 @@ def _version(lib: _View) -> tuple[int, int, int]:
     return packed >> 16, packed >> 8 & 0xFF, packed & 0xFF
 
 
-def _trouble(path: str) -> str | None:
+def _trouble(path: str) -> Optional[str]:
     """Why the library at ``path`` will not do; None: it does."""
     try:
         lib = _View(path)
@@ -90,7 +90,7 @@ def _trouble(path: str) -> str | None:
         return f"incomplete: {error}"
 
 
-def _misfit(lib: _View) -> str | None:
+def _misfit(lib: _View) -> Optional[str]:
     """Compares sizes: an init tells how much of the struct it knows."""
     for name, struct in layout.STRUCTURES.items():
         init = f"{name.removesuffix('_t')}_init"
@@ -153,7 +153,7 @@ def check(status: int) -> None:
         raise error(status)
 
 
-def in_slices(wait: Callable[[int], int], timeout: float | None) -> int:
+def in_slices(wait: Callable[[int], int], timeout: Optional[float]) -> int:
     """The status of a native call that waits for up to so many nanoseconds, called until it has ended or ``timeout``
     seconds are over (None: for ever). In between Python calls the handlers of signals, which may raise."""
     end = None if timeout is None else monotonic() + timeout
@@ -164,7 +164,7 @@ def in_slices(wait: Callable[[int], int], timeout: float | None) -> int:
             return status
 
 
-def nanoseconds(seconds: float | None) -> int:
+def nanoseconds(seconds: Optional[float]) -> int:
     """A time-out as C wants it; None waits for ever."""
     if seconds is None:
         return layout.FOREVER

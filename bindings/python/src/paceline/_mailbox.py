@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Optional, TypeVar
 
+import paceline
+
 from . import _layout as layout
 from ._arguments import instance, nanos, one_of, patience, some_text, text, whole, within, wrong
 from ._errors import DeadlockError, Error, ShutDownError, StaleError
@@ -21,8 +23,9 @@ from ._queue import _LoopWaiters, at_most
 from ._supervision import Supervisor
 
 if TYPE_CHECKING:
-    from ._hub import Hub
     from ._subscriptions import Core
+else:
+    Core = Any
 
 #: How many messages a thread takes at once where the caller does not say.
 BATCH = 64
@@ -269,7 +272,7 @@ class Pulled:
         #: What comes to it.
         self.pattern = pattern
 
-    def pull_batch(self, most: int = BATCH, timeout: float | None = None) -> Optional[Batch]:
+    def pull_batch(self, most: int = BATCH, timeout: Optional[float] = None) -> Optional[Batch]:
         """As ``pull``, and quicker where messages are many: what came is one ``Batch``, whose ``payloads`` cost less
         than messages. None: none has come. Raises as ``pull``."""
         # What is usual needs no function that checks it.
@@ -316,7 +319,7 @@ class Pulled:
             raise self._over(f"the mailbox of {self.pattern!r} has ended, and nothing is left")
         raise error(status)
 
-    def _wait(self, here: _Place, timeout: float | None) -> int:
+    def _wait(self, here: _Place, timeout: Optional[float]) -> int:
         """On the main thread in slices, so that signals are looked at."""
 
         def wait(left: int) -> int:
@@ -351,7 +354,7 @@ class Pulled:
             self._attach()
         return self._queue.fileno()
 
-    def pull(self, most: int = BATCH, timeout: float | None = None) -> list[Message]:
+    def pull(self, most: int = BATCH, timeout: Optional[float] = None) -> list[Message]:
         """Waits up to ``timeout`` seconds (None: for ever) for a message, and takes up to ``most`` (65536
         at most) of those that are there, in order. Empty: none has come.
 
@@ -509,7 +512,7 @@ class Mailbox(Pulled):
     def __init__(
         self,
         core: Core,
-        hub: Optional[Hub],
+        hub: Optional[paceline.Hub],
         pattern: str,
         settings: Settings,
     ) -> None:

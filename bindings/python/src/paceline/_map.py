@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from typing import Any
+from typing import Any, Optional
 
 from ._clock import monotonic
 from ._contain import without_frame
@@ -62,7 +62,7 @@ class Job:
             if self._awaited == place:
                 self._wake()
 
-    def sweep(self, exception: BaseException | None = None, _: object = None) -> int:
+    def sweep(self, exception: Optional[BaseException] = None, _: object = None) -> int:
         """Cancels what nobody has taken yet, or fails it; says how many."""
         swept = 0
         while True:
@@ -82,12 +82,12 @@ class Job:
         except RuntimeError:
             pass
 
-    def results(self, timeout: float | None, abandoned: Callable[[int], None]) -> Iterator[Any]:
+    def results(self, timeout: Optional[float], abandoned: Callable[[int], None]) -> Iterator[Any]:
         """The results in order. Left early, it cancels what has not begun and says how many."""
         end = None if timeout is None else timeout + monotonic()
         return self._iterate(end, abandoned)
 
-    def _iterate(self, end: float | None, abandoned: Callable[[int], None]) -> Iterator[Any]:
+    def _iterate(self, end: Optional[float], abandoned: Callable[[int], None]) -> Iterator[Any]:
         try:
             for place in range(self.size):
                 if self._results[place] is _EMPTY:
@@ -106,7 +106,7 @@ class Job:
         finally:
             abandoned(self.sweep())
 
-    def _await(self, place: int, end: float | None) -> None:
+    def _await(self, place: int, end: Optional[float]) -> None:
         self._awaited = place
         while self._results[place] is _EMPTY:
             if end is None:

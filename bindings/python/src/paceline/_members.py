@@ -73,7 +73,7 @@ Hook = Callable[[int], object]
 _here = threading.local()
 
 
-def current() -> Member | None:
+def current() -> Optional[Member]:
     """The member that this thread is; None outside handlers and tasks of pools."""
     return getattr(_here, "member", None)
 
@@ -89,7 +89,7 @@ def loop_here() -> Optional[asyncio.AbstractEventLoop]:
 class OwnThread:
     """One of a pool's own threads, for its statistics; also while it is set aside, and after its end."""
 
-    def __init__(self, number: int, reserve: Reserve | None) -> None:
+    def __init__(self, number: int, reserve: Optional[Reserve]) -> None:
         self.number = number
         #: What it runs the tasks of, if it runs nothing else.
         self.reserve = reserve
@@ -98,18 +98,18 @@ class OwnThread:
         #: "running", "waiting", "set aside" or "ended".
         self.state = "running"
         #: Where it is pinned.
-        self.cpu: int | None = None
+        self.cpu: Optional[int] = None
         self.pin_failed = False
         #: What it has done in the native pool, as far as was asked.
         self.turns = layout.ThreadStats()
         self.books = [0, 0, 0, 0]
         #: Events that it has handled; what it has in hand is with its member.
         self.handled = 0
-        self.member: Member | None = None
+        self.member: Optional[Member] = None
         self._began = monotonic()
         #: For how long it has waited for something to do, in seconds, and since when it does now.
         self._waited = 0.0
-        self._waits_since: float | None = None
+        self._waits_since: Optional[float] = None
 
     def begins_to_wait(self, state: str) -> None:
         self._waits_since = monotonic()
@@ -148,7 +148,7 @@ class Mark:
         self.reached.set()
         return -1
 
-    def sweep(self, exception: BaseException | None, late: list[BaseException]) -> int:
+    def sweep(self, exception: Optional[BaseException], late: list[BaseException]) -> int:
         """All before it has been swept."""
         self.run([])
         return 0
@@ -184,7 +184,7 @@ class Reserve:
         """Has all look whether the pool is closed."""
         self.call(self.threads)
 
-    def _next(self) -> Task | None:
+    def _next(self) -> Optional[Task]:
         """The first task. A mark before it has been reached; other entries of the line are for other threads."""
         place = 0
         while True:
@@ -247,7 +247,7 @@ class Member:
     )
 
     def __init__(
-        self, runner: Members, puller: Puller, books: list[int], own: OwnThread | None = None
+        self, runner: Members, puller: Puller, books: list[int], own: Optional[OwnThread] = None
     ) -> None:
         self.runner = runner
         #: None: a thread of the user's.
@@ -257,9 +257,9 @@ class Member:
         self.began = 0.0
         self.books = books
         self.handled = 0
-        self.running: Entry | None = None
+        self.running: Optional[Entry] = None
         #: What a handler has raised for the thread, which is the user's.
-        self.interrupt: BaseException | None = None
+        self.interrupt: Optional[BaseException] = None
 
     def give_back(self) -> None:
         """Lets others have what waits behind the handler that runs."""
@@ -389,15 +389,15 @@ class Members(Runner):
         self,
         threads: int,
         name: str,
-        unhandled: Unhandled | None,
+        unhandled: Optional[Unhandled],
         guests: int,
         config: layout.PoolConfig,
         cpus: Sequence[int] = (),
-        on_start: Hook | None = None,
-        on_end: Hook | None = None,
-        patience: int | None = None,
+        on_start: Optional[Hook] = None,
+        on_end: Optional[Hook] = None,
+        patience: Optional[int] = None,
     ) -> None:
-        self.slow: SlowWatch | None = None
+        self.slow: Optional[SlowWatch] = None
         #: How many tasks each lane, and each strand, has room for.
         self.lane_capacity: int = config.lane_capacity
         self.strand_capacity: int = config.strand_capacity
@@ -411,7 +411,7 @@ class Members(Runner):
         self._cpus = cpus
         self._on_start, self._on_end = on_start, on_end
         #: What has become of each thread's pinning: None, or why it has failed.
-        self._pinned: SimpleQueue[OSError | None] = SimpleQueue()
+        self._pinned: SimpleQueue[Optional[OSError]] = SimpleQueue()
         #: The pool's own threads.
         self.own: dict[int, OwnThread] = {}
         #: Those of them that run nothing but tasks of one lane.
@@ -604,7 +604,7 @@ class Members(Runner):
                     refused.errno, f"a thread could not be pinned (pin_strict): {refused.strerror}"
                 )
 
-    def _call_hook(self, hook: Hook | None, own: OwnThread) -> None:
+    def _call_hook(self, hook: Optional[Hook], own: OwnThread) -> None:
         """Calls a hook inside of the pool. What it raises goes where that of a posted task goes."""
         if hook is None:
             return
@@ -637,7 +637,7 @@ class Members(Runner):
             # There will be no room.
             called.set()
 
-    def _is_too_many(self, own: OwnThread | None) -> bool:
+    def _is_too_many(self, own: Optional[OwnThread]) -> bool:
         if own is None or own.reserve is not None:
             return False
         return own.number >= self.active and self.closed is None
@@ -704,7 +704,7 @@ class Members(Runner):
                 self.threads.add(thread)
                 number += 1
 
-    def _reserve_of(self, number: int) -> Reserve | None:
+    def _reserve_of(self, number: int) -> Optional[Reserve]:
         first = self.most
         for each in self.reserves:
             if first <= number < first + each.threads:
@@ -839,7 +839,7 @@ class Members(Runner):
             self.call()
 
     def run_tasks(
-        self, books: list[int], most: int = sys.maxsize, take: Callable[[], Task] | None = None
+        self, books: list[int], most: int = sys.maxsize, take: Optional[Callable[[], Task]] = None
     ) -> int:
         if self.slow is not None:
             take = self.slow.watched(take or self.tasks.popleft)
@@ -903,7 +903,7 @@ class Members(Runner):
 
     # --- hosts and the end -----------------------------------------------------------------------
 
-    def take_part(self, seconds: float | None) -> int:
+    def take_part(self, seconds: Optional[float]) -> int:
         """What ``Pool.join`` does: this thread is a member until something was done or time is up."""
         if current() is not None:
             raise error_inside("join")
@@ -919,7 +919,7 @@ class Members(Runner):
             self._leave(member)
             self.fold(books)
 
-    def _take_part(self, member: Member, seconds: float | None) -> int:
+    def _take_part(self, member: Member, seconds: Optional[float]) -> int:
         end = None if seconds is None else monotonic() + seconds
         try:
             while True:
@@ -962,7 +962,7 @@ class Members(Runner):
             if self.tasks and not self.calling:
                 self.call()
 
-    def _host_wait(self, end: float | None) -> int:
+    def _host_wait(self, end: Optional[float]) -> int:
         """Nanoseconds. The main thread looks for signals now and then, which a native wait hides."""
         slice_ = SIGNAL_SLICE if threading.current_thread() is threading.main_thread() else None
         left = None if end is None else max(0.0, end - monotonic())

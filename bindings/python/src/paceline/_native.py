@@ -16,7 +16,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Optional
 
 from . import _layout as layout
 from . import _lifetime
@@ -90,7 +90,7 @@ class NativeQueue:
     """A native completion queue. With ``beside`` threads that wait do no work of the pool's. ``lease``: nanoseconds."""
 
     def __init__(
-        self, pool: ctypes.c_void_p, beside: bool, lease: int = 0, free: Free | None = None
+        self, pool: ctypes.c_void_p, beside: bool, lease: int = 0, free: Optional[Free] = None
     ) -> None:
         config = layout.CqConfig()
         check(quick.pace_cq_config_init(ctypes.byref(config), ctypes.sizeof(config)))

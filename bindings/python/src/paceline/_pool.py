@@ -96,10 +96,10 @@ class ThreadStats:
     tasks: int
     events: int
     #: The CPU that it is pinned to, and whether pinning has failed.
-    cpu: int | None
+    cpu: Optional[int]
     pin_failed: bool
     #: The lane that it is reserved for: it runs nothing else.
-    reserved: Lane | None
+    reserved: Optional[Lane]
     #: While it waited for events: how often it has led, how often handed leadership on, how often taken it from a
     #: stuck thread, and how often slept.
     terms: int
@@ -112,7 +112,7 @@ class ThreadStats:
 class SetStats:
     """A handle set. ``leader`` is the ``native_id`` of the thread that leads, if one does."""
 
-    leader: int | None
+    leader: Optional[int]
     harvests: int
     surplus: int
 
@@ -296,28 +296,28 @@ class Pool:
 
     def __init__(
         self,
-        threads: int | None = None,
+        threads: Optional[int] = None,
         *,
-        name: str | None = None,
-        max_handles: int | None = None,
-        max_joined: int | None = None,
-        on_unhandled: Unhandled | None = None,
-        log: Log | None = None,
-        pin: Pin | None = None,
-        pin_strict: bool | None = None,
-        source: str | None = None,
-        promotion: str | None = None,
-        spin: float | None = None,
-        max_turn: float | None = None,
-        watch_period: float | None = None,
-        lane_capacity: int | None = None,
-        strand_capacity: int | None = None,
-        reserve: Mapping[Lane, int] | None = None,
-        ageing: float | None = None,
-        on_slow: SlowHook | None = None,
-        slow_limit: float | None = None,
-        on_thread_start: Hook | None = None,
-        on_thread_end: Hook | None = None,
+        name: Optional[str] = None,
+        max_handles: Optional[int] = None,
+        max_joined: Optional[int] = None,
+        on_unhandled: Optional[Unhandled] = None,
+        log: Optional[Log] = None,
+        pin: Optional[Pin] = None,
+        pin_strict: Optional[bool] = None,
+        source: Optional[str] = None,
+        promotion: Optional[str] = None,
+        spin: Optional[float] = None,
+        max_turn: Optional[float] = None,
+        watch_period: Optional[float] = None,
+        lane_capacity: Optional[int] = None,
+        strand_capacity: Optional[int] = None,
+        reserve: Optional[Mapping[Lane, int]] = None,
+        ageing: Optional[float] = None,
+        on_slow: Optional[SlowHook] = None,
+        slow_limit: Optional[float] = None,
+        on_thread_start: Optional[Hook] = None,
+        on_thread_end: Optional[Hook] = None,
         settings: Given = None,
         environment: bool = False,
     ) -> None:
@@ -428,7 +428,7 @@ class Pool:
         """As ``submit_batch``, when nobody waits for it."""
         self.lane(Lane.NORMAL).post_batch(fn, *iterables)
 
-    def lane(self, lane: Lane | int) -> LaneRef:
+    def lane(self, lane: Union[Lane, int]) -> LaneRef:
         """The same methods, for tasks that are more or less urgent than others.
 
         The most urgent lane that has a task begins it first. So that none starves, the lower lanes have turns: after
@@ -448,7 +448,7 @@ class Pool:
 
     def register(
         self,
-        io: HasFileno | int,
+        io: Union[HasFileno, int],
         on_ready: Callable[[Any, Ready], Answer],
         *,
         interest: Interest = Interest.READABLE,
@@ -514,7 +514,7 @@ class Pool:
             raise InvalidError("fileno is for pools without threads")
         return self._runner.native.queue.fileno()
 
-    def join(self, seconds: float | None = 0) -> int:
+    def join(self, seconds: Optional[float] = 0) -> int:
         """Lets this thread take part: runs what there is, or waits for something for up to
         ``seconds`` (None: for ever) and runs that; says how many tasks and events it ran.
 
@@ -535,7 +535,7 @@ class Pool:
 
     # --- the end, and books ----------------------------------------------------------------------
 
-    def shutdown(self, drain: float | None = 0) -> Report:
+    def shutdown(self, drain: Optional[float] = 0) -> Report:
         """Accepts nothing more from anybody, and lets what was accepted end, for up to ``drain`` seconds (None: as
         long as it takes; 0: as ``stop_now``). Then it cancels what has not begun, and ends events, timers and threads.
 
@@ -554,7 +554,7 @@ class Pool:
         """As ``shutdown``, without a drain: what has not begun is cancelled, and connections are cut off."""
         return self._end(0.0)
 
-    def _end(self, drain: float | None, longest: float | None = None) -> Report:
+    def _end(self, drain: Optional[float], longest: Optional[float] = None) -> Report:
         """Without a ``drain``, what stands on the pool may take ``longest``."""
         runner = self._runner
         waits = drain is None or drain > 0
@@ -580,7 +580,7 @@ class Pool:
         stuck = sum(thread.is_alive() for thread in runner.threads)
         return _report(runner, cancelled, stuck, drained=drained)
 
-    def _end_apart(self, drain: float | None, longest: float | None) -> None:
+    def _end_apart(self, drain: Optional[float], longest: Optional[float]) -> None:
         try:
             ends = threading.Thread(name="paceline_shutdown", target=self._end, args=(drain, longest))
             ends.start()
@@ -588,11 +588,11 @@ class Pool:
             # There are no more threads, or the interpreter ends: what runs now is the last.
             self._runner.stop()
 
-    def _drain(self, end: float | None, end_of_parts: float | None) -> None:
+    def _drain(self, end: Optional[float], end_of_parts: Optional[float]) -> None:
         """What stands on the pool has until its own end, in which what is the pool's own may still be under way."""
         runner = self._runner
 
-        def left() -> float | None:
+        def left() -> Optional[float]:
             return None if end_of_parts is None else max(0.0, end_of_parts - monotonic())
 
         def hubs_remain() -> bool:
@@ -674,9 +674,9 @@ class Pool:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
+        kind: Optional[type[BaseException]],
+        exception: Optional[BaseException],
+        traceback: Optional[TracebackType],
     ) -> None:
         # What stands on the pool may wait for somebody who does not come any more.
         self._end(None, _LAST_DRAIN) if kind is None else self._end(0.0)
@@ -714,7 +714,7 @@ def _report(
     )
 
 
-def _thread_stats(own: OwnThread, row: layout.ThreadStats | None) -> ThreadStats:
+def _thread_stats(own: OwnThread, row: Optional[layout.ThreadStats]) -> ThreadStats:
     member = own.member
     if row is not None:
         # It may lose its place in the native pool to a host, but counts never fall.

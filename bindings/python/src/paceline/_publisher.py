@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional, Union
+from typing import Any, NamedTuple, Optional, Union
+
+import paceline
 
 from . import _layout as layout
 from ._arguments import BytesLike, data, items, text
@@ -19,9 +21,6 @@ from ._message import (
     publication_of,
 )
 from ._policy import Rate, rate_of
-
-if TYPE_CHECKING:
-    from ._hub import Hub, Key
 
 
 class PublisherStats(NamedTuple):
@@ -40,7 +39,7 @@ class Publisher:
     publish without one. Any thread."""
 
     def __init__(
-        self, hub: Hub, name: str, quota: Optional[Rate], allow: Iterable[str], no_wait: bool
+        self, hub: paceline.Hub, name: str, quota: Optional[Rate], allow: Iterable[str], no_wait: bool
     ) -> None:
         options = layout.PublisherOptions()
         check(quick.pace_publisher_options_init(ctypes.byref(options), ctypes.sizeof(options)))
@@ -62,7 +61,7 @@ class Publisher:
 
     def publish(
         self,
-        key: Union[Key, str],
+        key: Union[paceline.Key, str],
         payload: BytesLike = b"",
         headers: Optional[HeadersLike] = None,
         priority: str = "normal",
@@ -90,7 +89,7 @@ class Publisher:
 
     async def publish_async(
         self,
-        key: Union[Key, str],
+        key: Union[paceline.Key, str],
         payload: BytesLike = b"",
         headers: Optional[HeadersLike] = None,
         priority: str = "normal",
@@ -110,7 +109,7 @@ class Publisher:
         del kept
         return published
 
-    def publish_batch(self, key: Union[Key, str], payloads: Iterable[BytesLike]) -> Receipt:
+    def publish_batch(self, key: Union[paceline.Key, str], payloads: Iterable[BytesLike]) -> Receipt:
         """As ``Hub.publish_batch``. Each message takes of the quota; those before the first that is beyond it
         are published."""
         own, receipt = self._key(key), new_receipt()
@@ -131,7 +130,7 @@ class Publisher:
         check(quick.pace_publisher_stats(self._native.pointer, ctypes.byref(stats)))
         return PublisherStats(*(getattr(stats, name) for name in PublisherStats._fields))
 
-    def _key(self, key: Union[Key, str]) -> Key:
+    def _key(self, key: Union[paceline.Key, str]) -> paceline.Key:
         self._hub._core.pointer()
         self._hub._core.check_draining()
         return self._hub._own(key)

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, Optional, Protocol
 
 from . import _layout as layout
 from . import _lifetime
@@ -75,7 +75,7 @@ class Queue:
 
     # --- pushing ---------------------------------------------------------------------------------
 
-    def push(self, payload: BytesLike, timeout: float | None = None) -> None:
+    def push(self, payload: BytesLike, timeout: Optional[float] = None) -> None:
         """Appends a copy of ``payload``. Raises Full, ShutDownError, InvalidError if it is too
         long."""
         item, timeout = self._item("payload", payload), patience("timeout", timeout)
@@ -112,11 +112,11 @@ class Queue:
 
     # --- popping ---------------------------------------------------------------------------------
 
-    def pop(self, timeout: float | None = None) -> bytes:
+    def pop(self, timeout: Optional[float] = None) -> bytes:
         """Takes the first payload out. Raises Empty; ShutDownError when closed and empty."""
         return self.pop_batch(1, timeout)[0]
 
-    def pop_batch(self, most: int = BATCH, timeout: float | None = None) -> list[bytes]:
+    def pop_batch(self, most: int = BATCH, timeout: Optional[float] = None) -> list[bytes]:
         """Takes up to ``most`` payloads out; waits for the first only. Raises as ``pop``."""
         most, timeout = at_most(most), patience("timeout", timeout)
         if self._size * most > _LARGE_BUFFER:
@@ -146,7 +146,7 @@ class Queue:
         lengths = [int.from_bytes(items[body - _LONG : body], "little") for body in bodies]
         return [items[body : body + length] for body, length in zip(bodies, lengths)]
 
-    def _wait(self, call: Any, timeout: float | None) -> int:
+    def _wait(self, call: Any, timeout: Optional[float]) -> int:
         """Calls with the time-out; on the main thread in slices, so that signals are looked at."""
         if threading.current_thread() is not threading.main_thread():
             return int(call(nanoseconds(timeout)))

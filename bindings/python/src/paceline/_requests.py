@@ -23,6 +23,8 @@ from ._message import MESSAGE, Message, messages_of
 
 if TYPE_CHECKING:
     from ._subscriptions import Core
+else:
+    Core = Any
 
 #: Of an entry before its message: kind, token, tag, status.
 _HEAD = struct.Struct("=I4xQQ16xi4x")

@@ -16,7 +16,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Optional
 
 from ._arguments import BytesLike, plain, within
 from ._slow import NamedFor
@@ -59,7 +59,7 @@ class Ring:
         self._permits = deque([None] * most)
         self._published, self._handled = Tally(), Tally()
 
-    def publish(self, payload: BytesLike, timeout: float | None = None) -> None:
+    def publish(self, payload: BytesLike, timeout: Optional[float] = None) -> None:
         """Publishes one event. Waits up to ``timeout`` seconds for room (None: for ever); raises
         Full, ShutDownError, InvalidError. Inside a handler of the ring's own pool: never waits."""
         self._runner.check_open()

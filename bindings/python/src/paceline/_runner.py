@@ -115,7 +115,7 @@ class Job(Protocol):
         """How many of its items nobody has taken."""
         ...
 
-    def sweep(self, exception: BaseException | None, late: list[BaseException]) -> int:
+    def sweep(self, exception: Optional[BaseException], late: list[BaseException]) -> int:
         """Cancels, or fails, those; says how many. What callbacks interrupt this thread with is to be raised
         when all is swept."""
         ...
@@ -158,10 +158,10 @@ class Runner:
         self,
         most: int,
         name: str,
-        native: NativePool | None = None,
-        initializer: Callable[..., object] | None = None,
+        native: Optional[NativePool] = None,
+        initializer: Optional[Callable[..., object]] = None,
         initargs: tuple[Any, ...] = (),
-        unhandled: Unhandled | None = None,
+        unhandled: Optional[Unhandled] = None,
     ) -> None:
         self.tasks: deque[Task] = deque()
         #: What has tasks of its own waiting, also while a thread has its entry of the deque in hand.
@@ -171,7 +171,7 @@ class Runner:
         #: The threads that are about to wake a sleeper.
         self.callers: set[int] = set()
         #: Why nothing is accepted any more: "shutdown", "exit", "broken", "forked".
-        self.closed: str | None = None
+        self.closed: Optional[str] = None
         self.threads: set[threading.Thread] = set()
         #: How many threads may still be made.
         self.missing = most
@@ -417,13 +417,13 @@ class Runner:
         self._lock = threading.RLock()
         self.accepted.renew()
 
-    def join(self, timeout: float | None = None) -> bool:
+    def join(self, timeout: Optional[float] = None) -> bool:
         """Waits until the threads have ended; False: they have not in that time."""
         for thread in list(self.threads):
             thread.join(timeout)
         return not any(thread.is_alive() for thread in self.threads)
 
-    def sweep(self, exception: BaseException | None = None) -> int:
+    def sweep(self, exception: Optional[BaseException] = None) -> int:
         """Cancels what nobody has taken yet, or fails it; says how many. What a callback interrupts with is
         raised when all is swept."""
         late: list[BaseException] = []
@@ -438,7 +438,7 @@ class Runner:
         return swept
 
     def sweep_line(
-        self, line: deque[Task], exception: BaseException | None, late: list[BaseException]
+        self, line: deque[Task], exception: Optional[BaseException], late: list[BaseException]
     ) -> int:
         """Cancels, or fails, what lies there, and what its jobs hold; says how many."""
         swept = 0
@@ -502,7 +502,7 @@ class Runner:
                 return
 
     def run_tasks(
-        self, books: list[int], most: int = sys.maxsize, take: Callable[[], Task] | None = None
+        self, books: list[int], most: int = sys.maxsize, take: Optional[Callable[[], Task]] = None
     ) -> int:
         """Runs up to ``most`` tasks, from the deque or as ``take`` gives them (IndexError: no more);
         says how many. A job counts for what it ran, so it may be more."""
@@ -578,7 +578,7 @@ class Runner:
 _BROKEN = "A thread initializer failed, the thread pool is not usable anymore"
 
 
-def _end_unrun(outcome: Outcome, exception: BaseException | None) -> None:
+def _end_unrun(outcome: Outcome, exception: Optional[BaseException]) -> None:
     """Cancels what no thread has taken, or fails it."""
     if exception is None:
         try:

@@ -183,9 +183,9 @@ class Admission:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
+        kind: Optional[type[BaseException]],
+        exception: Optional[BaseException],
+        traceback: Optional[TracebackType],
     ) -> None:
         if kind is None:
             self.answered()
@@ -412,7 +412,7 @@ class Core(Hosts):
         factory: Factory,
         threads: int,
         name: str,
-        connect_timeout: float | None,
+        connect_timeout: Optional[float],
         settings: dict[str, Any],
     ) -> None:
         super().__init__(pool, name, threads)
@@ -684,7 +684,7 @@ class Hosted:
         have been called; anything else is logged."""
         return int(self._core.run())
 
-    def attach(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
+    def attach(self, loop: Optional[asyncio.AbstractEventLoop] = None) -> None:
         """Has an asyncio loop, by default the running one, do what host threads would do, until this is
         closed. For one without host threads. On the loop's thread. ``async with`` does it too, and
         drains at the end. KeyboardInterrupt and SystemExit out of handlers end the loop, as those of its
@@ -705,11 +705,11 @@ class Hosted:
 
         loop.add_reader(fd, turn)
 
-    async def _adrain(self, seconds: float | None) -> layout.DrainReport:
+    async def _adrain(self, seconds: Optional[float]) -> layout.DrainReport:
         loop = asyncio.get_running_loop()
         report, drained = layout.DrainReport(), loop.create_future()
 
-        def over(raised: BaseException | None) -> None:
+        def over(raised: Optional[BaseException]) -> None:
             # Whoever waited for it may have been cancelled.
             if not drained.done():
                 drained.set_result(None) if raised is None else drained.set_exception(raised)
@@ -736,7 +736,7 @@ class Hosted:
         if not self._core.is_inside():
             self._core.join()
 
-    def wait(self, timeout: float | None = None) -> bool:
+    def wait(self, timeout: Optional[float] = None) -> bool:
         """Waits until it has ended; False: it has not within ``timeout`` seconds."""
         return bool(self._core.join(patience("timeout", timeout)))
 
@@ -746,9 +746,9 @@ class Hosted:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
+        kind: Optional[type[BaseException]],
+        exception: Optional[BaseException],
+        traceback: Optional[TracebackType],
     ) -> None:
         try:
             if kind is None and not self._core.closed and self._core.drain(10).drained:
@@ -759,9 +759,9 @@ class Hosted:
 
     async def __aexit__(
         self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
+        kind: Optional[type[BaseException]],
+        exception: Optional[BaseException],
+        traceback: Optional[TracebackType],
     ) -> None:
         try:
             if kind is None and not self._core.closed:
@@ -822,11 +822,11 @@ class Server(Serving):
         self,
         pool: Pool,
         listen: Places = (),
-        handler: Factory | None = None,
+        handler: Optional[Factory] = None,
         *,
         threads: int = 1,
         name: str = "paceline-server",
-        connect_timeout: float | None = None,
+        connect_timeout: Optional[float] = None,
         **settings: Any,
     ) -> None:
         made = function("handler", handler)
@@ -839,7 +839,7 @@ class Server(Serving):
     def fileno(self) -> int:
         return self._core.queue.fileno()
 
-    def connect(self, address: str, handler: Factory | None = None) -> Conn:
+    def connect(self, address: str, handler: Optional[Factory] = None) -> Conn:
         """Begins to connect; ``handler``, by default the server's, makes what has the hooks. What is
         written before the connection is there is sent then. If it cannot be made, ``close`` is the
         only hook that is called."""

@@ -10,7 +10,7 @@ from typing import Any, Callable, Union
 from ._arguments import items, path
 from ._library import check
 
-Path = Union[str, bytes, "os.PathLike[str]"]
+Path = Union[str, bytes, os.PathLike[str]]
 
 
 class Files:

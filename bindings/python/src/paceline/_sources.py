@@ -251,7 +251,7 @@ class Source:
         """How many tasks nobody has taken."""
         return sum(line.waiting() for line in self.lines)
 
-    def sweep(self, exception: BaseException | None, late: list[BaseException]) -> int:
+    def sweep(self, exception: Optional[BaseException], late: list[BaseException]) -> int:
         """Cancels, or fails, those; says how many. Takes no lock: the child of a fork may do it."""
         swept = sum(self.runner.sweep_line(line.tasks, exception, late) for line in self.lines)
         self.runner.sources.discard(self)

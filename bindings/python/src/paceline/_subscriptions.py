@@ -26,7 +26,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from operator import length_hint
-from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union
+from typing import Any, Optional, TypeVar, Union
+
+import paceline
 
 from . import _layout as layout
 from . import _lifetime, _supervision
@@ -54,9 +56,6 @@ from ._message_filter import MessageFilter
 from ._pool import Pool
 from ._requests import Asker, Requests
 from ._supervision import Care, Handlers
-
-if TYPE_CHECKING:
-    from ._hub import Hub, Key
 
 #: How many a handler's thread takes before it looks after the others: few at first, and more the quicker they are
 #: handled. What it has taken cannot be dropped for newer ones.
@@ -96,7 +95,7 @@ class Over:
     def is_set(self) -> bool:
         return self._is_set
 
-    def wait(self, timeout: float | None) -> bool:
+    def wait(self, timeout: Optional[float]) -> bool:
         with self._condition:
             return self._condition.wait_for(self.is_set, timeout)
 
@@ -614,7 +613,7 @@ class Core(Hosts):
         return answered(status, receipt)
 
     async def publish_async(
-        self, key: Key, call: Callable[[int], int], receipt: layout.Receipt, no_wait: bool
+        self, key: paceline.Key, call: Callable[[int], int], receipt: layout.Receipt, no_wait: bool
     ) -> Receipt:
         """The same in an event loop, which goes on meanwhile: a thread of the loop's executor waits for room. Those that
         wait with the same key come in order."""
@@ -687,7 +686,7 @@ class Core(Hosts):
     def is_inside(self) -> bool:
         return super().is_inside() or is_inside(self)
 
-    def join(self, timeout: float | None = None) -> bool:
+    def join(self, timeout: Optional[float] = None) -> bool:
         end = None if timeout is None else monotonic() + timeout
         joined = super().join(timeout)
         with self.lock:
@@ -917,7 +916,7 @@ class Handled:
 
     _served: Union[Served, Called]
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: paceline.Hub) -> None:
         self._hub = hub
 
     def __call__(self, message: Union[Message, Batch]) -> Any:
@@ -948,7 +947,7 @@ class Handled:
         """What the handler has raised last."""
         return self._served.last_error
 
-    def wait(self, timeout: float | None = None) -> bool:
+    def wait(self, timeout: Optional[float] = None) -> bool:
         """Waits until it has ended and its handler does not run; False: it has not in that time. Not for
         handlers, nor for event loops that serve it."""
         return self._served.over.wait(patience("timeout", timeout))
@@ -974,7 +973,7 @@ class Subscription(Handled):
     """A handler that has subscribed. It lasts until ``unsubscribe``, or as long as its hub, also if nothing
     refers to this. Called, it is its handler. Any thread."""
 
-    def __init__(self, hub: Hub, served: Union[Served, Called]) -> None:
+    def __init__(self, hub: paceline.Hub, served: Union[Served, Called]) -> None:
         super().__init__(hub)
         self._served = served
 
@@ -992,7 +991,7 @@ class Subscription(Handled):
         """
         return self._served.unsubscribe(one_of("how", how, {each: each for each in WAYS}))
 
-    def drain(self, within: float | None = None) -> int:
+    def drain(self, within: Optional[float] = None) -> int:
         """Ends it as ``unsubscribe("drain")`` does, and waits up to ``within`` seconds (None: for ever) until all
         that waits has been handled, what waits for another attempt included. What is left then is discarded;
         a handler that still runs is not waited for. Says how many messages were left: 0 if all were handled.
@@ -1008,7 +1007,7 @@ class Replay(Handled):
 
     _served: Served
 
-    def __init__(self, hub: Hub, served: Served) -> None:
+    def __init__(self, hub: paceline.Hub, served: Served) -> None:
         super().__init__(hub)
         self._served = served
 

@@ -46,6 +46,8 @@ from ._task import PermanentFailure, RetryAfter
 
 if TYPE_CHECKING:
     from ._mailbox import Pulled
+else:
+    Pulled = Any
 
 _ON_EXHAUSTED = {"dead-letter": layout.ON_EXHAUSTED_DEAD_LETTER, "discard": layout.ON_EXHAUSTED_DISCARD}
 _STRATEGIES = {"one-for-one": 0, "one-for-all": 1}

@@ -126,7 +126,7 @@ class Task(Future[T]):
 
     _end: int = layout.TASK_COMPLETED
     #: What its last attempt but this one has raised.
-    last: BaseException | None = None
+    last: Optional[BaseException] = None
     #: It ran, or was with a host, when it was cancelled.
     asked: bool = False
     #: It waits no more, if somebody watches for that.
@@ -177,7 +177,7 @@ class Task(Future[T]):
             timeout = 0
         return super().result(timeout)
 
-    def exception(self, timeout: Optional[float] = None) -> BaseException | None:
+    def exception(self, timeout: Optional[float] = None) -> Optional[BaseException]:
         """What ``result`` raises, or None; waits up to ``timeout`` seconds."""
         timeout = patience("timeout", timeout)
         if type(self._outcome) is Mark:
@@ -238,7 +238,7 @@ class Task(Future[T]):
                 self._report = self._make_report(error)
             return self._report
 
-    def _make_report(self, error: BaseException | None) -> TaskReport[T]:
+    def _make_report(self, error: Optional[BaseException]) -> TaskReport[T]:
         home, id = self.at
         assert home is not None
         told = layout.TaskReport()

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Optional, Protocol, TypeVar, Union
 
+import paceline
+
 from ._arguments import instance, plain, some_plain, text, wrong
 from ._contain import failure_of
 from ._errors import InvalidError
@@ -13,8 +15,9 @@ from ._message import HeadersLike, Message, Receipt
 from ._task import PermanentFailure
 
 if TYPE_CHECKING:
-    from ._hub import Hub, Key
-    from ._subscriptions import RestartHook, Subscription
+    from ._subscriptions import RestartHook
+else:
+    RestartHook = Any
 
 T = TypeVar("T")
 
@@ -42,7 +45,7 @@ class Json:
 class Topic(Generic[T]):
     """A key, or all keys that a pattern matches, with values of one type; see ``Hub.topic``. Any thread."""
 
-    def __init__(self, hub: Hub, pattern: str, codec: Codec[T]) -> None:
+    def __init__(self, hub: paceline.Hub, pattern: str, codec: Codec[T]) -> None:
         text("pattern", pattern)
         for what in ("encode", "decode"):
             if not callable(getattr(codec, what, None)):
@@ -55,7 +58,7 @@ class Topic(Generic[T]):
     def publish(
         self,
         value: T,
-        key: Union[Key, str, None] = None,
+        key: Union[paceline.Key, str, None] = None,
         headers: Optional[HeadersLike] = None,
         priority: str = "normal",
     ) -> Receipt:
@@ -67,7 +70,7 @@ class Topic(Generic[T]):
     async def publish_async(
         self,
         value: T,
-        key: Union[Key, str, None] = None,
+        key: Union[paceline.Key, str, None] = None,
         headers: Optional[HeadersLike] = None,
         priority: str = "normal",
     ) -> Receipt:
@@ -82,7 +85,7 @@ class Topic(Generic[T]):
         factory: Optional[Callable[[], Callable[[T, Message], object]]] = None,
         on_restart: Optional[RestartHook] = None,
         **settings: Any,
-    ) -> Subscription:
+    ) -> paceline.Subscription:
         """As ``Hub.subscribe``, for a handler that is no coroutine function: it is called with the value and its
         message, and so is what a ``factory`` makes, or ``on_restart`` returns. A message that cannot be decoded is not
         tried again, and the handler is not called."""
@@ -107,7 +110,7 @@ class Topic(Generic[T]):
         if handler is not None:
             raise InvalidError("handler is given beside a factory, which makes it")
         make, settings["factory"] = factory, lambda: decoding(make())
-        made: Subscription = self._hub.subscribe(self.pattern, **settings)
+        made: paceline.Subscription = self._hub.subscribe(self.pattern, **settings)
         return made
 
     def decode(self, message: Message) -> T:

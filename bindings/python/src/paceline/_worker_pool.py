@@ -42,7 +42,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future as StandardFuture
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
+
+import paceline
 
 from . import _layout as layout
 from . import _lifetime
@@ -71,9 +73,6 @@ from ._pool import Pool
 from ._reports import ShutdownReport
 from ._scaling import Scaler, Scaling
 from ._task import Task
-
-if TYPE_CHECKING:
-    from ._calls import Calls, Periodic
 
 #: Of ``pace_cq_attempt_t``: id, number, status. Nothing is lent.
 _ENTRY = entries_of("QII", lent="16x")
@@ -119,7 +118,7 @@ class Core(Hosts):
         #: For threads that are none of the pool's: those that nobody uses.
         self._idle: deque[Hand] = deque()
         self.hooks: list[tuple[str, Callable[[], object]]] = []
-        self.periodics: weakref.WeakSet[Periodic] = weakref.WeakSet()
+        self.periodics: weakref.WeakSet[paceline.Periodic] = weakref.WeakSet()
         self.middleware: tuple[Middleware, ...] = ()
         #: Kept as long as native tasks may log.
         self.log: Optional[Log] = None
@@ -274,7 +273,7 @@ class Core(Hosts):
             if task.begun:
                 self.droppable[lane].pop(token, None)
 
-    def began(self, token: int, task: Any, calls: Calls[Any]) -> None:
+    def began(self, token: int, task: Any, calls: paceline.Calls[Any]) -> None:
         """A first attempt begins, or a task ends without one: it waits no more."""
         if self.scaler is not None:
             self.scaler.began(token)

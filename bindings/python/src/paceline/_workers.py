@@ -22,7 +22,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import update_wrapper
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Optional, TypeVar, Union, overload
+from typing import Any, Literal, Optional, TypeVar, Union, overload
+
+import paceline
 
 from . import _layout as layout
 from ._arguments import (
@@ -64,10 +66,6 @@ from ._pool import Pool
 from ._reports import TaskTypeStats, ShutdownReport, WorkersAudit, WorkersHealth, WorkerStats
 from ._scaling import Scaling
 from ._settings_files import Given, load
-
-if TYPE_CHECKING:
-    from ._bridge import NatsSettings
-    from ._durable import DurableFunction, DurableQueue
 
 T = TypeVar("T")
 
@@ -172,7 +170,7 @@ class WorkerPool:
         if log is not None:
             config.log = log.native.pointer
         self._functions: dict[str, TaskFunction[Any]] = {}
-        self._durable: list[weakref.ref[DurableQueue]] = []
+        self._durable: list[weakref.ref[paceline.DurableQueue]] = []
         count = usual_threads if threads is None else threads
         self._core = core = Core(pool, name, count, config, loop)
         core.middleware, core.log, core.full = layers, log, full
@@ -244,8 +242,8 @@ class WorkerPool:
         soft_timeout: Optional[float] = None,
         rate: Optional[Rate] = None,
         max_running: Optional[int] = None,
-        durable: Union[DurableQueue, Literal[True]],
-    ) -> Callable[[Callable[..., T]], DurableFunction[T]]: ...
+        durable: Union[paceline.DurableQueue, Literal[True]],
+    ) -> Callable[[Callable[..., T]], paceline.DurableFunction[T]]: ...
 
     def task(
         self,
@@ -266,7 +264,7 @@ class WorkerPool:
         full: Optional[OverloadPolicy] = None,
         overlap_retries: bool = False,
         lease: Optional[float] = None,
-        durable: Union[DurableQueue, bool] = False,
+        durable: Union[paceline.DurableQueue, bool] = False,
     ) -> Any:
         """Decorates a function, so that its calls can be submitted as tasks of a name (default: the
         function's). In a class it is a method, whose calls have the object; a classmethod or a staticmethod is
@@ -353,7 +351,7 @@ class WorkerPool:
 
         return decorate if function is None else decorate(function)
 
-    def _durable_of(self, durable: Union[DurableQueue, bool]) -> DurableQueue:
+    def _durable_of(self, durable: Union[paceline.DurableQueue, bool]) -> paceline.DurableQueue:
         from ._durable import DurableQueue
 
         if durable is not True:
@@ -369,13 +367,13 @@ class WorkerPool:
     def durable(
         self,
         name: str,
-        nats: Union[NatsSettings, str],
+        nats: Union[paceline.NatsSettings, str],
         *,
         in_flight: Optional[int] = None,
         keep_results: float = 3600.0,
         ack_wait: float = 30.0,
         window: float = 120.0,
-    ) -> DurableQueue:
+    ) -> paceline.DurableQueue:
         """A queue of tasks that outlive the process, kept by a NATS broker: its address, or NatsSettings. ``name``: 1 to 182
         bytes, that of a task 1 to 200, both together up to 205, without blanks, control characters, ``.*>/%`` and a
         backslash. The tasks run on the threads of this, and the loop of its coroutines. Any process with a queue of this name runs them. ``in_flight``: how

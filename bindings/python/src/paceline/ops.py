@@ -9,7 +9,9 @@ Then open http://127.0.0.1:9090/ in a browser, or run ``python -m paceline.top h
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
+
+import paceline
 
 from . import _layout as layout
 from ._arguments import instance, nanos, some_text, text
@@ -17,10 +19,6 @@ from ._hosts import Native
 from ._library import check, lib, quick
 from ._pool import Pool
 from ._settings_files import Files, Given, files_of, load
-
-if TYPE_CHECKING:
-    from ._http import Http
-    from ._workers import WorkerPool
 
 __all__ = ["Ops", "serve"]
 
@@ -63,7 +61,7 @@ class Ops:
         blocked_after: Optional[float] = None,
         ready_after: Optional[float] = None,
         dead_after: Optional[float] = None,
-        workers: Optional[WorkerPool] = None,
+        workers: Optional[paceline.WorkerPool] = None,
         settings: Given = None,
         environment: bool = False,
     ) -> None:
@@ -105,7 +103,7 @@ class Ops:
         check(quick.pace_ops_address(self._pointer(), room, len(room)))
         return room.value.decode()
 
-    def mount(self, http: Http, prefix: str = "/ops") -> None:
+    def mount(self, http: paceline.Http, prefix: str = "/ops") -> None:
         """Adds its routes to a server that was not started, behind a prefix. Without a token, requests of other machines
         are answered with 403. When this is closed, the routes answer with 500. Raises InvalidError if the server was started,
         or for a prefix that does not begin with ``/``, or ends in it."""
@@ -136,7 +134,7 @@ def serve(
     blocked_after: Optional[float] = None,
     ready_after: Optional[float] = None,
     dead_after: Optional[float] = None,
-    workers: Optional[WorkerPool] = None,
+    workers: Optional[paceline.WorkerPool] = None,
     settings: Given = None,
     environment: bool = False,
 ) -> Ops:
