@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import socket
+import textwrap
 import unittest
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -213,6 +214,94 @@ class Names(Case):
         for path in ("a\0b", b"a\0b", Path("a\0b")):
             with self.assertRaisesRegex(paceline.InvalidError, "allowed: a path without NUL"):
                 Pool(1, settings=path)
+
+
+class Notebooks(Case):
+    """Goal: a cell that decorates can be run again, with other settings. Method: source that is run as a cell is."""
+
+    def cell(self, source: str, names: dict[str, Any]) -> Any:
+        names.setdefault("__name__", "__main__")
+        exec(textwrap.dedent(source), names)
+        return names["f"]
+
+    def test_a_task_can_be_defined_again(self) -> None:
+        with Pool(1) as pool, WorkerPool(pool, threads=1) as workers:
+            names: dict[str, Any] = {"workers": workers}
+            cell = """
+                @workers.task(retries={retries})
+                def f(): return {answer}
+                """
+            first = self.cell(cell.format(retries=1, answer=1), names)
+            other = self.cell(cell.format(retries=2, answer=2), names)
+            third = self.cell(cell.format(retries=3, answer=3), names)
+            again = self.cell(cell.format(retries=2, answer=4), names)
+            tasks = [first, other, third, again]
+            self.assertEqual([each.submit().result(LONG) for each in tasks], [1, 2, 3, 4])
+            self.assertEqual([each.name for each in tasks], ["f", "f#2", "f#3", "f#2"])
+            counts = {name: each.completed for name, each in workers.stats().items()}
+            self.assertEqual(counts, {"f": 1, "f#2": 2, "f#3": 1})
+
+    def test_another_function_of_a_name_is_refused(self) -> None:
+        with Pool(1) as pool, WorkerPool(pool, threads=1) as workers:
+
+            def made(retries: int) -> Any:
+                def function() -> None: ...
+
+                return workers.task(function, name="f", retries=retries)
+
+            made(1)
+            with self.assertRaisesRegex(paceline.InvalidError, "there is a task 'f' already with other"):
+                made(2)
+            made(1)
+
+    def test_a_durable_task_can_be_defined_again(self) -> None:
+        with Pool(1) as pool, WorkerPool(pool, threads=1) as workers:
+            queue = workers.durable("q", nats=NatsSettings("nats://127.0.0.1:1"))
+            names: dict[str, Any] = {"queue": queue}
+            cell = """
+                @queue.task(retries={retries}, timeout={timeout})
+                def f(): return {timeout}
+                """
+            self.cell(cell.format(retries=1, timeout=1), names)
+            self.cell(cell.format(retries=2, timeout=2), names)
+            with queue:
+                again = self.cell(cell.format(retries=2, timeout=3), names)
+                self.assertEqual((again(), again.name), (3, "f"))
+                self.assertEqual(queue._taker.functions["f"][0].name, "q.f#3")
+                with self.assertRaisesRegex(paceline.InvalidError, "allowed for retries of 'f'"):
+                    self.cell(cell.format(retries=3, timeout=3), names)
+                with self.assertRaisesRegex(paceline.InvalidError, "the queue is open already"):
+                    queue.task(lambda: None, name="g")
+
+    def test_a_route_can_be_defined_again(self) -> None:
+        with Pool(1) as pool:
+            http = Http(pool)
+            names: dict[str, Any] = {"http": http}
+            cell = """
+                @http.get("/f")
+                def f(request): return "{answer}"
+                """
+
+            @http.around
+            def around(request: Any, next: Any) -> Any:
+                return next(request).header("around", "once")
+
+            def asked() -> tuple[bytes, Any]:
+                host, port = http.addresses[0].rsplit(":", 1)
+                client = HTTPConnection(host, int(port), timeout=LONG)
+                self.addCleanup(client.close)
+                client.request("GET", "/f")
+                response = client.getresponse()
+                return response.read(), response.getheader("around")
+
+            self.cell(cell.format(answer=1), names)
+            self.cell(cell.format(answer=2), names)
+            with http:
+                self.assertEqual(asked(), (b"2", "once"))
+                self.cell(cell.format(answer=3), names)
+                self.assertEqual(asked(), (b"3", "once"))
+                with self.assertRaisesRegex(paceline.InvalidError, "started already"):
+                    http.get("/f")(lambda request: "another")
 
 
 class Clocks(Case):

@@ -200,6 +200,17 @@ def is_coroutine_function(value: Any) -> bool:
     return any(map(inspect.iscoroutinefunction, (value, getattr(type(value), "__call__", None))))
 
 
+def defined_again(old: Any, new: Any) -> bool:
+    """Whether a function takes the place of another in its module, as in a notebook's cell that is run again. One that a
+    call of another function has made does not."""
+    places = []
+    for each in (old, new):
+        inner = getattr(each, "__func__", each)
+        of = inner if hasattr(inner, "__qualname__") else type(inner)
+        places.append((getattr(of, "__module__", None), of.__qualname__))
+    return places[0] == places[1] and "<locals>" not in places[0][1]
+
+
 def instance(name: str, value: T, kind: type[Any], allowed: str = "") -> T:
     """An object of a class of paceline's."""
     if not isinstance(value, kind):

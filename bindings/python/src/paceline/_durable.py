@@ -28,6 +28,7 @@ from . import _layout as layout
 from . import _lifetime
 from ._arguments import (
     data,
+    defined_again,
     instance,
     is_coroutine_function,
     nanos,
@@ -533,7 +534,7 @@ def _in_job(function: Callable[..., Any]) -> Callable[..., Any]:
             _job.set(job)
             return await function(*args, **kwargs)
 
-        return run_async
+        return update_wrapper(run_async, function)
 
     def run(native: Native, job: Job, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if not _begins(native):
@@ -544,7 +545,7 @@ def _in_job(function: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             _job.reset(before)
 
-    return run
+    return update_wrapper(run, function)
 
 
 class DurableQueue:
@@ -601,6 +602,8 @@ class DurableQueue:
         self._native = Native(pointer, lib.pace_durable_free)
         self._workers = workers
         self._taker = _Taker(self._native, name)
+        #: By name, what was decorated.
+        self._functions: dict[str, Callable[..., Any]] = {}
         self._opened = self._closed = False
         #: Its name, which its streams have, too: ``paceline_NAME_…``.
         self.name = name
@@ -621,7 +624,8 @@ class DurableQueue:
         max_running: Optional[int] = None,
     ) -> Any:
         """Decorates a function, so that its calls can be submitted; a worker runs them by the task's name (default: the
-        function's), on the threads or the event loop of the worker pool. Before ``open``. ``retries`` of None: ten attempts in
+        function's), on the threads or the event loop of the worker pool. Before ``open``; later a function that is defined again,
+        as by a notebook's cell, takes the place of the one before, with the same ``retries``. ``retries`` of None: ten attempts in
         all, after half a second and then twice as long each time. What an attempt raises fails it, with its text;
         PermanentFailure and RetryAfter are as in other tasks. ``codec``: arguments and results are JSON ("json"), or one
         argument of bytes and bytes ("bytes"). ``timeout``, ``soft_timeout``, ``rate`` and ``max_running`` are those of
@@ -639,11 +643,11 @@ class DurableQueue:
                 plain("function", function)
             known = getattr(function, "__name__", type(function).__name__) if name is None else name
             text("name", known)
-            self._check_new()
             raw = None
             if retry is not None:
                 raw = layout.Retry()
                 retry.fill(raw)
+            self._check_new_task(known, function, raw)
             run = self._workers.task(
                 name=f"{self.name}.{known}",
                 retries=0,
@@ -654,6 +658,7 @@ class DurableQueue:
             )(_in_job(function))
             begins = not is_coroutine_function(function)
             self._taker.functions[known], self._taker.retries[known] = (run, chosen, begins), raw
+            self._functions[known] = function
             made = DurableFunction(self, known, chosen, function)
             update_wrapper(made, function)
             return made
@@ -809,6 +814,18 @@ class DurableQueue:
         self._check_open()
         if self._opened:
             raise InvalidError("the queue is open already")
+
+    def _check_new_task(
+        self, name: str, function: Callable[..., Any], retry: Optional[layout.Retry]
+    ) -> None:
+        """Once it is open, a function may only take the place of what was defined before it, with the same retries."""
+        known = self._functions.get(name)
+        if not self._opened or known is None or not defined_again(known, function):
+            return self._check_new()
+        self._check_open()
+        if bytes(retry or b"") != bytes(self._taker.retries[name] or b""):
+            allowed = "those that it was opened with"
+            raise InvalidError(f"the queue is open already; allowed for retries of {name!r}: {allowed}")
 
     def _check_open(self) -> None:
         if self._closed:

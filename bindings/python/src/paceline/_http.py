@@ -23,7 +23,18 @@ from typing import Any, Optional, TypeVar, Union
 from urllib.parse import parse_qsl
 
 from . import _layout as layout
-from ._arguments import BytesLike, function, instance, items, one_of, plain, text, whole, wrong
+from ._arguments import (
+    BytesLike,
+    defined_again,
+    function,
+    instance,
+    items,
+    one_of,
+    plain,
+    text,
+    whole,
+    wrong,
+)
 from ._arguments import data as data_of
 from ._contain import LEAVING, report
 from ._errors import Full, InvalidError, ShutDownError, StaleError
@@ -640,7 +651,11 @@ class Core(Hosts):
         listen = ("keep_alive", *(key for key in options if key not in _SETTINGS))
         settings = {key: options.pop(key) for key in listen if key in options}
         super().__init__(pool, name, threads)
+        #: As they were given, and from the start on with what is around them.
+        self.given: list[Callable[[Request], Any]] = []
         self.handlers: list[Callable[[Request], Any]] = []
+        #: By method, pattern and whether it is streaming, the number of its handler.
+        self.routes: dict[tuple[str, str, bool], int] = {}
         #: Of each handler; None: it is the fallback.
         self.patterns: list[Optional[str]] = []
         self.arounds: list[Callable[..., Any]] = []
@@ -672,17 +687,33 @@ class Core(Hosts):
         self, method: str, pattern: str, handler: Callable[[Request], Any], streaming: bool
     ) -> None:
         function("handler", handler)
-        queue, http, number = self.queue.pointer, self.http.pointer, len(self.handlers)
-        arguments = text("method", method), text("pattern", pattern)
+        queue, http, number = self.queue.pointer, self.http.pointer, len(self.given)
+        arguments, place = (
+            (text("method", method), text("pattern", pattern)),
+            (method, pattern, streaming),
+        )
+        known = self.routes.get(place)
+        if known is not None and defined_again(self.given[known], handler):
+            self.given[known] = handler
+            if self.started:
+                self.handlers[known] = self.wrapped(handler)
+            return
         check(lib.pace_cq_route(queue, http, *arguments, streaming, number))
-        self.handlers.append(handler)
+        self.routes[place] = number
+        self.given.append(handler)
         self.patterns.append(pattern)
+
+    def wrapped(self, handler: Callable[[Request], Any]) -> Callable[[Request], Any]:
+        """With what is around it; the first is outermost."""
+        for around in reversed(self.arounds):
+            handler = _within(around, _Seen(handler))
+        return handler
 
     def fallback(self, handler: Callable[[Request], Any]) -> None:
         function("handler", handler)
-        number = len(self.handlers)
+        number = len(self.given)
         check(lib.pace_cq_fallback(self.queue.pointer, self.http.pointer, number))
-        self.handlers.append(handler)
+        self.given.append(handler)
         self.patterns.append(None)
 
     def end_hook(self, hook: Callable[[RequestEnd], object]) -> None:
@@ -702,15 +733,9 @@ class Core(Hosts):
         check(lib.pace_http_access_log(self.http.pointer, wanted, given))
 
     def start_native(self) -> None:
-        if self.arounds:
-            if None not in self.patterns:
-                self.fallback(lambda request: Response.error(request.refusal or 404))
-            for number, handler in enumerate(self.handlers):
-                # The first is outermost.
-                for around in reversed(self.arounds):
-                    handler = _within(around, _Seen(handler))
-                self.handlers[number] = handler
-            self.arounds = []
+        if self.arounds and None not in self.patterns:
+            self.fallback(lambda request: Response.error(request.refusal or 404))
+        self.handlers = list(map(self.wrapped, self.given))
         where = Listeners(self._places)
         options = layout.HttpOptions()
         check(quick.pace_http_options_init(ctypes.byref(options), ctypes.sizeof(options)))
@@ -1188,7 +1213,8 @@ class Http(Serving):
         """Requests of this method whose path matches this pattern go to the decorated function. A
         pattern is a path with parameters: "/hello/{name}" for one segment, "/files/{*path}" for all
         that follows. GET serves HEAD too. Each method is routed by itself. OPTIONS without a route of its
-        own is answered with 204 and ``Allow``. What is wrong with a pattern ``start`` says."""
+        own is answered with 204 and ``Allow``. What is wrong with a pattern ``start`` says. A function that is defined
+        again, as by a notebook's cell, takes the place of the one before, also while the server runs."""
 
         def decorate(handler: H) -> H:
             self._core.route(method, pattern, handler, False)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import itertools
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -28,6 +29,7 @@ import paceline
 
 from . import _layout as layout
 from ._arguments import (
+    defined_again,
     instance,
     is_coroutine_function,
     items,
@@ -283,8 +285,9 @@ class WorkerPool:
         waited for.
         ``durable``: its tasks are those of this DurableQueue, see ``DurableQueue.task``; True: of the one that this has.
 
-        Raises InvalidError; also if the name has other settings already. What is known of a name is kept
-        as long as the pool, so let names be few.
+        Raises InvalidError; also if another function of this name has other settings already. If the same one is defined
+        again with other settings, as by a notebook's cell, its tasks have a name of their own, "f#2", and those of before
+        go on as they were. What is known of a name is kept as long as the pool, so let names be few.
         """
         some_text("name", name)
         if durable:
@@ -335,21 +338,36 @@ class WorkerPool:
             else:
                 plain("function", inner)
             called = getattr(inner, "__qualname__", type(inner).__qualname__)
-            known = called if name is None else name
-            pointer, core = ctypes.c_void_p(), self._core
-            encoded = text("name", known)
-            check(
-                lib.pace_task_type_new(
-                    core.native.pointer, encoded, ctypes.byref(config), ctypes.byref(pointer)
-                )
-            )
-            kind = Native(pointer, lib.pace_task_type_free)
-            made = TaskFunction(core, self, function, known, kind, own, Chosen())
+            known, kind = self._kind_of(called if name is None else name, config, function)
+            made = TaskFunction(self._core, self, function, known, kind, own, Chosen())
             update_wrapper(made, inner)
             self._functions[known] = made
             return made
 
         return decorate if function is None else decorate(function)
+
+    def _kind_of(
+        self, name: str, config: layout.TaskTypeConfig, function: Callable[..., Any]
+    ) -> tuple[str, Native]:
+        """The task type of a function, and its name: the first free one of f, f#2, f#3 … if it is defined again."""
+        for number in itertools.count(1):
+            known, pointer = name if number == 1 else f"{name}#{number}", ctypes.c_void_p()
+            where, encoded = self._core.native.pointer, text("name", known)
+            try:
+                check(
+                    lib.pace_task_type_new(where, encoded, ctypes.byref(config), ctypes.byref(pointer))
+                )
+                return known, Native(pointer, lib.pace_task_type_free)
+            except InvalidError as refused:
+                if not str(refused).startswith("task type is "):
+                    raise
+            earlier = self._functions.get(known)
+            if earlier is None or not defined_again(earlier._function, function):
+                allowed = "another name, or the settings that it has"
+                raise InvalidError(
+                    f"there is a task {known!r} already with other settings; allowed: {allowed}"
+                ) from None
+        raise AssertionError
 
     def _durable_of(self, durable: Union[paceline.DurableQueue, bool]) -> paceline.DurableQueue:
         from ._durable import DurableQueue
