@@ -276,7 +276,7 @@ class Key:
 #: Annotations by which code of the user comes in.
 _TAKEN = frozenset(
     """Any AsyncIterable AsyncIterator Awaitable BaseException Buffer Callable Coroutine Exception Generator
-    Hashable Iterable Iterator Mapping PathLike Sequence object""".split()
+    Hashable Iterable Iterator Mapping P PathLike Sequence Unpack object""".split()
 )
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -287,9 +287,10 @@ def _public() -> dict[str, Any]:
 
 @functools.lru_cache(None)
 def _named(word: str) -> Any:
-    """What a name means in the package: some are known to the type checker only where they are used."""
+    """What a name means in the package: some are known to the type checker only where they are used, and are Any there."""
     modules = [module for name, module in sorted(sys.modules.items()) if name.startswith("paceline.")]
-    return next((vars(module)[word] for module in modules if word in vars(module)), None)
+    found = [vars(module)[word] for module in modules if word in vars(module)]
+    return next((each for each in found if each is not Any), None)
 
 
 def _methods(kind: type[Any]) -> Iterator[tuple[str, type[Any], Callable[..., Any]]]:
@@ -362,7 +363,11 @@ def _is_internal(annotation: str) -> bool:
 def _places_of(name: str, function: Callable[..., Any]) -> Iterator[str]:
     signature = inspect.signature(function)
     own = [each for each in signature.parameters.values() if each.name not in ("self", "cls")]
-    required = [_text(each.annotation) for each in own if each.default is each.empty]
+    required = [
+        _text(each.annotation)
+        for each in own
+        if each.default is each.empty and each.kind is not each.VAR_KEYWORD
+    ]
     if name.endswith(".__init__") and any(map(_is_internal, required)):
         # The package makes these itself.
         return

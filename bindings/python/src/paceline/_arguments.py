@@ -10,6 +10,7 @@ import operator
 import os
 import reprlib
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any, Optional, TypeVar, Union
 
 from ._errors import InvalidError
@@ -209,6 +210,20 @@ def defined_again(old: Any, new: Any) -> bool:
         of = inner if hasattr(inner, "__qualname__") else type(inner)
         places.append((getattr(of, "__module__", None), of.__qualname__))
     return places[0] == places[1] and "<locals>" not in places[0][1]
+
+
+def keywords(owner: Any, given: Iterable[str], *settings: Any) -> None:
+    """Names of settings that a class or function takes beside its own keywords: those of TypedDicts. Raises TypeError, which
+    names the nearest one that there is."""
+    known = {name for each in settings for name in each.__optional_keys__}
+    for name in given:
+        if name not in known:
+            own = inspect.signature(owner).parameters.values()
+            all = sorted({*known, *(each.name for each in own if each.kind is each.KEYWORD_ONLY)})
+            near = get_close_matches(name, all, 1)
+            where = owner.__qualname__
+            hint = f"did you mean {near[0]}?" if near else f"it has {', '.join(all)}"
+            raise TypeError(f"{where} has no setting {name!r}: {hint}")
 
 
 def instance(name: str, value: T, kind: type[Any], allowed: str = "") -> T:

@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Generic, Optional, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Optional, TypeVar, Union, overload
 
 from . import _layout as layout
 from ._arguments import seconds as seconds_of
@@ -22,14 +22,14 @@ from ._policy import Chosen, OverloadPolicy, Priority, Retry, full_of, lane_of, 
 from ._pool import Flow, Handle, Pool
 from ._reports import TaskTypeStats
 from ._task import Task
+from ._typing import Concatenate, Generic, P, Q, R, T
 
 if TYPE_CHECKING:
     from ._worker_pool import Core
 else:
     Core = Any
 
-T = TypeVar("T")
-C = TypeVar("C", bound="Calls[Any]")
+C = TypeVar("C", bound="Calls[..., Any]")
 
 #: What holds a function that is bound otherwise than a method.
 HELD = (classmethod, staticmethod)
@@ -39,14 +39,14 @@ _NO_ID = ctypes.c_void_p()
 _new = Task.__new__
 
 
-class Calls(Generic[T]):
+class Calls(Generic[P, T]):
     """Submits calls of a function as tasks of one name, with the same settings. Any thread."""
 
     def __init__(
         self,
         core: Core,
         pool: object,
-        function: Callable[..., T],
+        function: Callable[..., Any],
         name: str,
         kind: Native,
         base: Chosen,
@@ -93,7 +93,7 @@ class Calls(Generic[T]):
         soft_timeout: Optional[float] = None,
         grace: Optional[float] = None,
         full: Optional[OverloadPolicy] = None,
-    ) -> Calls[T]:
+    ) -> Calls[P, T]:
         """The same function, whose tasks have these in place of their name's settings (None: as it has
         it). ``delay``: not before so many seconds from then. ``key``: of tasks with equal keys (``==``)
         one runs at a time, in the order of their submission. Raises InvalidError, and what ``__hash__`` or
@@ -126,7 +126,7 @@ class Calls(Generic[T]):
             bound.__dict__["__wrapped__"] = bound._function
         return bound
 
-    def submit(self, /, *args: Any, **kwargs: Any) -> Task[T]:
+    def submit(self, /, *args: P.args, **kwargs: P.kwargs) -> Task[T]:
         """Lets a thread call the function. Raises ShutDownError, ForkedError; Full: too many tasks wait to
         be taken, or for their key, rate or time, or have not been given back, and the policy says so. It
         waits if that says so."""
@@ -155,7 +155,7 @@ class Calls(Generic[T]):
             core.note_droppable(self.lane, token, task)
         return task
 
-    def post(self, /, *args: Any, **kwargs: Any) -> None:
+    def post(self, /, *args: P.args, **kwargs: P.kwargs) -> None:
         """As ``submit``, when nobody waits for it: there is no Task, and what its last attempt raises is
         logged. It is never dropped for others."""
         core = self._core
@@ -268,15 +268,16 @@ class Calls(Generic[T]):
 
     def _one_by_one(self, calls: list[tuple[Any, ...]]) -> list[Task[T]]:
         tasks: list[Task[T]] = []
+        submit: Callable[..., Task[T]] = self.submit
         for arguments in calls:
             try:
-                tasks.append(self.submit(*arguments))
+                tasks.append(submit(*arguments))
             except Error as refused:
                 refused.tasks = tasks  # type: ignore[attr-defined]
                 raise
         return tasks
 
-    def submit_after(self, seconds: float, /, *args: Any, **kwargs: Any) -> Task[T]:
+    def submit_after(self, seconds: float, /, *args: P.args, **kwargs: P.kwargs) -> Task[T]:
         """As ``submit``, but not before so many seconds from now."""
         return self.options(delay=seconds_of("seconds", seconds)).submit(*args, **kwargs)
 
@@ -286,7 +287,7 @@ class _Posted:
 
     __slots__ = ("asked", "begun", "due", "last", "run", "worker", "_calls", "_lock", "_outcome")
 
-    def __init__(self, calls: Calls[Any]) -> None:
+    def __init__(self, calls: Calls[..., Any]) -> None:
         self._calls = calls
         self._lock = None
         self._outcome: Any = None
@@ -308,11 +309,29 @@ class _Posted:
         return False
 
 
-class TaskFunction(Calls[T]):
-    """A function that was decorated by ``WorkerPool.task``: called, it is itself."""
+class TaskFunction(Calls[P, T], Generic[P, T, R]):
+    """A function that was decorated by ``WorkerPool.task``: called, it is itself. Its types are those of its parameters, of
+    its tasks' results, and of what a call gives."""
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> T:
-        return self._function(*args, **kwargs)
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(
+            self, instance: None, owner: Optional[type[Any]] = None
+        ) -> TaskFunction[P, T, R]: ...
+
+        @overload
+        def __get__(
+            self: TaskFunction[Concatenate[Any, Q], T, R],
+            instance: object,
+            owner: Optional[type[Any]] = None,
+        ) -> TaskFunction[Q, T, R]: ...
+
+        def __get__(self, instance: object, owner: Optional[type[Any]] = None) -> Any: ...
+
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        called: R = self._function(*args, **kwargs)
+        return called
 
     def stats(self) -> TaskTypeStats:
         """What has happened to its tasks."""
@@ -330,7 +349,7 @@ class Periodic:
     """A task that is submitted again and again. Runs never overlap. What one fails with is logged. Any
     thread."""
 
-    def __init__(self, calls: Calls[Any], args: tuple[Any, ...], coalesce: bool) -> None:
+    def __init__(self, calls: Calls[..., Any], args: tuple[Any, ...], coalesce: bool) -> None:
         self._calls = calls
         self._args = args
         self._coalesce = coalesce

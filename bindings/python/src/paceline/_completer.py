@@ -94,7 +94,7 @@ class Completer:
             else:
                 task.end_as(status)
 
-    def _advice(self, exception: BaseException, calls: paceline.Calls[Any]) -> tuple[int, int]:
+    def _advice(self, exception: BaseException, calls: paceline.Calls[..., Any]) -> tuple[int, int]:
         # Not isinstance, which asks the exception itself.
         kind = type(exception)
         if issubclass(kind, PermanentFailure):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Optional, Union
 
 from . import _layout as layout
 from ._arguments import (
+    keywords,
     BytesLike,
     data as data_of,
     instance,
@@ -29,7 +30,8 @@ from ._arguments import (
 )
 from ._hosts import Native, addresses, base_of
 from ._library import check, error, in_slices, lib, quick
-from ._listen import Listeners, Places, fd_of, listeners
+from ._listen import ListenSettings, Listeners, Places, fd_of, listeners
+from ._typing import Unpack
 from ._mailbox import Mailbox
 from ._message import MESSAGE, Message, messages_of
 from ._native import NativePool, NativeQueue
@@ -301,12 +303,18 @@ class CompletionQueue:
         self._kept.append(Native(pointer, lib.pace_signals_free))
 
     def serve(
-        self, listen: Places, tag: int, *, wanted: Iterable[ConnEvent] = (), **settings: Any
+        self,
+        listen: Places,
+        tag: int,
+        *,
+        wanted: Iterable[ConnEvent] = (),
+        **settings: Unpack[ListenSettings],
     ) -> list[str]:
         """Serves connections at ``listen``, as ``Server`` does with these settings, and what happens to them comes as
         entries: data, and the events that are ``wanted``. Returns the addresses. It ends with the queue. Raises as
         ``Server``."""
-        where, options = Listeners(listeners(listen, settings)), layout.ServerOptions()
+        keywords(CompletionQueue.serve, settings, ListenSettings)
+        where, options = Listeners(listeners(listen, dict(settings))), layout.ServerOptions()
         check(quick.pace_server_options_init(ctypes.byref(options), ctypes.sizeof(options)))
         options.listeners, options.listener_count = where.pointer, where.count
         events = items("wanted", wanted, "an iterable of ConnEvent")

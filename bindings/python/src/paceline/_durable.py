@@ -15,12 +15,21 @@ import json
 import threading
 import time
 import weakref
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import CancelledError
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial, update_wrapper
-from typing import Any, Generic, NamedTuple, Optional, TypeVar, Union
+from typing import (
+    Any,
+    Generic as StandardGeneric,
+    NamedTuple,
+    Optional,
+    Protocol,
+    TypedDict,
+    Union,
+    overload,
+)
 
 import paceline
 
@@ -49,8 +58,8 @@ from ._library import SLICE, check, lib, nanoseconds, quick
 from ._native import freed_on_failure
 from ._policy import Priority, Rate, Retry, lane_of, retry_of
 from ._task import PermanentFailure, RetryAfter
+from ._typing import Generic, P, R, T, Unpack
 
-T = TypeVar("T")
 
 #: Seconds in which what is left open is closed: when the interpreter ends, and when it is lost.
 _AT_EXIT = 2.0
@@ -184,7 +193,7 @@ def _codec_of(name: str) -> _Codec:
 # --- what is submitted ---------------------------------------------------------------------------------------------------
 
 
-class DurableTask(Generic[T]):
+class DurableTask(StandardGeneric[T]):
     """A task that the broker has stored. Losing it changes nothing. Any thread; in an event loop, ``await`` it."""
 
     def __init__(
@@ -321,7 +330,7 @@ class _Chosen:
         return raw, nanoseconds(patience("timeout", self.timeout))
 
 
-class DurableCalls(Generic[T]):
+class DurableCalls(Generic[P, T]):
     """Submits durable tasks of one name, with the same settings, whichever process runs them. Any thread."""
 
     def __init__(self, queue: DurableQueue, name: str, codec: _Codec, chosen: _Chosen) -> None:
@@ -341,7 +350,7 @@ class DurableCalls(Generic[T]):
         unique: Optional[str] = None,
         ignore_result: Optional[bool] = None,
         timeout: Optional[float] = None,
-    ) -> DurableCalls[T]:
+    ) -> DurableCalls[P, T]:
         """The same, whose tasks are submitted with these (None: as before). ``priority``: the lane, each of which is a
         stream of the broker. ``delay``: seconds before the first attempt.
         ``deadline``: how many seconds it may take from its submission on; after that no attempt begins. Both go by the clocks
@@ -362,14 +371,14 @@ class DurableCalls(Generic[T]):
         chosen.as_c()
         return DurableCalls(self._queue, self.name, self._codec, chosen)
 
-    def submit(self, /, *args: Any, **kwargs: Any) -> DurableTask[T]:
+    def submit(self, /, *args: P.args, **kwargs: P.kwargs) -> DurableTask[T]:
         """Stores a task, and waits until the broker has it: then it is accepted. Not in an event loop: see
         ``submit_async``. Raises TimeoutError, whose text says what stands in the way, if that is known: it is not stored
         yet, and will be when the broker takes it; Full: too many wait to
         be stored; InvalidError; TypeError: the arguments are not what the codec takes; ShutDownError, ForkedError."""
         return self._submit(self._codec.arguments(args, kwargs), apart=True)
 
-    async def submit_async(self, /, *args: Any, **kwargs: Any) -> DurableTask[T]:
+    async def submit_async(self, /, *args: P.args, **kwargs: P.kwargs) -> DurableTask[T]:
         """As ``submit``, in a thread of the running loop's executor. Cancelled, it may be stored all the same."""
         sent = self._codec.arguments(args, kwargs)
         return await asyncio.get_running_loop().run_in_executor(None, self._submit, sent)
@@ -388,17 +397,18 @@ class DurableCalls(Generic[T]):
         return DurableTask(queue, id.text.decode(), duplicate.value, self._codec)
 
 
-class DurableFunction(DurableCalls[T]):
+class DurableFunction(DurableCalls[P, T], Generic[P, T, R]):
     """A function that was decorated by ``DurableQueue.task``: called, it is itself."""
 
     def __init__(
-        self, queue: DurableQueue, name: str, codec: _Codec, function: Callable[..., T]
+        self, queue: DurableQueue, name: str, codec: _Codec, function: Callable[..., Any]
     ) -> None:
         super().__init__(queue, name, codec, _Chosen())
         self._function = function
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> T:
-        return self._function(*args, **kwargs)
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        called: R = self._function(*args, **kwargs)
+        return called
 
 
 # --- what is run ---------------------------------------------------------------------------------------------------------
@@ -411,7 +421,7 @@ class _Taker:
         self.native = native
         self.name = name
         #: By name, what runs tasks, how their arguments are encoded, and whether it begins what it runs.
-        self.functions: dict[str, tuple[paceline.TaskFunction[Any], Any, bool]] = {}
+        self.functions: dict[str, tuple[paceline.TaskFunction[..., Any, Any], Any, bool]] = {}
         #: By name, how often and when attempts are made; None: as usual.
         self.retries: dict[str, Optional[layout.Retry]] = {}
         #: The attempts that were submitted to the worker pool and have not ended, by the names of their tasks.
@@ -548,6 +558,30 @@ def _in_job(function: Callable[..., Any]) -> Callable[..., Any]:
     return update_wrapper(run, function)
 
 
+class DurableSettings(TypedDict, total=False):
+    """What ``DurableQueue.task`` takes."""
+
+    name: Optional[str]
+    retries: Union[int, Retry, None]
+    codec: str
+    timeout: Optional[float]
+    soft_timeout: Optional[float]
+    rate: Optional[Rate]
+    max_running: Optional[int]
+
+
+class DurableDecorator(Protocol):
+    """What ``DurableQueue.task`` returns without a function."""
+
+    @overload
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, T]], /
+    ) -> DurableFunction[P, T, Coroutine[Any, Any, T]]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, T], /) -> DurableFunction[P, T, T]: ...
+
+
 class DurableQueue:
     """A queue of tasks that outlive the process: a NATS broker has them, and a worker with a function for a task's name runs
     it. Made by ``WorkerPool.durable``. Give it functions by ``task``. Opened by ``open``, or ``with``, it submits tasks and
@@ -610,6 +644,21 @@ class DurableQueue:
 
     # --- before it is open --------------------------------------------------------------------------
 
+    @overload
+    def task(
+        self, function: Callable[P, Coroutine[Any, Any, T]], /, **settings: Unpack[DurableSettings]
+    ) -> DurableFunction[P, T, Coroutine[Any, Any, T]]: ...
+
+    @overload
+    def task(
+        self, function: Callable[P, T], /, **settings: Unpack[DurableSettings]
+    ) -> DurableFunction[P, T, T]: ...
+
+    @overload
+    def task(
+        self, function: None = None, /, **settings: Unpack[DurableSettings]
+    ) -> DurableDecorator: ...
+
     def task(
         self,
         function: Optional[Callable[..., Any]] = None,
@@ -638,7 +687,7 @@ class DurableQueue:
                 "retries is a Retry.custom; allowed: one that the broker's delays can follow"
             )
 
-        def decorate(function: Callable[..., Any]) -> DurableFunction[Any]:
+        def decorate(function: Callable[..., Any]) -> DurableFunction[..., Any, Any]:
             if not is_coroutine_function(function):
                 plain("function", function)
             known = getattr(function, "__name__", type(function).__name__) if name is None else name
@@ -659,6 +708,7 @@ class DurableQueue:
             begins = not is_coroutine_function(function)
             self._taker.functions[known], self._taker.retries[known] = (run, chosen, begins), raw
             self._functions[known] = function
+            made: DurableFunction[..., Any, Any]
             made = DurableFunction(self, known, chosen, function)
             update_wrapper(made, function)
             return made
@@ -666,7 +716,7 @@ class DurableQueue:
         return decorate if function is None else decorate(function)
 
     def schedule(
-        self, label: str, when: str, calls: DurableCalls[Any], /, *args: Any, **kwargs: Any
+        self, label: str, when: str, calls: DurableCalls[..., Any], /, *args: Any, **kwargs: Any
     ) -> None:
         """Submits a call at times of the calendar, in the manner of cron, by UTC: "30 3 * * 1-5" is half past three from
         Monday to Friday. All processes with a schedule of this label submit one task together for each time, workers or not.
@@ -710,7 +760,7 @@ class DurableQueue:
 
     # --- what is submitted --------------------------------------------------------------------------
 
-    def calls(self, name: str, codec: str = "json") -> DurableCalls[Any]:
+    def calls(self, name: str, codec: str = "json") -> DurableCalls[..., Any]:
         """What submits tasks of this name, which another process has a function for. If none has, they wait."""
         text("name", name)
         return DurableCalls(self, name, _codec_of(codec), _Chosen())

@@ -10,7 +10,7 @@ from concurrent.futures import Future as StandardFuture
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from threading import Thread
-from typing import Any, Optional, TypeVar
+from typing import Any, Optional
 
 from ._arguments import function, number, patience, some_plain, text, wrong
 from ._clock import monotonic
@@ -19,8 +19,8 @@ from ._lifetime import usable_cpus
 from ._runner import Runner, Task
 from ._future import Future, new_batch
 from ._map import Job
+from ._typing import P, T
 
-T = TypeVar("T")
 
 _new = Future.__new__
 _NOTHING: dict[str, Any] = {}
@@ -68,7 +68,7 @@ class Executor(ThreadPoolExecutor):
         # A lost executor ends as the standard one does: what is pending still runs.
         self._lost = weakref.ref(self, lambda _: runner.close("shutdown"))
 
-    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> StandardFuture[T]:
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> StandardFuture[T]:
         """Lets a thread call ``fn(*args, **kwargs)``; the future has what comes of it.
 
         Raises RuntimeError after ``shutdown`` and at the interpreter's end, BrokenThreadPool after a

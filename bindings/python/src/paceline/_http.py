@@ -24,6 +24,7 @@ from urllib.parse import parse_qsl
 
 from . import _layout as layout
 from ._arguments import (
+    keywords,
     BytesLike,
     defined_again,
     function,
@@ -47,7 +48,8 @@ from ._hosts import (
 )
 from ._native import NOT_AT_ALL, Puller, entries_of, freed_on_failure
 from ._library import check, error, lib, quick
-from ._listen import Listeners, Places, listeners, seconds
+from ._listen import ListenSettings, Listeners, Places, listeners, seconds
+from ._typing import Unpack
 from ._log import Log
 from ._pool import Pool
 from ._server import Conn, Factory, Serving, _wanted
@@ -648,8 +650,7 @@ class Core(Hosts):
     def __init__(
         self, pool: Pool, places: Places, threads: int, name: str, options: dict[str, Any]
     ) -> None:
-        listen = ("keep_alive", *(key for key in options if key not in _SETTINGS))
-        settings = {key: options.pop(key) for key in listen if key in options}
+        settings = {key: options.pop(key) for key in list(options) if key not in _OWN}
         super().__init__(pool, name, threads)
         #: As they were given, and from the start on with what is around them.
         self.given: list[Callable[[Request], Any]] = []
@@ -1167,17 +1168,24 @@ class HttpStats:
 
 _ACCESS_FORMATS = {"combined": layout.ACCESS_COMBINED, "json": layout.ACCESS_JSON}
 _SMALL = ("max_headers", "keep_alive_requests")
-_SETTINGS = (
-    *_SMALL,
-    "max_head",
-    "max_target",
-    "max_body",
-    "body_rate",
-    "max_requests",
-    "head_timeout",
-    "body_timeout",
-    "keep_alive_timeout",
-)
+
+
+class HttpSettings(ListenSettings, total=False):
+    """Settings of an ``Http``, as its keywords; None is the default. Those of a ``Listen`` are among them."""
+
+    max_head: Optional[int]
+    max_target: Optional[int]
+    max_headers: Optional[int]
+    max_body: Optional[int]
+    keep_alive_requests: Optional[int]
+    head_timeout: Optional[float]
+    body_rate: Optional[int]
+    body_timeout: Optional[float]
+    keep_alive_timeout: Optional[float]
+
+
+#: Those that are not a listener's.
+_OWN = (HttpSettings.__optional_keys__ - ListenSettings.__optional_keys__) | {"max_requests"}
 
 
 class Http(Serving):
@@ -1186,9 +1194,13 @@ class Http(Serving):
     A handler is called with a Request, on one of ``threads`` host threads, and returns a Response, text
     or bytes, or None, if the request is answered elsewhere. One that raises is logged and counted
     (``HttpStats.panics``), and closes its own connection: after a 500, if nothing was sent. With ``threads=0`` you run them: ``run``, ``attach``; in an asyncio loop (``attach``,
-    ``async with``) handlers may be coroutines. ``listen`` is as for Server. Limits, all optional: ``max_head``, ``max_target``,
-    ``max_headers``, ``max_body``, ``max_requests``, ``keep_alive_requests``, ``head_timeout``,
-    ``body_rate``, ``body_timeout``, ``keep_alive_timeout``. Other keywords are those of Listen.
+    ``async with``) handlers may be coroutines. ``listen`` is as for Server. Limits, all optional: ``max_head`` (bytes of a request's head;
+    default 16384), ``max_target`` (bytes of its target; 8192), ``max_headers`` (100), ``max_body`` (bytes of a body that is
+    not streamed; 1048576), ``max_requests`` (in work at once, over all connections; any number), ``keep_alive_requests``
+    (on one connection; any number), ``head_timeout`` (how long a head may take from its first byte; 10 seconds),
+    ``body_rate`` (bytes of a body that must come per second, 0 for any; 500), ``body_timeout`` (how often that is looked at;
+    10 seconds), ``keep_alive_timeout`` (how long a connection may have no request; 60 seconds). Other keywords are those
+    of Listen.
 
     Left open at the interpreter's end, or lost, it is closed. In a child made by fork it raises
     ForkedError.
@@ -1201,9 +1213,10 @@ class Http(Serving):
         *,
         threads: int = 1,
         name: str = "paceline-http",
-        **settings: Any,
+        **settings: Unpack[HttpSettings],
     ) -> None:
-        core = Core(pool, listen, threads, name, settings)
+        keywords(Http, settings, HttpSettings)
+        core = Core(pool, listen, threads, name, dict(settings))
         self._core: Core = core
         self._lost = weakref.ref(self, lambda _: core.close())
 

@@ -93,12 +93,15 @@ from ._subscriptions import (
     HandlerFactory,
     MessageHandler,
     Replay,
+    ReplaySettings,
     RestartHook,
     Served,
     Subscription,
+    SubscriptionSettings,
 )
 from ._supervision import Supervisor, Terms, terms_of
 from ._topic import Codec, T, Topic
+from ._typing import Unpack
 from ._workers import WorkerPool
 
 
@@ -503,64 +506,12 @@ class Hub:
 
     @overload
     def subscribe(
-        self,
-        pattern: str,
-        handler: MessageHandler,
-        *,
-        capacity: int = 1024,
-        overflow: str = "block",
-        block: Optional[float] = None,
-        by_priority: bool = False,
-        filter: Optional[MessageFilter] = None,
-        group: Optional[str] = None,
-        balance: str = "round-robin",
-        balance_header: Optional[str] = None,
-        unique: Optional[str] = None,
-        measured: bool = False,
-        on_error: Optional[FailureHook] = None,
-        retries: Union[int, Retry, None] = None,
-        on_failure: str = "dead-letter",
-        on_restart: Optional[RestartHook] = None,
-        factory: Optional[HandlerFactory] = None,
-        restarts: Optional[int] = 3,
-        within: float = 5.0,
-        suspension: Optional[float] = 1.0,
-        longest_suspension: float = 60.0,
-        supervisor: Optional[Supervisor] = None,
-        batch: Optional[int] = None,
-        execution: str = "serial",
-        threads: int = 1,
+        self, pattern: str, handler: MessageHandler, **settings: Unpack[SubscriptionSettings]
     ) -> Subscription: ...
 
     @overload
     def subscribe(
-        self,
-        pattern: str,
-        handler: None = None,
-        *,
-        capacity: int = 1024,
-        overflow: str = "block",
-        block: Optional[float] = None,
-        by_priority: bool = False,
-        filter: Optional[MessageFilter] = None,
-        group: Optional[str] = None,
-        balance: str = "round-robin",
-        balance_header: Optional[str] = None,
-        unique: Optional[str] = None,
-        measured: bool = False,
-        on_error: Optional[FailureHook] = None,
-        retries: Union[int, Retry, None] = None,
-        on_failure: str = "dead-letter",
-        on_restart: Optional[RestartHook] = None,
-        factory: Optional[HandlerFactory] = None,
-        restarts: Optional[int] = 3,
-        within: float = 5.0,
-        suspension: Optional[float] = 1.0,
-        longest_suspension: float = 60.0,
-        supervisor: Optional[Supervisor] = None,
-        batch: Optional[int] = None,
-        execution: str = "serial",
-        threads: int = 1,
+        self, pattern: str, handler: None = None, **settings: Unpack[SubscriptionSettings]
     ) -> Callable[[MessageHandler], Subscription]: ...
 
     def subscribe(
@@ -732,48 +683,12 @@ class Hub:
 
     @overload
     def replay(
-        self,
-        pattern: str,
-        handler: MessageHandler,
-        *,
-        sequence: Optional[int] = None,
-        since_ns: Optional[int] = None,
-        last: Optional[int] = None,
-        now: bool = False,
-        on_error: Optional[FailureHook] = None,
-        retries: Union[int, Retry, None] = None,
-        on_failure: str = "dead-letter",
-        on_restart: Optional[RestartHook] = None,
-        factory: Optional[HandlerFactory] = None,
-        restarts: Optional[int] = 3,
-        within: float = 5.0,
-        suspension: Optional[float] = 1.0,
-        longest_suspension: float = 60.0,
-        supervisor: Optional[Supervisor] = None,
-        batch: Optional[int] = None,
+        self, pattern: str, handler: MessageHandler, **settings: Unpack[ReplaySettings]
     ) -> Replay: ...
 
     @overload
     def replay(
-        self,
-        pattern: str,
-        handler: None = None,
-        *,
-        sequence: Optional[int] = None,
-        since_ns: Optional[int] = None,
-        last: Optional[int] = None,
-        now: bool = False,
-        on_error: Optional[FailureHook] = None,
-        retries: Union[int, Retry, None] = None,
-        on_failure: str = "dead-letter",
-        on_restart: Optional[RestartHook] = None,
-        factory: Optional[HandlerFactory] = None,
-        restarts: Optional[int] = 3,
-        within: float = 5.0,
-        suspension: Optional[float] = 1.0,
-        longest_suspension: float = 60.0,
-        supervisor: Optional[Supervisor] = None,
-        batch: Optional[int] = None,
+        self, pattern: str, handler: None = None, **settings: Unpack[ReplaySettings]
     ) -> Callable[[MessageHandler], Replay]: ...
 
     def replay(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Optional, Protocol, Union
+from typing import Any, Optional, Protocol, TypedDict, Union
 
 from . import _layout as layout
 from ._arguments import data, real, text, whole, wrong
@@ -72,6 +72,30 @@ class Listen:
     #: closed by itself, when its admitted requests have ended and everything is sent. With True it stays open until its
     #: handler closes it: for protocols in which one direction ends before the other, as with a proxy.
     allow_half_open: Optional[bool] = None
+
+
+class ListenSettings(TypedDict, total=False):
+    """The settings of a ``Listen``, as keywords of what listens."""
+
+    max_connections: Optional[int]
+    refusal: Optional[bytes]
+    max_requests: Optional[int]
+    busy: Optional[bytes]
+    max_unconsumed: Optional[int]
+    output_marks: Optional[tuple[int, int, int]]
+    idle_timeout: Optional[float]
+    read_timeout: Optional[float]
+    stall_timeout: Optional[float]
+    linger: Optional[float]
+    keep_alive: Optional[float]
+    send_buffer: Optional[int]
+    receive_buffer: Optional[int]
+    socket_mode: Optional[int]
+    backlog: Optional[int]
+    no_delay: Optional[bool]
+    v6_only: Optional[bool]
+    reuse_port: Optional[bool]
+    allow_half_open: Optional[bool]
 
 
 #: What ``listen`` may be.

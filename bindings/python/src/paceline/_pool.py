@@ -10,7 +10,7 @@ from concurrent.futures import Future as StandardFuture
 from dataclasses import dataclass
 from enum import IntFlag
 from types import TracebackType
-from typing import Any, Optional, Protocol, TypeVar, Union
+from typing import Any, Optional, Protocol, Union
 
 from . import _layout as layout
 from ._arguments import (
@@ -43,8 +43,8 @@ from ._sources import Lanes
 from ._slow import SlowHook
 from ._tasks import LaneRef, Strand
 from ._settings_files import Given
+from ._typing import P, T
 
-T = TypeVar("T")
 
 #: ``Future.__init__`` does nothing.
 _new = Future.__new__
@@ -383,7 +383,7 @@ class Pool:
 
     # --- tasks -----------------------------------------------------------------------------------
 
-    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> StandardFuture[T]:
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> StandardFuture[T]:
         """Lets a thread call ``fn(*args, **kwargs)``; the future has what comes of it.
 
         While its lane is full, ``lane_capacity``, this waits; in a handler or task of the pool, or of what stands on it,
@@ -399,7 +399,7 @@ class Pool:
         runner.add((future, fn, args, kwargs))
         return future
 
-    def post(self, fn: Callable[..., object], /, *args: Any, **kwargs: Any) -> None:
+    def post(self, fn: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> None:
         """As ``submit``, when nobody waits for it. What it raises goes to ``on_unhandled``."""
         function("fn", fn)
         runner = self._runner
@@ -407,11 +407,11 @@ class Pool:
             self._lanes.admit_one()
         runner.add((Posted(runner.unhandled_in), fn, args, kwargs))
 
-    def try_submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> StandardFuture[T]:
+    def try_submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> StandardFuture[T]:
         """As ``submit``, and never waits. Raises Full, ShutDownError, ForkedError."""
         return self.lane(Lane.NORMAL).try_submit(fn, *args, **kwargs)
 
-    def try_post(self, fn: Callable[..., object], /, *args: Any, **kwargs: Any) -> None:
+    def try_post(self, fn: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> None:
         """As ``post``, and never waits. Raises Full, ShutDownError, ForkedError."""
         self.lane(Lane.NORMAL).try_post(fn, *args, **kwargs)
 

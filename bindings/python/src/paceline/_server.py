@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Optional
 
 from . import _layout as layout
-from ._arguments import BytesLike, function, items, number, patience, text, whole
+from ._arguments import BytesLike, function, items, keywords, number, patience, text, whole
 from ._arguments import data as data_of
 from ._contain import report
 from ._errors import ForkedError, StaleError
@@ -30,7 +30,8 @@ from ._hosts import (
 )
 from ._native import Puller, entries_of, freed_on_failure
 from ._library import check, lib, quick
-from ._listen import Listeners, Places, listeners, outgoing, seconds
+from ._listen import ListenSettings, Listeners, Places, listeners, outgoing, seconds
+from ._typing import Unpack
 from ._pool import Pool
 
 
@@ -827,10 +828,11 @@ class Server(Serving):
         threads: int = 1,
         name: str = "paceline-server",
         connect_timeout: Optional[float] = None,
-        **settings: Any,
+        **settings: Unpack[ListenSettings],
     ) -> None:
+        keywords(Server, settings, ListenSettings)
         made = function("handler", handler)
-        core = Core(pool, listen, made, threads, name, connect_timeout, settings)
+        core = Core(pool, listen, made, threads, name, connect_timeout, dict(settings))
         self._core: Core = core
         # A lost server ends by itself.
         self._lost = weakref.ref(self, lambda _: core.close())

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from operator import length_hint
-from typing import Any, Optional, TypeVar, Union
+from typing import Any, Optional, TypedDict, TypeVar, Union
 
 import paceline
 
@@ -55,7 +55,8 @@ from ._message import LARGE, Batch, Message, Receipt, answered
 from ._message_filter import MessageFilter
 from ._pool import Pool
 from ._requests import Asker, Requests
-from ._supervision import Care, Handlers
+from ._policy import Retry
+from ._supervision import Care, Handlers, Supervisor
 
 #: How many a handler's thread takes before it looks after the others: few at first, and more the quicker they are
 #: handled. What it has taken cannot be dropped for newer ones.
@@ -76,6 +77,55 @@ FailureHook = Union[Callable[[Message, BaseException], object], Callable[[Batch,
 RestartHook = Callable[[Optional[BaseException], int], object]
 #: Makes handlers, one after the other.
 HandlerFactory = Callable[[], MessageHandler]
+
+
+class HandlerSettings(TypedDict, total=False):
+    """What every handler has: of a subscription, a replay or a topic."""
+
+    on_error: Optional[FailureHook]
+    retries: Union[int, Retry, None]
+    on_failure: str
+    restarts: Optional[int]
+    within: float
+    suspension: Optional[float]
+    longest_suspension: float
+    supervisor: Optional[Supervisor]
+    batch: Optional[int]
+
+
+class TopicSettings(HandlerSettings, total=False):
+    """What ``Topic.subscribe`` takes beside its own keywords."""
+
+    capacity: int
+    overflow: str
+    block: Optional[float]
+    by_priority: bool
+    filter: Optional[MessageFilter]
+    group: Optional[str]
+    balance: str
+    balance_header: Optional[str]
+    unique: Optional[str]
+    measured: bool
+    execution: str
+    threads: int
+
+
+class SubscriptionSettings(TopicSettings, total=False):
+    """What ``Hub.subscribe`` takes."""
+
+    on_restart: Optional[RestartHook]
+    factory: Optional[HandlerFactory]
+
+
+class ReplaySettings(HandlerSettings, total=False):
+    """What ``Hub.replay`` takes."""
+
+    sequence: Optional[int]
+    since_ns: Optional[int]
+    last: Optional[int]
+    now: bool
+    on_restart: Optional[RestartHook]
+    factory: Optional[HandlerFactory]
 
 
 class Over:

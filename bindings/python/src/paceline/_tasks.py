@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future as StandardFuture
 from itertools import repeat
-from typing import Any, TypeVar
+from typing import Any
 
 from ._arguments import function
 from ._future import Future, new_batch
@@ -13,8 +13,7 @@ from ._members import Members
 from ._runner import Posted, Task
 from ._lane import Lane
 from ._sources import Lanes, Serial
-
-T = TypeVar("T")
+from ._typing import P, T
 
 
 class Way:
@@ -28,7 +27,7 @@ class Way:
     def _add(self, tasks: list[Task], waits: bool = True) -> None:
         raise NotImplementedError
 
-    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> StandardFuture[T]:
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> StandardFuture[T]:
         """Lets a thread call ``fn(*args, **kwargs)``; the future has what comes of it. Waits for room, or raises Full,
         as ``Pool.submit``.
 
@@ -38,17 +37,17 @@ class Way:
         self._add([(future, function("fn", fn), args, kwargs)])
         return future
 
-    def post(self, fn: Callable[..., object], /, *args: Any, **kwargs: Any) -> None:
+    def post(self, fn: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> None:
         """As ``submit``, when nobody waits for it. What it raises goes to ``on_unhandled``."""
         self._add([(Posted(self._runner.unhandled_in), function("fn", fn), args, kwargs)])
 
-    def try_submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> StandardFuture[T]:
+    def try_submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> StandardFuture[T]:
         """As ``submit``, and never waits. Raises Full, ShutDownError, ForkedError."""
         future: Future[T] = Future()
         self._add([(future, function("fn", fn), args, kwargs)], waits=False)
         return future
 
-    def try_post(self, fn: Callable[..., object], /, *args: Any, **kwargs: Any) -> None:
+    def try_post(self, fn: Callable[P, object], /, *args: P.args, **kwargs: P.kwargs) -> None:
         """As ``post``, and never waits. Raises Full, ShutDownError, ForkedError."""
         posted = Posted(self._runner.unhandled_in)
         self._add([(posted, function("fn", fn), args, kwargs)], waits=False)

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, Optional, Protocol, TypeVar, Union
+from typing import Any, Generic, Optional, Protocol, TypeVar, Union
 
 import paceline
 
-from ._arguments import instance, plain, some_plain, text, wrong
+from ._arguments import instance, keywords, plain, some_plain, text, wrong
 from ._contain import failure_of
 from ._errors import InvalidError
 from ._message import HeadersLike, Message, Receipt
+from ._subscriptions import RestartHook, TopicSettings
 from ._task import PermanentFailure
-
-if TYPE_CHECKING:
-    from ._subscriptions import RestartHook
-else:
-    RestartHook = Any
+from ._typing import Unpack
 
 T = TypeVar("T")
 
@@ -84,11 +81,12 @@ class Topic(Generic[T]):
         *,
         factory: Optional[Callable[[], Callable[[T, Message], object]]] = None,
         on_restart: Optional[RestartHook] = None,
-        **settings: Any,
+        **settings: Unpack[TopicSettings],
     ) -> paceline.Subscription:
         """As ``Hub.subscribe``, for a handler that is no coroutine function: it is called with the value and its
         message, and so is what a ``factory`` makes, or ``on_restart`` returns. A message that cannot be decoded is not
         tried again, and the handler is not called."""
+        keywords(Topic.subscribe, settings, TopicSettings)
         some_plain("factory", factory)
         some_plain("on_restart", on_restart)
 
@@ -104,13 +102,14 @@ class Topic(Generic[T]):
             made: Any = on_restart(raised, count) if on_restart is not None else None
             return decoding(made) if callable(made) else made
 
-        settings["on_restart"] = None if on_restart is None else restarted
+        own: dict[str, Any] = {**settings, "on_restart": None if on_restart is None else restarted}
         if factory is None:
-            return self._hub.subscribe(self.pattern, decoding(handler), **settings)
+            return self._hub.subscribe(self.pattern, decoding(handler), **own)
         if handler is not None:
             raise InvalidError("handler is given beside a factory, which makes it")
-        make, settings["factory"] = factory, lambda: decoding(make())
-        made: paceline.Subscription = self._hub.subscribe(self.pattern, **settings)
+        make = factory
+        own["factory"] = lambda: decoding(make())
+        made: paceline.Subscription = self._hub.subscribe(self.pattern, **own)
         return made
 
     def decode(self, message: Message) -> T:

@@ -13,10 +13,11 @@ import struct
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Optional, Union
+from typing import Any, Optional, TypedDict, Union
 
 from . import _layout as layout
 from ._arguments import (
+    keywords,
     BytesLike,
     items,
     patience,
@@ -32,6 +33,7 @@ from ._hosts import Hosts, Source, base_of, queue_of
 from ._native import Puller, entries_of, freed_on_failure
 from ._library import check, lib, nanoseconds, quick
 from ._listen import HasFileno, fd_of
+from ._typing import Unpack
 from ._pool import Pool
 from ._server import Hosted
 
@@ -222,8 +224,21 @@ DatagramHandler = Callable[[UdpRef, "list[Datagram]"], object]
 #: Called with an error that came instead.
 UdpErrorHandler = Callable[[UdpRef, OSError], object]
 
-_NUMBERS = ("batch", "max_datagram", "send_buffer", "receive_buffer", "multicast_ttl")
 _FLAGS = ("v6_only", "reuse_port", "broadcast", "multicast_loop")
+
+
+class UdpSettings(TypedDict, total=False):
+    """Settings of a ``Udp``, as its keywords; None is the default."""
+
+    batch: Optional[int]
+    max_datagram: Optional[int]
+    send_buffer: Optional[int]
+    receive_buffer: Optional[int]
+    multicast_ttl: Optional[int]
+    multicast_loop: Optional[bool]
+    v6_only: Optional[bool]
+    reuse_port: Optional[bool]
+    broadcast: Optional[bool]
 
 
 class Core(Hosts):
@@ -255,10 +270,8 @@ class Core(Hosts):
                 continue
             if key in _FLAGS:
                 setattr(options, key, bool(value))
-            elif key in _NUMBERS:
-                setattr(options, key, whole(key, value, 63 if key.endswith("_buffer") else 32))
             else:
-                raise TypeError(f"Udp has no setting {key!r}")
+                setattr(options, key, whole(key, value, 63 if key.endswith("_buffer") else 32))
         self.queue = queue = queue_of(pool)
         self.udp = ctypes.c_void_p()
         most, reference = whole("max_waiting", max_waiting, 63), ctypes.byref(self.udp)
@@ -359,9 +372,11 @@ class Udp(UdpRef, Hosted):
     logged, and the socket goes on. ``bind`` is where it receives, or a socket that is bound already;
     ``connect`` is whom it sends to, and whom alone it hears. Of what was not handled yet up to
     ``max_waiting`` bytes are kept, 128 for each datagram included; what comes beyond that is dropped,
-    and counted. Other keywords, all optional: ``batch`` (datagrams in one system call, up to 64),
-    ``max_datagram``, ``send_buffer``, ``receive_buffer``, ``multicast_ttl``, ``multicast_loop``,
-    ``v6_only``, ``reuse_port``, ``broadcast``.
+    and counted. Other keywords, all optional: ``batch`` (datagrams in one system call, 1 to
+    64; default 32), ``max_datagram`` (its bytes; default 65535), ``send_buffer`` and ``receive_buffer`` (bytes that the
+    kernel buffers; default: the system's), ``multicast_ttl`` (hops; default 1), ``multicast_loop`` (what is sent to a group
+    comes back to this host; default True), ``v6_only`` (default False), ``reuse_port`` (default False), ``broadcast``
+    (default False).
 
     With ``threads=0`` you run the handler: ``run``, ``attach``. Left open at the interpreter's end, or
     lost, it is closed. In a child made by fork it raises ForkedError.
@@ -380,11 +395,12 @@ class Udp(UdpRef, Hosted):
         max_waiting: int = 1 << 22,
         threads: int = 1,
         name: str = "paceline-udp",
-        **settings: Any,
+        **settings: Unpack[UdpSettings],
     ) -> None:
+        keywords(Udp, settings, UdpSettings)
         plain("handler", handler)
         some_plain("on_error", on_error)
-        core = Core(pool, handler, on_error, bind, connect, max_waiting, threads, name, settings)
+        core = Core(pool, handler, on_error, bind, connect, max_waiting, threads, name, dict(settings))
         super().__init__(core)
         # A lost socket ends by itself.
         self._lost = weakref.ref(self, lambda _: core.close())

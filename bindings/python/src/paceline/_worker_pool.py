@@ -273,7 +273,7 @@ class Core(Hosts):
             if task.begun:
                 self.droppable[lane].pop(token, None)
 
-    def began(self, token: int, task: Any, calls: paceline.Calls[Any]) -> None:
+    def began(self, token: int, task: Any, calls: paceline.Calls[..., Any]) -> None:
         """A first attempt begins, or a task ends without one: it waits no more."""
         if self.scaler is not None:
             self.scaler.began(token)

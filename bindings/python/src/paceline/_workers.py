@@ -19,11 +19,11 @@ import asyncio
 import ctypes
 import itertools
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
 from functools import update_wrapper
 from types import TracebackType
-from typing import Any, Literal, Optional, TypeVar, Union, overload
+from typing import TYPE_CHECKING, Any, Literal, Optional, Protocol, TypedDict, Union, overload
 
 import paceline
 
@@ -68,8 +68,12 @@ from ._pool import Pool
 from ._reports import TaskTypeStats, ShutdownReport, WorkersAudit, WorkersHealth, WorkerStats
 from ._scaling import Scaling
 from ._settings_files import Given, load
+from ._typing import P, T, Unpack
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from ._durable import DurableDecorator
+else:
+    DurableDecorator = Any
 
 #: What a file says of ``full``.
 _POLICIES = {
@@ -82,6 +86,38 @@ _POLICIES = {
 
 #: How many threads a worker pool has that is made without a number: ``python -m paceline.worker`` may be given one.
 usual_threads = 4
+
+
+class TaskSettings(TypedDict, total=False):
+    """What ``WorkerPool.task`` takes."""
+
+    name: Optional[str]
+    priority: Priority
+    retries: Union[int, Retry, None]
+    timeout: Optional[float]
+    queue_timeout: Optional[float]
+    deadline: Optional[float]
+    soft_timeout: Optional[float]
+    grace: Optional[float]
+    budget: Optional[RetryBudget]
+    rate: Optional[Rate]
+    max_running: Optional[int]
+    full: Optional[OverloadPolicy]
+    overlap_retries: bool
+    lease: Optional[float]
+    durable: Literal[False]
+
+
+class TaskDecorator(Protocol):
+    """What ``WorkerPool.task`` returns without a function."""
+
+    @overload
+    def __call__(
+        self, function: Callable[P, Coroutine[Any, Any, T]], /
+    ) -> TaskFunction[P, T, Coroutine[Any, Any, T]]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, T], /) -> TaskFunction[P, T, T]: ...
 
 
 class WorkerPool:
@@ -171,7 +207,7 @@ class WorkerPool:
         config.name = text("name", name)
         if log is not None:
             config.log = log.native.pointer
-        self._functions: dict[str, TaskFunction[Any]] = {}
+        self._functions: dict[str, TaskFunction[..., Any, Any]] = {}
         self._durable: list[weakref.ref[paceline.DurableQueue]] = []
         count = usual_threads if threads is None else threads
         self._core = core = Core(pool, name, count, config, loop)
@@ -188,49 +224,16 @@ class WorkerPool:
 
     @overload
     def task(
-        self,
-        function: Callable[..., T],
-        /,
-        *,
-        name: Optional[str] = None,
-        priority: Priority = "normal",
-        retries: Union[int, Retry, None] = None,
-        timeout: Optional[float] = None,
-        queue_timeout: Optional[float] = None,
-        deadline: Optional[float] = None,
-        soft_timeout: Optional[float] = None,
-        grace: Optional[float] = None,
-        budget: Optional[RetryBudget] = None,
-        rate: Optional[Rate] = None,
-        max_running: Optional[int] = None,
-        full: Optional[OverloadPolicy] = None,
-        overlap_retries: bool = False,
-        lease: Optional[float] = None,
-        durable: Literal[False] = False,
-    ) -> TaskFunction[T]: ...
+        self, function: Callable[P, Coroutine[Any, Any, T]], /, **settings: Unpack[TaskSettings]
+    ) -> TaskFunction[P, T, Coroutine[Any, Any, T]]: ...
 
     @overload
     def task(
-        self,
-        function: None = None,
-        /,
-        *,
-        name: Optional[str] = None,
-        priority: Priority = "normal",
-        retries: Union[int, Retry, None] = None,
-        timeout: Optional[float] = None,
-        queue_timeout: Optional[float] = None,
-        deadline: Optional[float] = None,
-        soft_timeout: Optional[float] = None,
-        grace: Optional[float] = None,
-        budget: Optional[RetryBudget] = None,
-        rate: Optional[Rate] = None,
-        max_running: Optional[int] = None,
-        full: Optional[OverloadPolicy] = None,
-        overlap_retries: bool = False,
-        lease: Optional[float] = None,
-        durable: Literal[False] = False,
-    ) -> Callable[[Callable[..., T]], TaskFunction[T]]: ...
+        self, function: Callable[P, T], /, **settings: Unpack[TaskSettings]
+    ) -> TaskFunction[P, T, T]: ...
+
+    @overload
+    def task(self, function: None = None, /, **settings: Unpack[TaskSettings]) -> TaskDecorator: ...
 
     @overload
     def task(
@@ -245,7 +248,7 @@ class WorkerPool:
         rate: Optional[Rate] = None,
         max_running: Optional[int] = None,
         durable: Union[paceline.DurableQueue, Literal[True]],
-    ) -> Callable[[Callable[..., T]], paceline.DurableFunction[T]]: ...
+    ) -> DurableDecorator: ...
 
     def task(
         self,
@@ -329,7 +332,7 @@ class WorkerPool:
             lease=lease,
         )
 
-        def decorate(function: Callable[..., Any]) -> TaskFunction[Any]:
+        def decorate(function: Callable[..., Any]) -> TaskFunction[..., Any, Any]:
             # Only what they hold can be called before they are bound.
             inner = function.__func__ if isinstance(function, HELD) else function
             own = base
@@ -339,6 +342,7 @@ class WorkerPool:
                 plain("function", inner)
             called = getattr(inner, "__qualname__", type(inner).__qualname__)
             known, kind = self._kind_of(called if name is None else name, config, function)
+            made: TaskFunction[..., Any, Any]
             made = TaskFunction(self._core, self, function, known, kind, own, Chosen())
             update_wrapper(made, inner)
             self._functions[known] = made
@@ -405,7 +409,9 @@ class WorkerPool:
         self._durable.append(weakref.ref(queue))
         return queue
 
-    def every(self, seconds: float, calls: Calls[Any], /, *args: Any, missed: str = "skip") -> Periodic:
+    def every(
+        self, seconds: float, calls: Calls[..., Any], /, *args: Any, missed: str = "skip"
+    ) -> Periodic:
         """Submits a call of a decorated function every ``seconds``, first after one period, until the
         Periodic is closed or this is shut down. Each run is a task of its own. ``missed``: ticks that come
         while a run has not ended are left out ("skip"), or one run makes up for them as soon as it has
