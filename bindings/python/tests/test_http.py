@@ -417,6 +417,12 @@ class Https(Case):
         self.assertEqual(len(self.ask(server, "GET /generator")[1]), 5000)
         self.end(server)
 
+    def test_a_server_without_handlers_ends_with_its_drain(self) -> None:
+        http = Http(self.pool).start()
+        self.addCleanup(http.close)
+        self.assertTrue(http.drain(20).drained)
+        self.assertTrue(http.wait(20))
+
     def test_parameters_are_decoded(self) -> None:
         server = self.serve({"GET /{one}/{*rest}": lambda request: repr((request.params, request.path))})
         status, body, _ = self.ask(server, "GET /a%2Fb/%C3%BC/%25+%2541")

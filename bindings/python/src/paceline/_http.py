@@ -737,6 +737,9 @@ class Core(Hosts):
         if self.arounds and None not in self.patterns:
             self.fallback(lambda request: Response.error(request.refusal or 404))
         self.handlers = list(map(self.wrapped, self.given))
+        if not self.given and self.on_end is None:
+            # Something has to tell the host threads of the server's end.
+            check(lib.pace_cq_http_ends(self.queue.pointer, self.http.pointer, 0))
         where = Listeners(self._places)
         options = layout.HttpOptions()
         check(quick.pace_http_options_init(ctypes.byref(options), ctypes.sizeof(options)))

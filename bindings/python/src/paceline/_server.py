@@ -126,7 +126,8 @@ class ConnHandler:
         """The socket has failed; ``os_error`` is an errno. ``close`` follows."""
 
     def close(self, conn: Conn, reason: Reason, detail: int) -> None:
-        """The end, once. ``detail`` is a Timeout or an errno, where the reason says so."""
+        """The end, once. ``detail`` is a Timeout or an errno, where the reason says so. After ``conn.close()`` it is called
+        when the peer has closed, too, or after ``linger`` (2 seconds by default)."""
 
 
 #: Hooks that are not called for unless there are some.
@@ -313,8 +314,8 @@ class Conn:
         self._end(layout.CQ_FINISH, lib.pace_server_conn_shutdown_write)
 
     def close(self) -> None:
-        """Closes after what is queued has been sent. Nothing more is read. Once it has ended,
-        nothing."""
+        """Closes after what is queued has been sent, and waits up to ``linger`` for the peer to close, too: then the
+        hook ``close`` is called. ``abort`` does not wait. Nothing more is read. Once it has ended, nothing."""
         self._end(layout.CQ_CLOSE, lib.pace_server_conn_close)
 
     def abort(self) -> None:
