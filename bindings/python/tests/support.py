@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import faulthandler
 import gc
+import logging
 import os
 import subprocess
 import sys
 import textwrap
 import time
 import unittest
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import paceline
@@ -45,6 +47,25 @@ class Case(unittest.TestCase):
             if time.monotonic() > end:
                 self.fail("it did not come about")
             time.sleep(0.001)
+
+
+@contextmanager
+def told() -> Iterator[list[str]]:
+    """What the package's log is told meanwhile."""
+    texts: list[str] = []
+
+    class Keeps(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            texts.append(record.getMessage())
+
+    handler, log = Keeps(), logging.getLogger("paceline")
+    before, log.propagate = log.propagate, False
+    log.addHandler(handler)
+    try:
+        yield texts
+    finally:
+        log.removeHandler(handler)
+        log.propagate = before
 
 
 def unrun_apart(text: str) -> str:

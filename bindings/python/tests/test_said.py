@@ -3,40 +3,19 @@
 from __future__ import annotations
 
 import json
-import logging
 import socket
 import textwrap
 import unittest
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import paceline
 from paceline import Executor, Flow, Http, NatsSettings, Pool, Response, WorkerPool
-from support import Case, run
+from support import Case, run, told
 
 LONG = 60.0
-
-
-@contextmanager
-def told() -> Iterator[list[str]]:
-    """What the package's log is told meanwhile."""
-    texts: list[str] = []
-
-    class Keeps(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            texts.append(record.getMessage())
-
-    handler, log = Keeps(), logging.getLogger("paceline")
-    before, log.propagate = log.propagate, False
-    log.addHandler(handler)
-    try:
-        yield texts
-    finally:
-        log.removeHandler(handler)
-        log.propagate = before
 
 
 class Answers(Case):

@@ -15,7 +15,7 @@ from typing import Any, Optional
 
 import paceline
 from paceline import Conn, ConnHandler, Http, Pool, Request, RequestBody, Response, Server
-from support import Case, run
+from support import Case, told, run
 
 WS = b"GET /ws HTTP/1.1\r\nHost: here\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n"
 
@@ -350,18 +350,37 @@ class Upgrades(Base):
             self.assertTrue(server.wait(30))
 
     def test_what_cannot_be_upgraded(self) -> None:
-        server = self.start()
+        refused: queue.Queue[str] = queue.Queue()
+
+        def tells(request: Request) -> None:
+            try:
+                request.upgrade("echo", Echo)
+            except paceline.InvalidError as raised:
+                refused.put(str(raised))
+
+        server = self.serve()
+        server.get("/ws")(lambda request: request.upgrade("echo", Echo) and None)
+        server.get("/told")(tells)
+        server.start()
         client = self.dial(server)
-        with self.assertLogs("paceline", logging.ERROR) as logs:
-            client.sendall(b"GET /ws HTTP/1.1\r\nHost: here\r\n\r\n")
-            self.expect(client, b"500 Internal Server Error")
-            # The peer may have it before the handler hears of it.
-            self.until(lambda: logs.output)
-            # A handler that has raised closes its connection, after what it has answered.
-            while client.recv(1000):
-                pass
-        self.assertIn("InvalidError", logs.output[0])
-        self.assertEqual(self.end(server).panics, 1)
+        with told() as texts:
+            for path, head, offered in (
+                ("/ws", "", ""),
+                ("/told", "", "nothing"),
+                ("/told", "Connection: upgrade\r\nUpgrade: h2c, other/1\r\n", "h2c, other/1"),
+                ("/told", "Upgrade: echo\r\n", "nothing"),
+                ("/ws", "Connection: upgrade\r\nUpgrade: h2c\r\n", ""),
+            ):
+                client.sendall(f"GET {path} HTTP/1.1\r\nHost: here\r\n{head}\r\n".encode())
+                self.expect(client, b"426 Upgrade Required")
+                if path == "/told":
+                    said = refused.get(timeout=60)
+                    self.assertIn(f"offers: {offered}", said)
+                    self.assertIn("protocol is 'echo'", said)
+            client.sendall(WS.replace(b": echo", b": h2c, ECHO") + b"hello")
+            self.expect(client, b"hello")
+        client.close()
+        self.assertEqual((self.end(server).panics, texts), (0, []))
 
     def test_twice_and_after_the_end(self) -> None:
         requests: queue.Queue[Request] = queue.Queue()

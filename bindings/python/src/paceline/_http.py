@@ -248,6 +248,10 @@ def _within(around: Callable[..., Any], go_on: Callable[[Request], Any]) -> Call
     return lambda request: around(request, later)
 
 
+class NotOffered(InvalidError):
+    """A request does not offer the protocol that it was to be upgraded to. It was answered."""
+
+
 class Request:
     """A request. It is answered by what its handler returns, or, if that is None, by ``respond``, on
     any thread and at any time. One that is lost unanswered gets a 500."""
@@ -401,16 +405,30 @@ class Request:
 
     def upgrade(self, protocol: str, handler: Factory, headers: Union[Fields, None] = None) -> Conn:
         """Answers with 101, and makes the connection one of ``handler(conn)``, as a Server's are, for a
-        protocol that the request has asked for. Its ``open`` comes next. The HTTP server's limits stay
-        in force. Raises InvalidError, also if the request has asked for no other protocol: then the peer
-        gets a 500; StaleError as ``respond``."""
+        protocol that the request offers ("websocket", in upper or lower case). Its ``open`` comes next. The HTTP server's
+        limits stay in force. Raises InvalidError; if the request does not offer the protocol its client has got a 426,
+        and a handler may let that pass. Raises StaleError as ``respond``."""
         lines = b"" if headers is None else _lines(_pairs(headers))
         function("handler", handler)
         text("protocol", protocol)
+        offered = self._offered()
+        if self._number and protocol.lower() not in map(str.lower, offered):
+            self.respond(Response.error(426))
+            allowed = f"what its client offers: {', '.join(offered) or 'nothing'}"
+            raise NotOffered(f"protocol is {protocol!r}; allowed for {self}: {allowed}")
         number, self._number = self._number, 0
         if not number:
             raise StaleError("the request has been answered")
         return self._core.upgrade(number, protocol, handler, lines)
+
+    def _offered(self) -> list[str]:
+        """The protocols that it may be upgraded to, as RFC 9110 (7.8) has it."""
+        found: dict[str, list[str]] = {"connection": [], "upgrade": []}
+        for name, value in self._taken_apart()[1]:
+            if name.lower() in found:
+                found[name.lower()] += [each.strip() for each in value.split(",") if each.strip()]
+        is_wanted = "upgrade" in map(str.lower, found["connection"])
+        return found["upgrade"] if is_wanted and self.version == (1, 1) else []
 
     # --- the answer ------------------------------------------------------------------------------
 
@@ -895,8 +913,8 @@ class Core(Hosts):
             if result is not None:
                 request.respond(result)
         except BaseException as raised:
-            if issubclass(type(raised), StaleError) and request.answered:
-                # The peer is gone.
+            if issubclass(type(raised), (StaleError, NotOffered)) and request.answered:
+                # The peer is gone, or was told.
                 return
             report("the handler of %s has failed", request, raised=raised)
             request._fail()
@@ -1095,8 +1113,9 @@ class Hand:
             elif result is not None:
                 self.give(request, result)
         except BaseException as raised:
-            core.contain(raised, "the handler of %s has failed", request)
-            request._fail()
+            if not (issubclass(type(raised), NotOffered) and request.answered):
+                core.contain(raised, "the handler of %s has failed", request)
+                request._fail()
         # One that nobody keeps and nobody has answered ends with this.
         request._hand = None
 
