@@ -51,12 +51,12 @@ class Case(unittest.TestCase):
 
 @contextmanager
 def told() -> Iterator[list[str]]:
-    """What the package's log is told meanwhile."""
+    """What the package's log is told meanwhile: "LEVEL text"."""
     texts: list[str] = []
 
     class Keeps(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            texts.append(record.getMessage())
+            texts.append(f"{record.levelname} {record.getMessage()}")
 
     handler, log = Keeps(), logging.getLogger("paceline")
     before, log.propagate = log.propagate, False

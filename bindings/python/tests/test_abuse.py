@@ -232,7 +232,7 @@ class Reentered(Case):
 
         def fail() -> None:
             care = subscription._served.care
-            care.judge(SystemExit())
+            care.judge(SystemExit(), None)
 
         calls: list[Callable[[], object]] = [
             lambda: ring.publish(b"x"),

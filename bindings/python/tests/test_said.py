@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import textwrap
 import unittest
@@ -162,11 +163,71 @@ class Requests(Case):
         self.assertEqual(len(unanswered), 1, texts)
         self.assertIn("GET /nothing/7", unanswered[0])
 
+    def test_an_answer_after_an_answer_is_told(self) -> None:
+        with told() as texts, Pool(1) as pool:
+            http = Http(pool)
+
+            @http.get("/twice")
+            def twice(request: Any) -> str:
+                request.respond("first")
+                return "second"
+
+            with http:
+                host, port = http.addresses[0].rsplit(":", 1)
+                client = HTTPConnection(host, int(port), timeout=LONG)
+                client.request("GET", "/twice")
+                self.assertEqual(client.getresponse().read(), b"first")
+                client.close()
+        self.assertEqual(len(texts), 1, texts)
+        self.assertIn("GET /twice> has returned an answer: it is dropped", texts[0])
+
     def test_json_is_compact(self) -> None:
         value = {"name": "Grüße 🎉", "list": [1, 2]}
         response = Response.json(value)
         self.assertEqual(response.body, '{"name":"Grüße 🎉","list":[1,2]}'.encode())
         self.assertEqual(json.loads(response.body), value)  # type: ignore[arg-type]
+
+
+class Failing(Case):
+    """What handlers of a hub fail with."""
+
+    def test_an_attempt_that_another_follows_is_a_warning(self) -> None:
+        for execution in ("serial", "concurrent"):
+            with told() as texts:
+                with Pool(1) as pool, paceline.Hub(pool) as hub:
+
+                    def handler(message: Any) -> None:
+                        raise KeyError("on purpose")
+
+                    retries = paceline.Retry.fixed(2, 0.001)
+                    hub.subscribe("key", handler, retries=retries, execution=execution)
+                    hub.publish("key")
+                    self.until(lambda: hub.dead_letters())
+                self.until(lambda: sum(map(counted, texts)) == 3)
+            errors = [text for text in texts if text.startswith("ERROR ")]
+            self.assertEqual(errors, ["ERROR a handler has failed at a message of 'key'"])
+            for text in set(texts) - set(errors):
+                self.assertRegex(text, "^WARNING a handler .* of 'key', which is tried again")
+
+    def test_a_full_stage_is_told_once_with_a_count(self) -> None:
+        for execution in ("serial", "concurrent", "inline"):
+            with told() as texts:
+                with Pool(1) as pool, paceline.Hub(pool) as hub:
+                    full = hub.mailbox("next", capacity=8)
+                    hub.subscribe("key", lambda _: hub.publish("next"), execution=execution)
+                    for _ in range(200):
+                        hub.publish("key")
+                    self.until(lambda: hub.audit().dead_lettered == 192)
+                    full.close()
+                self.until(lambda: sum(map(counted, texts)) == 192)
+            # One each second, and one at the end.
+            self.assertLess(len(texts), 96)
+
+
+def counted(text: str) -> int:
+    """How many failures a line tells of."""
+    more = re.search(r"\[(\d+) more of this kind( since)?", text)
+    return 1 if more is None else int(more[1]) + (more[2] is not None)
 
 
 class Names(Case):

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Optional, cast
 
 from . import _layout as layout
 from ._arguments import seconds, text, whole
-from ._contain import LEAVING, failure_of, guarded, here, report
+from ._contain import LEAVING, Failures, failure_of, guarded, here, report
 from ._errors import DeadlockError, StaleError
 from ._library import check, lib, nanoseconds, quick
 from ._mailbox import WAYS, Settings, SubscriptionStats, latency_of
 from ._message import messages_of
 from ._policy import Retry
-from ._supervision import Handlers, Terms, is_crash
+from ._supervision import Handlers, Terms, failed_at, is_crash
 from ._task import PermanentFailure, RetryAfter
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ class Called:
         #: Failures after which there is no other attempt.
         self.given_up = 0
         self.last_error: Optional[BaseException] = None
+        self.failures = Failures()
         self.over = threading.Event()
         #: What native code hears of a crash, by thread, until it restarts the handler there.
         self.crashes: dict[int, BaseException] = {}
@@ -139,15 +140,17 @@ class Called:
     def fail(self, message: Any, raised: BaseException, crashed: bool) -> None:
         self.last_error = raised
         self.errors += 1
-        if self.on_error is None:
-            report("a handler has failed at a message of %s", repr(message.key), raised=raised)
-        else:
+        if self.on_error is not None:
             try:
                 self.on_error(message, raised)
             except BaseException as failed:
                 report("the hook of a handler that has failed has failed", raised=failed)
         quick.pace_message_fail(failure_of(raised).replace("\0", "").encode("utf-8", "replace"))
         after = _advice(self.terms.retry, message.attempt, raised)
+        if self.on_error is None:
+            # Natively no attempt may follow when the time for retries is over.
+            is_final = after is None or self.terms.retry is None or self.terms.retry.within is not None
+            failed_at(self.failures, message.key, raised, is_final)
         if after is None:
             self.given_up += 1
             quick.pace_message_permanent()
@@ -176,6 +179,7 @@ class Called:
         """It has ended, and nothing runs."""
         _called.pop(self.number, None)
         self.core.forget_called(self)
+        self.failures.end()
         self.over.set()
 
     # --- by whoever has it -----------------------------------------------------------------------------

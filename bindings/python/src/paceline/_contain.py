@@ -16,6 +16,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Optional
 
+from ._clock import monotonic
+
 #: Where failures of the user's code are told. Each is told once.
 log = logging.getLogger("paceline")
 
@@ -82,6 +84,55 @@ def report(
     except BaseException:
         # A handler or a filter of the log has failed. There is no other place to tell it.
         pass
+
+
+class Failures:
+    """Reports what may fail by the thousand: of each cause at most one a second, with how many there were since the last.
+    Several threads may use it."""
+
+    #: Seconds between two reports of a cause, and how many causes are told apart.
+    _PAUSE, _MOST = 1.0, 64
+
+    def __init__(self) -> None:
+        # A handler of a signal may come back here.
+        self._lock = threading.RLock()
+        #: By cause: when it was reported, how many there were since, what they are, and what keeps the cause's ids.
+        self._causes: dict[Any, list[Any]] = {}
+
+    def report(self, message: str, *arguments: object, raised: BaseException, level: int) -> None:
+        """As the function ``report``."""
+        cause, kept = _cause_of(raised)
+        with self._lock:
+            row = self._causes.get((level, *cause))
+            now, more = monotonic(), 0
+            if row is not None:
+                if now - row[0] < self._PAUSE:
+                    row[1] += 1
+                    return
+                more = row[1]
+            elif len(self._causes) >= self._MOST:
+                self.end()
+            self._causes[(level, *cause)] = [now, 0, (message, arguments, level), kept]
+        message += f" [{more} more of this kind since the last line]" if more else ""
+        report(message, *arguments, raised=raised, level=level)
+
+    def end(self) -> None:
+        """Reports how many there were since the last."""
+        with self._lock:
+            rows, self._causes = list(self._causes.values()), {}
+        for _, more, (message, arguments, level), _ in rows:
+            if more:
+                report(f"{message} [{more} more of this kind]", *arguments, level=level)
+
+
+def _cause_of(raised: BaseException) -> tuple[tuple[int, ...], object]:
+    """What equal failures share: their type, and the place that has raised them; and what is to be kept for its ids to
+    stay its own."""
+    trace = _traceback_of(raised)
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    kind, code = type(raised), None if trace is None else trace.tb_frame.f_code
+    return (id(kind), id(code), 0 if trace is None else trace.tb_lineno), (kind, code)
 
 
 def tell_unrun(count: int, what: str, name: str) -> None:

@@ -907,11 +907,25 @@ class Core(Hosts):
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
+    def give(self, request: Request, result: Any) -> None:
+        """Answers with what a handler has returned. A peer that is gone is none of its business."""
+        if request.answered:
+            # An upgrade gives its connection.
+            if not isinstance(result, Conn):
+                why = "it is dropped, as the request has been answered before"
+                report(f"the handler of %s has returned an answer: {why}", request)
+            return
+        try:
+            request.respond(result)
+        except StaleError:
+            if not request.answered:
+                raise
+
     async def _finish(self, request: Request, coroutine: Any) -> None:
         try:
             result = await coroutine
             if result is not None:
-                request.respond(result)
+                self.give(request, result)
         except BaseException as raised:
             if issubclass(type(raised), (StaleError, NotOffered)) and request.answered:
                 # The peer is gone, or was told.
@@ -1111,7 +1125,7 @@ class Hand:
                     core.bodies[number] = result, conn
                     request.read()
             elif result is not None:
-                self.give(request, result)
+                core.give(request, result)
         except BaseException as raised:
             if not (issubclass(type(raised), NotOffered) and request.answered):
                 core.contain(raised, "the handler of %s has failed", request)
@@ -1135,14 +1149,6 @@ class Hand:
             core.end_queue()
         else:
             core.feed(whose, kind, block)
-
-    def give(self, request: Request, result: Any) -> None:
-        """Answers with what a handler has returned. A peer that is gone is none of its business."""
-        try:
-            request.respond(result)
-        except StaleError:
-            if not request.answered:
-                raise
 
     def send(self) -> None:
         """All answers that were gathered."""

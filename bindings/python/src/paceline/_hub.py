@@ -555,7 +555,8 @@ class Hub:
         ``mailbox`` has it, but that by default publishers wait for room ("block").
 
         What a handler raises is counted, kept as ``last_error``, and given to ``on_error(message,
-        exception)``, or logged. The message is tried again as ``retries`` has it (no other comes until
+        exception)``, or logged with its traceback: failures of the same kind once a second, with their number; as a warning
+        if the message is tried again, else as an error. It is tried again as ``retries`` has it (no other comes until
         then), and then it becomes a dead letter, or is dropped ("discard") and counted as failed. An ``Exception``
         has no other consequence. What is none (SystemExit, say) is a crash: the handler is restarted, for which
         ``on_restart(exception, count)`` is called, on the thread that calls the handler. More than ``restarts``

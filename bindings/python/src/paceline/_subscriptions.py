@@ -43,7 +43,7 @@ from ._arguments import (
 )
 from ._called import Called, is_inside
 from ._clock import monotonic
-from ._contain import LEAVING, failure_of, report
+from ._contain import LEAVING, Failures, failure_of, report
 from ._errors import DeadlockError, Error, ShutDownError, StaleError
 from ._history import History, ReplayMailbox, ReplayStats
 from ._hosts import SLICE, Hosts, Native, hosts_here
@@ -56,7 +56,7 @@ from ._message_filter import MessageFilter
 from ._pool import Pool
 from ._requests import Asker, Requests
 from ._policy import Retry
-from ._supervision import Care, Handlers, Supervisor
+from ._supervision import Care, Handlers, Supervisor, failed_at
 
 #: How many a handler's thread takes before it looks after the others: few at first, and more the quicker they are
 #: handled. What it has taken cannot be dropped for newer ones.
@@ -201,6 +201,7 @@ class Served:
         self.errors = 0
         self.skipped = 0
         self.last_error: Optional[BaseException] = None
+        self.failures = Failures()
         #: Of the loop that serves it.
         self.task: Optional[asyncio.Task[None]] = None
         #: Of those that were handled, failed at and skipped, how many the hub was told of; held while it is told.
@@ -476,9 +477,11 @@ class Served:
         self.trying, leaving = False, None
         self.last_error = raised
         self.errors += 1
+        again = self.care.delay(raised)
         if self.on_error is None:
             key = self.mailbox.pattern if self.batches else message.key
-            report("a handler has failed at a message of %s", repr(key), raised=raised)
+            is_final = again is None or self.care.has_crashed(raised)
+            failed_at(self.failures, key, raised, is_final)
         else:
             try:
                 self.on_error(message, raised)
@@ -488,14 +491,15 @@ class Served:
                     leaving = failed
                 else:
                     report("the hook of a handler that has failed has failed", raised=failed)
-        delay = self.settle(message, raised)
+        delay = self.settle(message, raised, again)
         if leaving is not None:
             raise leaving
         return delay
 
-    def settle(self, message: Any, raised: BaseException) -> Optional[float]:
-        """What becomes of a message that the handler has failed at; as ``fail``."""
-        after, attempts = self.care.judge(raised), self.care.attempts
+    def settle(self, message: Any, raised: BaseException, again: Optional[float]) -> Optional[float]:
+        """What becomes of a message that the handler has failed at, and whose retry may come after so many seconds; as
+        ``fail``."""
+        after, attempts = self.care.judge(raised, again), self.care.attempts
         if after >= 0:
             return after
         self.held.popleft()
@@ -528,6 +532,7 @@ class Served:
 
     def end(self) -> None:
         self.core.forget(self)
+        self.failures.end()
         self.over.set()
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import logging
 import random
 import threading
 import weakref
@@ -38,7 +39,7 @@ from ._arguments import (
 )
 from ._arguments import within as between
 from ._clock import monotonic
-from ._contain import failure_of, report
+from ._contain import Failures, failure_of, report
 from ._library import check, lib, nanoseconds, quick
 from ._native import Native
 from ._policy import Retry, retry_of
@@ -241,12 +242,15 @@ class Care:
             self._first = monotonic()
         return attempt
 
-    def judge(self, raised: BaseException) -> float:
-        """What comes after an attempt that has raised this."""
-        unmade, self.unmade = self.unmade, False
-        if (unmade or is_crash(raised)) and not self._goes_on(raised):
+    def has_crashed(self, raised: BaseException) -> bool:
+        """Whether an attempt that has raised this has the handler restarted."""
+        return self.unmade or is_crash(raised)
+
+    def judge(self, raised: BaseException, delay: Optional[float]) -> float:
+        """What comes after an attempt that has raised this; ``delay`` is that of its retry."""
+        crashed, self.unmade = self.has_crashed(raised), False
+        if crashed and not self._goes_on(raised):
             return SUSPEND
-        delay = self._delay(raised)
         if delay is not None:
             return delay
         return DISCARD if self.terms.on_exhausted == layout.ON_EXHAUSTED_DISCARD else DEAD
@@ -263,7 +267,8 @@ class Care:
             self.found_out = lasts
         return lasts is None
 
-    def _delay(self, raised: BaseException) -> Optional[float]:
+    def delay(self, raised: BaseException) -> Optional[float]:
+        """For how many seconds another attempt waits; None: there is none."""
         retry, kind = self.terms.retry, type(raised)
         own: Any = raised
         # By their types: what an exception says of its own class is code of the user's.
@@ -287,6 +292,15 @@ def is_crash(raised: BaseException) -> bool:
     """Whether a handler that has raised this is broken, and has not just failed at its message."""
     # That what it has awaited was cancelled is a failure like others.
     return not issubclass(type(raised), (Exception, asyncio.CancelledError))
+
+
+def failed_at(failures: Failures, key: str, raised: BaseException, is_final: bool) -> None:
+    """Reports that a handler has failed at a message, or at a batch of messages that a pattern matches."""
+    level = logging.ERROR if is_final else logging.WARNING
+    ending = "" if is_final else ", which is tried again"
+    failures.report(
+        f"a handler has failed at a message of %s{ending}", repr(key), raised=raised, level=level
+    )
 
 
 def delay_of(retry: Retry, attempt: int) -> float:
