@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import socket
 import textwrap
+import threading
 import unittest
 from collections.abc import Callable
 from http.client import HTTPConnection
@@ -222,6 +224,106 @@ class Failing(Case):
                 self.until(lambda: sum(map(counted, texts)) == 192)
             # One each second, and one at the end.
             self.assertLess(len(texts), 96)
+
+
+class Waiting(Case):
+    """Waits that hold up what they wait for."""
+
+    def test_what_waits_is_refused_in_an_event_loop(self) -> None:
+        with Pool(1) as pool, paceline.Hub(pool) as hub, WorkerPool(pool, threads=1) as workers:
+            queue, mailbox = paceline.Queue(), hub.mailbox("key")
+            http = Http(pool).start()
+            udp = paceline.Udp(pool, lambda *_: None, "127.0.0.1:0")
+            durable = workers.durable("q", nats=NatsSettings("nats://127.0.0.1:1"))
+            gate, stored = threading.Event(), durable.task(lambda: None, name="stored")
+            task = workers.task(gate.wait).submit()
+            hub.subscribe("asked", lambda message: hub.reply(message, b"well"))
+            refused: list[tuple[Callable[[], Any], str]] = [
+                (lambda: hub.request("asked", b"", 0.1), "hub.request_async"),
+                (lambda: mailbox.pull(1, 0.1), "mailbox.pull_async"),
+                (lambda: mailbox.pull_batch(1), "mailbox.pull_async"),
+                (lambda: queue.pop(0.1), "queue.pop_async"),
+                (lambda: queue.pop_batch(1), "queue.pop_async"),
+                (lambda: stored.submit(), "task.submit_async"),
+                (lambda: durable.find("n" + 32 * "0").result(0.1), "the task itself"),
+                (lambda: task.result(0.1), "the task itself"),
+                (lambda: task.exception(), "the task itself"),
+                (lambda: task.report(), "the task itself"),
+                (lambda: http.drain(), "adrain"),
+                (lambda: udp.drain(), "adrain"),
+            ]
+            allowed: list[Callable[[], Any]] = [
+                lambda: mailbox.pull(1, 0),
+                lambda: self.assertRaises(paceline.Empty, queue.pop, 0),
+                lambda: self.assertRaises(TimeoutError, task.result, 0),
+                lambda: (queue.push(b"x"), queue.pop()),
+                lambda: (hub.publish("key"), mailbox.pull(1)),
+            ]
+
+            async def main() -> None:
+                for call, twin in refused:
+                    with self.assertRaisesRegex(paceline.DeadlockError, f"in a coroutine: await {twin}"):
+                        call()
+                for call in allowed:
+                    call()
+                self.assertEqual((await hub.request_async("asked")).payload, b"well")
+                gate.set()
+                self.assertTrue(await task)
+                self.assertTrue(task.result())
+
+            with durable:
+                asyncio.run(main())
+            self.assertEqual(hub.request("asked", b"", LONG).payload, b"well")
+            self.assertTrue(http.drain().drained)
+            udp.close()
+
+    def test_a_task_that_waits_for_itself_is_told(self) -> None:
+        with Pool(1) as pool, WorkerPool(pool, threads=1) as workers, Executor(1) as executor:
+            began = threading.Event()
+            tasks: list[Any] = []
+
+            def own() -> Any:
+                began.wait()
+                return tasks[-1].result(LONG)
+
+            async def awaits() -> Any:
+                await asyncio.get_running_loop().run_in_executor(None, began.wait)
+                return await tasks[-1]
+
+            for submit in (
+                lambda: pool.submit(own),
+                lambda: pool.strand().submit(own),
+                lambda: executor.submit(own),
+                lambda: workers.task(own, name="own").submit(),
+                lambda: workers.task(awaits, name="awaits").submit(),
+            ):
+                began.clear()
+                tasks.append(submit())
+                began.set()
+                with self.assertRaisesRegex(paceline.DeadlockError, "waits for it"):
+                    tasks[-1].result(LONG)
+
+    def test_who_waits_for_another_task_is_no_deadlock(self) -> None:
+        with Pool(2) as pool, WorkerPool(pool, threads=2) as workers:
+            other = pool.submit(lambda: 1)
+            self.assertEqual(pool.submit(lambda: other.result(LONG)).result(LONG), 1)
+            inner = workers.task(lambda: 2, name="inner")
+            self.assertEqual(
+                workers.task(lambda: inner.submit().result(LONG), name="outer").submit().result(LONG), 2
+            )
+
+            async def begins() -> Any:
+                """What a coroutine has begun may wait for it."""
+                asyncio.get_running_loop().create_task(waits())
+
+            async def waits() -> None:
+                came.append(await tasks[0])
+
+            came: list[Any] = []
+            tasks: list[Any] = []
+            began = workers.task(begins, name="begins")
+            tasks.append(began.submit_after(0.01))
+            self.until(lambda: came == [None])
 
 
 def counted(text: str) -> int:

@@ -32,7 +32,7 @@ from ._arguments import (
     within,
     wrong,
 )
-from ._errors import Error, InvalidError, ShutDownError
+from ._errors import Error, InvalidError, ShutDownError, refuse_in_loop
 from ._hosts import Native
 from ._hub import Hub, Key
 from ._library import SLICE, check, error, in_slices, lib, nanoseconds, quick
@@ -343,6 +343,8 @@ class PendingStore:
         Raises TimeoutError: it is not stored yet, and will be; InvalidError: the stream does not take it; ShutDownError:
         the bridge has ended before."""
         seconds = patience("timeout", timeout)
+        if seconds != 0 and not self.done():
+            refuse_in_loop("wait()", "the PendingStore itself")
         slices = lambda left: layout.OK if self._look(lib, left) else layout.ETIMEDOUT
         if in_slices(slices, seconds) == layout.ETIMEDOUT:
             raise error(layout.ETIMEDOUT)

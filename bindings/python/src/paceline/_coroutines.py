@@ -62,6 +62,10 @@ class Run(Completer):
 
     # --- on the loop's thread ----------------------------------------------------------------------
 
+    def is_here(self) -> bool:
+        """Whether its coroutine is what runs now, and not another one that it has begun."""
+        return self._task is not None and asyncio.current_task() is self._task
+
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Has the coroutine run."""
         if self.over:

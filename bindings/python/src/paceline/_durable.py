@@ -52,7 +52,14 @@ from ._arguments import (
 from ._bridge import NatsSettings, _filled, _text_of
 from ._clock import monotonic
 from ._contain import failure_of, report
-from ._errors import DurableFailure, Full, InvalidError, ShutDownError, TimeoutError
+from ._errors import (
+    DurableFailure,
+    Full,
+    InvalidError,
+    ShutDownError,
+    TimeoutError,
+    refuse_in_loop,
+)
 from ._hosts import Native
 from ._library import SLICE, check, lib, nanoseconds, quick
 from ._native import freed_on_failure
@@ -225,7 +232,9 @@ class DurableTask(StandardGeneric[T]):
                     of = f"; of the broker: {reason}" if reason else ""
                     raise TimeoutError(f"durable task {self.id} has not ended in time{of}")
 
-        if self._report is None:
+        if self._report is None and not self.done():
+            if seconds != 0:
+                refuse_in_loop("wait()", "the task itself")
             self._queue._workers._core._awaited(wait)
         assert self._report is not None
         return self._report
@@ -376,6 +385,7 @@ class DurableCalls(Generic[P, T]):
         ``submit_async``. Raises TimeoutError, whose text says what stands in the way, if that is known: it is not stored
         yet, and will be when the broker takes it; Full: too many wait to
         be stored; InvalidError; TypeError: the arguments are not what the codec takes; ShutDownError, ForkedError."""
+        refuse_in_loop("submit()", "task.submit_async(…)")
         return self._submit(self._codec.arguments(args, kwargs), apart=True)
 
     async def submit_async(self, /, *args: P.args, **kwargs: P.kwargs) -> DurableTask[T]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import queue
+import sys
 
 import paceline
 
@@ -103,3 +104,18 @@ class DurableFailure(Error):
 
 class OsError(Error, OSError):
     """A system call failed; ``errno`` says how."""
+
+
+def refuse_in_loop(call: str, instead: str) -> None:
+    """Raises DeadlockError if an event loop runs in this thread: a call that waits holds it up, and for ever if what it waits
+    for needs the loop."""
+    asyncio = sys.modules.get("asyncio")
+    try:
+        if asyncio is not None and asyncio.get_running_loop() is not None:
+            hint = f"allowed in a coroutine: await {instead}"
+            raise DeadlockError(f"{call} would hold up the event loop that runs in this thread; {hint}")
+    except DeadlockError:
+        raise
+    except RuntimeError:
+        # None runs.
+        pass

@@ -7,7 +7,7 @@ then on all transitions happen under that lock, as in the standard library. So
 ``concurrent.futures.wait``, ``as_completed`` and ``asyncio.wrap_future``, which go through
 ``_condition``, meet what they expect.
 
-    thread:    _outcome = RUNS                   attaching:  _lock = a lock, if there is none
+    thread:    _outcome = a Mark                  attaching:  _lock = a lock, if there is none
                _lock there? claim under it                   look at _outcome, fill the fields
                run
                _outcome = what came of it
@@ -45,6 +45,7 @@ from typing import Any, Optional, TypeVar
 
 from ._arguments import function, patience
 from ._contain import report
+from ._errors import DeadlockError
 
 T = TypeVar("T")
 
@@ -52,11 +53,15 @@ _DONE = frozenset((CANCELLED, CANCELLED_AND_NOTIFIED, FINISHED))
 
 
 class Mark:
-    """In the place of an outcome: there is none yet."""
+    """In the place of an outcome: there is none yet. ``thread`` is the one that runs the task; 0: none does yet."""
+
+    __slots__ = ("thread",)
+
+    def __init__(self, thread: int = 0) -> None:
+        self.thread = thread
 
 
 WAITS = Mark()
-RUNS = Mark()
 
 
 class Raised:
@@ -95,10 +100,8 @@ class Future(StandardFuture[T]):
         return lock
 
     def _state_from(self, outcome: Any) -> str:
-        if outcome is WAITS:
-            return PENDING
-        if outcome is RUNS:
-            return RUNNING
+        if type(outcome) is Mark:
+            return RUNNING if outcome.thread else PENDING
         if type(outcome) is Raised:
             self._exception = outcome.exception
         else:
@@ -141,7 +144,8 @@ class Future(StandardFuture[T]):
     def running(self) -> bool:
         """Whether it is being executed."""
         if self._lock is None:
-            return self._outcome is RUNS
+            outcome = self._outcome
+            return type(outcome) is Mark and outcome.thread != 0
         return self._state == RUNNING
 
     def done(self) -> bool:
@@ -173,6 +177,8 @@ class Future(StandardFuture[T]):
             finished: T = outcome
             return finished
         del outcome
+        if timeout != 0:
+            self._check_thread()
         # Not the standard ``result``, which takes an exception that is false for none.
         raised = super().exception(timeout)
         if raised is None:
@@ -189,7 +195,15 @@ class Future(StandardFuture[T]):
         timeout = patience("timeout", timeout)
         if self._state == FINISHED:
             return self._exception
+        if timeout != 0:
+            self._check_thread()
         return super().exception(timeout)
+
+    def _check_thread(self) -> None:
+        """Raises DeadlockError: this thread is inside the task, which would never end."""
+        outcome: Any = self._outcome
+        if type(outcome) is Mark and outcome.thread == threading.get_ident() and not self.done():
+            raise DeadlockError("a task waits for its own result, and would never end")
 
     def _invoke_callbacks(self) -> None:
         """Calls all of them. What is no Exception the caller has afterwards: the first one, the others are

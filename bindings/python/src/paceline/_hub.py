@@ -46,7 +46,7 @@ from ._arguments import (
 from ._arguments import within as within_range
 from ._called import EXECUTIONS, Called
 from ._dead import EACH, DeadLetter, DeadLetterStats, Redelivered, filter_of, letter_of
-from ._errors import DeadlockError, GivenUpError, InvalidError
+from ._errors import DeadlockError, GivenUpError, InvalidError, refuse_in_loop
 from ._archive import asked, exported
 from ._history import (
     EACH_HISTORY,
@@ -388,11 +388,12 @@ class Hub:
         priority: str = "normal",
     ) -> Message:
         """Publishes a request, and waits up to ``timeout`` seconds (None: for ever) for the reply of whoever is
-        first. Not in an event loop: see ``request_async``.
+        first.
 
-        Raises NoRespondersError: nobody subscribes to the key; Full: nobody who does has taken it; TimeoutError;
+        Raises DeadlockError: an event loop runs in this thread, see ``request_async``; NoRespondersError: nobody subscribes to the key; Full: nobody who does has taken it; TimeoutError;
         and as ``publish``."""
         self._core.pointer()
+        refuse_in_loop("request()", "hub.request_async(…)")
         self._core.check_draining()
         own, sent, reply = self._own(key), data("payload", payload), layout.Message()
         publication, kept = publication_of(headers, priority)

@@ -14,7 +14,7 @@ import paceline
 
 from . import _layout as layout
 from ._arguments import instance, nanos, one_of, patience, some_text, text, whole, within, wrong
-from ._errors import DeadlockError, Error, ShutDownError, StaleError
+from ._errors import DeadlockError, Error, ShutDownError, StaleError, refuse_in_loop
 from ._hosts import Source, queue_of
 from ._library import check, error, in_slices, lib, nanoseconds, quick
 from ._message import LARGE, Batch, Message, raw_of
@@ -321,6 +321,7 @@ class Pulled:
 
     def _wait(self, here: _Place, timeout: Optional[float]) -> int:
         """On the main thread in slices, so that signals are looked at."""
+        refuse_in_loop("pull()", "mailbox.pull_async(…)")
 
         def wait(left: int) -> int:
             time = ctypes.c_uint64(left)

@@ -17,6 +17,7 @@ from ._clock import monotonic
 from ._errors import (
     Empty,
     EmptyTimeoutError,
+    refuse_in_loop,
     ForkedError,
     FullTimeoutError,
     InvalidError,
@@ -148,6 +149,7 @@ class Queue:
 
     def _wait(self, call: Any, timeout: Optional[float]) -> int:
         """Calls with the time-out; on the main thread in slices, so that signals are looked at."""
+        refuse_in_loop("pop()", "queue.pop_async(…)")
         if threading.current_thread() is not threading.main_thread():
             return int(call(nanoseconds(timeout)))
         end = None if timeout is None else monotonic() + timeout

@@ -46,7 +46,7 @@ from . import _lifetime
 from ._arguments import text
 from ._contain import interrupts, report, traceback_of, without_frame
 from ._errors import Error, ForkedError
-from ._future import RUNS
+from ._future import Mark
 from ._native import EVENT, FOREVER, NativePool, Puller, pool_config
 
 #: Columns of a thread's books.
@@ -508,6 +508,7 @@ class Runner:
         says how many. A job counts for what it ran, so it may be more."""
         tasks, asleep = self.tasks, self.asleep
         popleft = take or tasks.popleft
+        runs = Mark(threading.get_ident())
         ran = 0
         while ran < most:
             try:
@@ -523,7 +524,7 @@ class Runner:
                 else:
                     books[STARTED] += 1
                     # The future's protocol, in place: write, then look whether anybody cares.
-                    outcome._outcome = RUNS
+                    outcome._outcome = runs
                     if outcome._lock is not None and not outcome.claim_attached():
                         books[CANCELLED] += 1
                         outcome.set_running_or_notify_cancel()
@@ -587,7 +588,7 @@ def _end_unrun(outcome: Outcome, exception: Optional[BaseException]) -> None:
             # Tells those who wait for several.
             outcome.set_running_or_notify_cancel()
         return
-    outcome._outcome = RUNS
+    outcome._outcome = Mark(threading.get_ident())
     if outcome._lock is None or outcome.claim_attached():
         outcome.fail(exception)
     else:

@@ -30,7 +30,8 @@ from typing import Any, Generic, Optional, Protocol, TypeVar
 from . import _layout as layout
 from ._arguments import patience
 from ._clock import monotonic
-from ._errors import Error, Full, TimeoutError
+from ._attempt import here
+from ._errors import DeadlockError, Error, Full, TimeoutError, refuse_in_loop
 from ._future import Future, Mark, Raised
 from ._hosts import Native
 from ._library import check, quick
@@ -188,6 +189,9 @@ class Task(Future[T]):
     def _wait(self, timeout: Optional[float]) -> None:
         """Waits until it has ended, or the time is over. While all threads of its pool run what does not
         listen, nobody takes ends: so this looks for itself, now and then."""
+        if timeout != 0 and not self.done():
+            self._check_own(getattr(here, "hand", None))
+            refuse_in_loop("a wait for a task", "the task itself")
         end = None if timeout is None else monotonic() + timeout
         while not self.done():
             left = _LOOK if end is None else min(_LOOK, end - monotonic())
@@ -197,6 +201,12 @@ class Task(Future[T]):
                 if self._state in _OVER or self._condition.wait(left):
                     continue
             self.look()
+
+    def _check_own(self, hand: Any) -> None:
+        """Raises DeadlockError: who waits is an attempt of this task."""
+        job = None if hand is None else hand.job
+        if job is not None and job[0] is self:
+            raise DeadlockError(f"a task of {job[4].name!r} waits for itself, and would never end")
 
     def look(self) -> bool:
         """Ends it, if natively it has ended otherwise than by an attempt. Whether it has ended."""
@@ -262,6 +272,8 @@ class Task(Future[T]):
         """In a coroutine: as ``result``, but a StopIteration of the task's arrives as a RuntimeError from it.
         Cancelling it cancels the task."""
         loop = asyncio.get_running_loop()
+        if self.run is not None and not self.done() and self.run.is_here():
+            self._check_own(self.run)
         ended: asyncio.Future[None] = loop.create_future()
 
         def end() -> None:
