@@ -226,6 +226,73 @@ class Failing(Case):
             self.assertLess(len(texts), 96)
 
 
+class Threads(Case):
+    def test_patched_threads_are_refused(self) -> None:
+        """Method: what gevent's and eventlet's patches do, without them: a thread that is started never runs."""
+        told = run(
+            """
+            import sys, threading, types
+            import paceline
+            early, pool = paceline.Executor(1), paceline.Pool(0)
+            hub, queue = paceline.Hub(pool), paceline.Queue()
+            real = threading.get_ident, threading.Thread.start
+            def get_ident(): return 1
+            get_ident.__module__ = "gevent.thread"
+            threading.get_ident = get_ident
+            threading.Thread.start = lambda self: print("started")
+            for make in (
+                lambda: early.submit(print, "ran"),
+                lambda: early.submit_batch(print, ["ran"]),
+                lambda: list(early.map(print, ["ran"])),
+                lambda: paceline.Executor(1).submit(print, "ran"),
+                lambda: paceline.Pool(1),
+                lambda: paceline.WorkerPool(pool, threads=1),
+                lambda: paceline.Server(pool, (), print),
+                lambda: paceline.Http(pool).start(),
+                lambda: hub.subscribe("key", print),
+                lambda: paceline.Log(callback=print, logger=False),
+                lambda: queue.pop(),
+            ):
+                try:
+                    make()
+                except paceline.UnsupportedError as refused:
+                    print("patched by gevent" in str(refused))
+            threading.get_ident, threading.Thread.start = real
+            """
+        )
+        self.assertEqual((told.stdout, told.stderr), ("True\n" * 11, ""))
+
+    def test_a_task_that_is_refused_for_want_of_a_thread_does_not_run(self) -> None:
+        ran: list[int] = []
+        start = threading.Thread.start
+
+        def refuse(_: threading.Thread) -> None:
+            raise RuntimeError("can't start new thread")
+
+        executor = Executor(2)
+        self.addCleanup(executor.shutdown)
+        self.addCleanup(setattr, threading.Thread, "start", start)
+        threading.Thread.start = refuse  # type: ignore[method-assign]
+        calls: list[Callable[[], Any]] = [
+            lambda: executor.submit(ran.append, 1),
+            lambda: executor.submit_batch(ran.append, [2, 3]),
+            lambda: list(executor.map(ran.append, [4, 5])),
+        ]
+        for call in calls:
+            with self.assertRaisesRegex(RuntimeError, "can't start new thread"):
+                call()
+        threading.Thread.start = start  # type: ignore[method-assign]
+        first = executor.submit(ran.append, 6)
+        first.result(LONG)
+        # With one thread a second one is not needed.
+        threading.Thread.start = refuse  # type: ignore[method-assign]
+        for call in calls:
+            call()
+        executor.submit(ran.append, 7).result(LONG)
+        self.assertEqual(sorted(ran), [1, 2, 3, 4, 5, 6, 7])
+        self.until(lambda: executor.audit().balances)
+
+
 class Waiting(Case):
     """Waits that hold up what they wait for."""
 

@@ -75,7 +75,7 @@ class NoRespondersError(Error, LookupError):
 
 
 class UnsupportedError(Error, NotImplementedError):
-    """The shared library was built without that."""
+    """The shared library was built without that, or the process does not have it: threads, if gevent has patched them."""
 
 
 class GivenUpError(Error):

@@ -90,7 +90,7 @@ class Executor(ThreadPoolExecutor):
             if not runner.calling:
                 runner.call()
         elif runner.missing:
-            runner.spawn()
+            runner.grow([task])
         if runner.callers:
             runner.call_again()
         return future

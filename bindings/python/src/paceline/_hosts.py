@@ -158,7 +158,9 @@ class Hosts:
             raise
 
     def make_threads(self, hand: Callable[[], Any]) -> None:
-        """Makes the threads. Raises RuntimeError: the system has no more of them."""
+        """Makes the threads. Raises RuntimeError: the system has no more of them; UnsupportedError."""
+        if self.most:
+            _lifetime.check_threads()
         for number in range(self.most):
             name = f"{self.name}_{number}"
             thread = threading.Thread(name=name, target=self._serve, args=(hand(),))

@@ -17,10 +17,11 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
+from types import BuiltinFunctionType
 from typing import Any, Optional, Protocol
 
 from ._contain import CalledBack
-from ._errors import ShutDownError
+from ._errors import ShutDownError, UnsupportedError
 
 
 class Living(Protocol):
@@ -34,6 +35,18 @@ class Living(Protocol):
 
     def forked(self) -> None:
         """This is a child made by fork, and has none of the threads."""
+
+
+def check_threads() -> None:
+    """Before a thread is made. Raises UnsupportedError: gevent or eventlet has patched ``threading``, so that it would be a
+    greenlet, which waits in native code and lets no other run."""
+    own = threading.get_ident
+    if not isinstance(own, BuiltinFunctionType):
+        patch = own.__module__.partition(".")[0]
+        raise UnsupportedError(
+            f"threading is patched by {patch}, and paceline needs threads; allowed: no patch, or one without threads "
+            "(gevent: patch_all(thread=False), eventlet: monkey_patch(thread=False))"
+        )
 
 
 class AtExit:

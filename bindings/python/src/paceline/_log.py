@@ -138,6 +138,7 @@ class _Reader:
         self._thread = threading.Thread(name="paceline_log", target=self._run)
         # The log before its queue.
         with freed_on_failure(native, self._queue):
+            _lifetime.check_threads()
             check(quick.pace_cq_log(queue, native.pointer, 0))
             if _lifetime.enlist(self):
                 self._thread.start()

@@ -150,6 +150,7 @@ class Queue:
     def _wait(self, call: Any, timeout: Optional[float]) -> int:
         """Calls with the time-out; on the main thread in slices, so that signals are looked at."""
         refuse_in_loop("pop()", "queue.pop_async(…)")
+        _lifetime.check_threads()
         if threading.current_thread() is not threading.main_thread():
             return int(call(nanoseconds(timeout)))
         end = None if timeout is None else monotonic() + timeout

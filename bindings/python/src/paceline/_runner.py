@@ -36,7 +36,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures._base import LOGGER
 from concurrent.futures.thread import BrokenThreadPool
 from typing import Any, Optional, Protocol
@@ -225,7 +225,7 @@ class Runner:
             if not self.calling:
                 self.call()
         elif self.missing:
-            self.spawn()
+            self.grow([task])
         if self.callers:
             self.call_again()
 
@@ -237,7 +237,7 @@ class Runner:
         self.accepted.several(len(tasks))
         if self.closed is not None:
             self.withdraw(tasks, self.tasks)
-        self.call_for(len(tasks))
+        self.call_for(len(tasks), tasks)
 
     def add_job(self, job: Task, hands: int, items: int) -> None:
         """Takes in a job that up to ``hands`` threads can share."""
@@ -248,13 +248,28 @@ class Runner:
         if self.closed is not None:
             self.sweep()
             raise self.refusal()
-        self.call_for(hands)
+        try:
+            self.call_for(hands, [job] * hands)
+        except Exception:
+            self.accepted.several(min(hands, self.most) - items)
+            raise
 
-    def call_for(self, count: int) -> None:
-        """Sees to it that somebody comes for ``count`` new tasks; who comes calls the next."""
+    def grow(self, added: Sequence[Task]) -> bool:
+        """Makes one more thread, if there may be one, for what was added. Raises why it cannot, if there is no thread: then
+        nobody runs what was added. Otherwise those that there are do."""
+        try:
+            return self.spawn()
+        except Exception as refused:
+            if self.threads or not self.take_back(added, self.tasks):
+                return False
+            self.rejected_by(refused)
+            raise
+
+    def call_for(self, count: int, added: Sequence[Task] = ()) -> None:
+        """Sees to it that somebody comes for ``count`` new tasks; who comes calls the next. Raises as ``grow``."""
         while self.missing and len(self.asleep) < count:
             count -= 1
-            if not self.spawn():
+            if not self.grow(added):
                 break
         if self.asleep and not self.calling:
             self.call()
@@ -263,6 +278,11 @@ class Runner:
 
     def withdraw(self, added: list[Task], line: deque[Task]) -> None:
         """The runner was closed while tasks were added: takes back what no thread has (invariant 4)."""
+        if self.take_back(added, line):
+            raise self.refusal()
+
+    def take_back(self, added: Sequence[Task], line: deque[Task]) -> int:
+        """Takes out again what no thread has; says how many."""
         taken_back = 0
         for task in added:
             try:
@@ -270,9 +290,8 @@ class Runner:
                 taken_back += 1
             except ValueError:
                 pass
-        if taken_back:
-            self.accepted.several(-taken_back)
-            raise self.refusal()
+        self.accepted.several(-taken_back)
+        return taken_back
 
     def fold(self, books: list[int]) -> None:
         """Adds the books of a thread that was here for a while to those of nobody's."""
@@ -336,7 +355,8 @@ class Runner:
         return self._native
 
     def spawn(self) -> bool:
-        """Makes one more thread, if there may be one."""
+        """Makes one more thread, if there may be one. Raises RuntimeError: the system has none; UnsupportedError."""
+        _lifetime.check_threads()
         with self._lock:
             if not self._may_spawn():
                 return False
