@@ -27,7 +27,7 @@ const STRICT: &str = "-Wall -Wextra -Wpedantic -Wundef -Wshadow -Wconversion -Ws
                       -Wold-style-cast -Werror";
 
 /// The parts of the tests that become one translation unit, for the time that the framework takes.
-const PARTS: [&str; 20] = [
+const PARTS: [&str; 21] = [
     "values.cpp",
     "tasks.cpp",
     "handles.cpp",
@@ -44,6 +44,7 @@ const PARTS: [&str; 20] = [
     "framing.cpp",
     "workers.cpp",
     "hub.cpp",
+    "lifetimes.cpp",
     "log.cpp",
     "cq.cpp",
     "bridge.cpp",
@@ -418,6 +419,21 @@ fn what_was_moved_from_is_never_reached_through() {
         function.clear();
     }
     assert!(reached > 30 && found.is_empty(), "of {reached}: {}", found.concat());
+}
+
+/// Move assignment takes its argument by value, or into an object of its own, so that what was held ends with the
+/// statement, and does not live on in what was moved from.
+#[test]
+fn no_move_assignment_swaps_with_its_argument() {
+    let wrapper = header::CPP.whole();
+    let bodies: Vec<_> = wrapper
+        .split("operator=(")
+        .skip(1)
+        .map(|text| text.split("\n    }\n").next().unwrap_or_default())
+        .collect();
+    let swaps = |body: &&&str| body.contains("&&other) noexcept {") && body.contains(", other.");
+    let found: Vec<_> = bodies.iter().filter(swaps).collect();
+    assert!(bodies.len() > 30 && found.is_empty(), "of {}: {found:?}", bodies.len());
 }
 
 /// Whoever adds a class says what its destructor waits for.

@@ -219,6 +219,8 @@ private:
 class Sink {
 public:
     explicit Sink(pace_sink_t *raw) noexcept : raw_(raw) {}
+    Sink(const Sink &) = delete;
+    Sink &operator=(const Sink &) = delete;
 
     /// Puts bytes behind those that are there.
     void append(std::string_view bytes) const {
@@ -265,6 +267,8 @@ public:
 class Accepted {
 public:
     explicit Accepted(pace_conn_t *raw) noexcept : raw_(raw) {}
+    Accepted(const Accepted &) = delete;
+    Accepted &operator=(const Accepted &) = delete;
 
     /// The other end, and this one.
     Result<std::string> peer() const {
@@ -342,7 +346,7 @@ struct FilterBox {
 class [[nodiscard]] Admission {
 public:
     Admission(Admission &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
-    Admission &operator=(Admission &&other) noexcept {
+    Admission &operator=(Admission other) noexcept {
         std::swap(raw_, other.raw_);
         return *this;
     }

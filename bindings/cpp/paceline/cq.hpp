@@ -226,14 +226,13 @@ struct Entry : pace_cq_entry_t {
     /// Of EntryKind::Message: the message, which is lent until it is completed.
     Message message() const {
         require("message", EntryKind::Message);
-        return Message{detail.message};
+        return Message(detail.message);
     }
-    /// Of EntryKind::Reply: the reply, which is lent until it is completed. Code::TimedOut; Code::Cancelled: the request
-    /// was given up, or its hub is gone.
-    Result<Message> reply() const {
+    /// Of EntryKind::Reply: a copy of the reply. Code::TimedOut; Code::Cancelled: the request was given up, or its hub is
+    /// gone.
+    Result<OwnedMessage> reply() const {
         require("reply", EntryKind::Reply);
-        return status == PACE_OK ? Result<Message>(Message{detail.message})
-                                 : Result<Message>(Error(static_cast<Code>(status)));
+        return detail::reply_of(static_cast<pace_status_t>(status), detail.message);
     }
     /// Of EntryKind::Record: a copy of the record of the log.
     LogRecord record() const {
@@ -412,7 +411,7 @@ public:
 
     CompletionQueue(CompletionQueue &&other) noexcept
         : core_(other.core_), raw_(std::exchange(other.raw_, nullptr)) {}
-    CompletionQueue &operator=(CompletionQueue &&other) noexcept {
+    CompletionQueue &operator=(CompletionQueue other) noexcept {
         std::swap(core_, other.core_);
         std::swap(raw_, other.raw_);
         return *this;

@@ -189,7 +189,7 @@ public:
     OpenJob(OpenJob &&other) noexcept : Job(std::exchange(other.raw_, nullptr)) {
         other.info_ = pace_job_info_t{};
     }
-    OpenJob &operator=(OpenJob &&other) noexcept {
+    OpenJob &operator=(OpenJob other) noexcept {
         std::swap(raw_, other.raw_);
         std::swap(info_, other.info_);
         return *this;

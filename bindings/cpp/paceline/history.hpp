@@ -21,12 +21,7 @@ namespace paceline {
 inline namespace PACELINE_DETAIL_ABI {
 
 /// A message that a history has kept: a copy.
-struct Record {
-    std::string key{}, payload{};
-    std::vector<std::pair<std::string, std::string>> headers{};
-    std::uint64_t sequence{}, time_ns{};
-    Priority priority{};
-};
+using Record = OwnedMessage;
 
 /// Which messages of a history are asked for; what is zero is not asked about.
 struct Query {
@@ -217,15 +212,7 @@ struct ReplayStats : pace_replay_stats_t {
 namespace detail {
 
 inline void collect_record(void *data, const pace_message_t *raw) noexcept {
-    Rows<Record>::add(data, [&] {
-        const Message message{*raw};
-        return Record{std::string(message.key_text()),
-                      std::string(message.text()),
-                      headers_of(*raw),
-                      raw->sequence,
-                      raw->time_ns,
-                      static_cast<Priority>(raw->priority)};
-    });
+    Rows<Record>::add(data, [&] { return Message(*raw).to_owned(); });
 }
 
 inline void collect_history(void *data, const pace_history_stats_t *raw) noexcept {
@@ -341,7 +328,7 @@ public:
     }
 
     Archive(Archive &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
-    Archive &operator=(Archive &&other) noexcept {
+    Archive &operator=(Archive other) noexcept {
         std::swap(raw_, other.raw_);
         return *this;
     }

@@ -167,7 +167,7 @@ bool guard_request(F &&f) noexcept {
 class [[nodiscard]] Body {
 public:
     Body(Body &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
-    Body &operator=(Body &&other) noexcept {
+    Body &operator=(Body other) noexcept {
         std::swap(raw_, other.raw_);
         return *this;
     }
@@ -256,7 +256,7 @@ class [[nodiscard]] Response {
 public:
     Response(Response &&other) noexcept
         : raw_(std::exchange(other.raw_, nullptr)), typed_(other.typed_), state_(other.state_) {}
-    Response &operator=(Response &&other) noexcept {
+    Response &operator=(Response other) noexcept {
         std::swap(raw_, other.raw_);
         std::swap(typed_, other.typed_);
         std::swap(state_, other.state_);
@@ -593,7 +593,7 @@ public:
     }
 
     Http(Http &&) noexcept = default;
-    Http &operator=(Http &&other) noexcept {
+    Http &operator=(Http other) noexcept {
         std::swap(core_, other.core_);
         std::swap(state_, other.state_);
         std::swap(server_, other.server_);

@@ -173,12 +173,12 @@ namespace detail {
 inline void collect_letter(void *data, const pace_dead_letter_t *raw) noexcept {
     Rows<DeadLetter>::add(data, [&] {
         DeadLetter letter;
-        const Message message{raw->message};
-        letter.key = message.key_text();
-        letter.payload = message.text();
+        OwnedMessage message = Message(raw->message).to_owned();
+        letter.key = std::move(message.key);
+        letter.payload = std::move(message.payload);
         letter.failure = Message::view(raw->failure);
         letter.pattern = Message::view(raw->pattern);
-        letter.headers = headers_of(message);
+        letter.headers = std::move(message.headers);
         letter.number = raw->number;
         letter.sequence = message.sequence;
         letter.subscription = raw->subscription;
@@ -204,16 +204,17 @@ inline void collect_error(void *data, const pace_hub_error_t *raw) noexcept {
     });
 }
 
+/// The reply to a request. Whoever gets it owns it.
+inline Result<OwnedMessage> reply_of(pace_status_t status, const pace_message_t &raw) {
+    return status == PACE_OK ? Result<OwnedMessage>(Message(raw).to_owned())
+                             : Result<OwnedMessage>(Error(static_cast<Code>(status)));
+}
+
 /// Tells a function of the end of a request.
 template <class D>
 void tell_reply(void *data, pace_status_t status, const pace_message_t *reply) noexcept {
     (void)guard([&] {
-        auto &on_reply = *static_cast<D *>(data);
-        if (status == PACE_OK) {
-            on_reply(Result<Message>(Message{*reply}));
-        } else {
-            on_reply(Result<Message>(Error(static_cast<Code>(status))));
-        }
+        (*static_cast<D *>(data))(reply_of(status, status == PACE_OK ? *reply : pace_message_t{}));
     });
 }
 
@@ -228,7 +229,7 @@ struct Asked {
 class [[nodiscard]] Key {
 public:
     Key(Key &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
-    Key &operator=(Key &&other) noexcept { return std::swap(raw_, other.raw_), *this; }
+    Key &operator=(Key other) noexcept { return std::swap(raw_, other.raw_), *this; }
     ~Key() { pace_key_free(raw_); }
 
     /// Lives as long as the key.
@@ -261,19 +262,20 @@ public:
     Result<void> await_room(Duration time, Duration waited = Duration()) const {
         return detail::outcome(pace_key_await_room(raw_, detail::nanos(time), detail::nanos(waited)));
     }
-    /// Publishes a request, and waits for up to `time` for the reply of whoever is first, which stays until
-    /// this thread asks again. Code::NoResponders: nobody subscribes; Code::Full: nobody has taken
+    /// Publishes a request, and waits for up to `time` for the reply of whoever is first, which is the caller's.
+    /// Code::NoResponders: nobody subscribes; Code::Full: nobody has taken
     /// it; Code::TimedOut; Code::WouldDeadlock on a thread of the pool, if no other is left.
-    Result<Message> request(std::string_view payload, Duration time,
-                            const Publication &with = {}) const {
+    Result<OwnedMessage> request(std::string_view payload, Duration time,
+                                 const Publication &with = {}) const {
         const detail::RawPublication terms(with);
-        Message reply{};
+        pace_message_t reply{};
         const pace_status_t status = pace_key_request(raw_, &terms.raw, payload.data(), payload.size(),
                                                       detail::nanos(time), &reply);
-        return status == PACE_OK ? Result<Message>(reply) : Result<Message>(Error::last(status));
+        return status == PACE_OK ? detail::reply_of(status, reply)
+                                 : Result<OwnedMessage>(Error::last(status));
     }
-    /// As request(), and waits for nothing: a thread of the pool calls `on_reply`, void(Result<Message>), once,
-    /// with the reply, which is lent until it returns, or Code::TimedOut. It may be called before this returns.
+    /// As request(), and waits for nothing: a thread of the pool calls `on_reply`, void(Result<OwnedMessage>), once,
+    /// with the reply, or Code::TimedOut. It may be called before this returns.
     /// `time` counts from now; paceline::forever: without an end. Not called if this is refused; nor if the request
     /// is given up, or its hub ends before a reply came: then it is deleted alone. What it throws is told as
     /// what a posted task throws. A std::promise in it makes a future.
@@ -281,8 +283,8 @@ public:
     Result<Asked> request_async(std::string_view payload, Duration time, F &&on_reply,
                                 const Publication &with = {}) const {
         using D = std::decay_t<F>;
-        static_assert(std::is_invocable_v<D &, Result<Message>>,
-                      "what is called with a reply is void(Result<Message>)");
+        static_assert(std::is_invocable_v<D &, Result<OwnedMessage>>,
+                      "what is called with a reply is void(Result<OwnedMessage>)");
         const detail::RawPublication terms(with);
         auto box = detail::boxed(std::forward<F>(on_reply));
         Asked asked;
@@ -743,6 +745,17 @@ public:
         Receipt receipt;
         return Key::answer(pace_hub_reply(native(), &request, payload.data(), payload.size(), &receipt),
                            receipt, nullptr);
+    }
+    /// As above, of a request that was kept: see Message::to_owned().
+    Result<Receipt> reply(const OwnedMessage &request, std::string_view payload) const {
+        std::vector<pace_field_t> headers;
+        for (const auto &[name, value] : request.headers) {
+            headers.push_back({{name.data(), name.size()}, {value.data(), value.size()}});
+        }
+        pace_message_t raw{};
+        raw.headers = headers.data();
+        raw.header_count = headers.size();
+        return reply(Message(raw), payload);
     }
 
     /// Copies of the dead letters that the filter names, the oldest first.

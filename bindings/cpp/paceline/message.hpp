@@ -28,9 +28,38 @@ struct [[nodiscard]] Receipt : pace_receipt_t {
     bool is_complete() const noexcept { return enqueued == matched; }
 };
 
-/// A message, lent: to a handler until it returns, as an entry of a completion queue until that is completed.
-/// Fields as in pace_message_t.
+/// A message that whoever has it owns: the reply to a request, a record of a history, a copy of a Message.
+struct OwnedMessage {
+    std::string key{}, payload{};
+    std::vector<std::pair<std::string, std::string>> headers{};
+    /// As the fields of pace_message_t with these names.
+    std::uint64_t sequence{}, time_ns{}, lost_before{};
+    Priority priority{};
+    std::uint32_t attempt{};
+
+    const std::string &key_text() const &noexcept { return key; }
+    std::string key_text() && { return std::move(key); }
+    /// The payload.
+    const std::string &text() const &noexcept { return payload; }
+    std::string text() && { return std::move(payload); }
+    /// The value of the first header of this name.
+    std::optional<std::string> header(std::string_view name) const {
+        for (const auto &[its_name, value] : headers) {
+            if (its_name == name) {
+                return value;
+            }
+        }
+        return std::nullopt;
+    }
+};
+
+/// A message, lent: to a handler until it returns, as an entry of a completion queue until that is completed. It cannot
+/// be copied: to_owned() gives a copy that may be kept, and may be replied to later. Fields as in pace_message_t.
 struct Message : pace_message_t {
+    explicit Message(const pace_message_t &raw) noexcept : pace_message_t(raw) {}
+    Message(const Message &) = delete;
+    Message &operator=(const Message &) = delete;
+
     std::string_view key_text() const noexcept { return view(key); }
     /// The payload of the message, which is lent as long as the message is.
     std::string_view text() const noexcept { return {static_cast<const char *>(payload), size}; }
@@ -42,6 +71,21 @@ struct Message : pace_message_t {
             }
         }
         return std::nullopt;
+    }
+    /// A copy with bytes of its own.
+    OwnedMessage to_owned() const {
+        OwnedMessage owned{std::string(key_text()),
+                           std::string(text()),
+                           {},
+                           sequence,
+                           time_ns,
+                           lost_before,
+                           static_cast<Priority>(priority),
+                           attempt};
+        for (std::size_t i = 0; i < header_count; ++i) {
+            owned.headers.emplace_back(view(headers[i].name), view(headers[i].value));
+        }
+        return owned;
     }
 
     /// In a handler that fails at it: no other attempt helps, so there is none.
@@ -55,7 +99,6 @@ struct Message : pace_message_t {
         return text.size == 0 ? std::string_view() : std::string_view(text.text, text.size);
     }
 };
-static_assert(sizeof(Message) == sizeof(pace_message_t), "arrays of one are arrays of the other");
 
 /// What is published beside a payload.
 struct Publication {
@@ -105,15 +148,6 @@ struct RawPublication {
     std::uint32_t flags{};
 };
 
-inline std::vector<std::pair<std::string, std::string>> headers_of(const pace_message_t &message) {
-    std::vector<std::pair<std::string, std::string>> headers;
-    for (std::size_t i = 0; i < message.header_count; ++i) {
-        headers.emplace_back(Message::view(message.headers[i].name),
-                             Message::view(message.headers[i].value));
-    }
-    return headers;
-}
-
 /// A handler with a function that is told of restarts.
 template <class F, class R>
 struct Supervised {
@@ -145,7 +179,7 @@ void handle_message(void *data, const pace_message_t *raw, std::int32_t *outcome
     (void)contained(
         [&] {
             auto &handler = *static_cast<F *>(data);
-            const Message message{*raw};
+            const Message message(*raw);
             if constexpr (std::is_same_v<std::invoke_result_t<F &, const Message &>, Result<void>>) {
                 const Result<void> done = handler(message);
                 if (!done) {

@@ -209,7 +209,7 @@ public:
     Inherited(int fd, std::string name) noexcept : fd_(fd), name_(std::move(name)) {}
     Inherited(Inherited &&other) noexcept
         : fd_(std::exchange(other.fd_, -1)), name_(std::move(other.name_)) {}
-    Inherited &operator=(Inherited &&other) noexcept {
+    Inherited &operator=(Inherited other) noexcept {
         std::swap(fd_, other.fd_);
         std::swap(name_, other.name_);
         return *this;
@@ -336,7 +336,7 @@ public:
     }
 
     Server(Server &&) noexcept = default;
-    Server &operator=(Server &&other) noexcept {
+    Server &operator=(Server other) noexcept {
         std::swap(core_, other.core_);
         std::swap(state_, other.state_);
         return *this;

@@ -50,6 +50,11 @@ inline Result<void> promote_new_leader() {
 
 // ---- handles and timers --------------------------------------------------------------------------
 
+namespace detail {
+template <class F>
+struct HandlerBox;
+} // namespace detail
+
 /// How a descriptor is registered. In C++20: `{.interest = Interest::writable(), .paused = true}`.
 struct HandleOptions {
     /// Default: what paceline.h says, reading and writing.
@@ -81,35 +86,49 @@ struct HandleOptions {
     }
 };
 
-/// A handle's number, to steer it with: for its own handler, and for what that handler starts. It
-/// owns nothing, and is to be used while the pool lives.
+/// A handle's number, to steer it with: for its own handler, and for what that handler starts. It owns nothing. An empty
+/// one, and one whose pool has ended: Code::Stale.
 class HandleRef {
 public:
     HandleRef() noexcept = default;
-    HandleRef(pace_pool_t *pool, pace_handle_t id) noexcept : pool_(pool), id_(id) {}
 
     /// No more calls before resume(). What arrives meanwhile is kept, and delivered then. The handler of an
     /// edge-triggered descriptor is still told of an error or a hang-up, once in each pause. Of pause() and
     /// resume(), by all threads, the last call counts.
-    Result<void> pause() const { return detail::outcome(pace_handle_pause(pool_, id_)); }
+    Result<void> pause() const { return call(pace_handle_pause); }
     /// Ends a pause, also one that the handler, which runs now, asks for by Flow::Pause when it returns.
-    Result<void> resume() const { return detail::outcome(pace_handle_resume(pool_, id_)); }
+    Result<void> resume() const { return call(pace_handle_resume); }
 
     /// When it succeeds the handler does not run, never will, and is deleted. Inside a handler, of
     /// one that runs at this moment (its own, for example): Code::Closing, and the same is true when
     /// that returns. Code::Stale: it was closed before.
-    Result<void> deregister() const { return detail::outcome(pace_handle_deregister(pool_, id_)); }
+    Result<void> deregister() const { return call(pace_handle_deregister); }
 
     Result<bool> is_open() const {
+        const detail::SharedCore core = core_.lock();
+        if (!core) {
+            return detail::gone("handle");
+        }
         bool open = false;
-        const pace_status_t status = pace_handle_is_open(pool_, id_, &open);
+        const pace_status_t status = pace_handle_is_open(core->pool, id_, &open);
         return status == PACE_OK ? Result<bool>(open) : Result<bool>(Error::last(status));
     }
 
     pace_handle_t native() const noexcept { return id_; }
 
 private:
-    pace_pool_t *pool_ = nullptr;
+    friend class Handle;
+    template <class F>
+    friend struct detail::HandlerBox;
+
+    HandleRef(detail::WeakCore core, pace_handle_t id) noexcept : core_(std::move(core)), id_(id) {}
+
+    Result<void> call(pace_status_t (*f)(const pace_pool_t *, pace_handle_t)) const {
+        const detail::SharedCore core = core_.lock();
+        return core ? detail::outcome(f(core->pool, id_)) : detail::gone("handle");
+    }
+
+    detail::WeakCore core_;
     pace_handle_t id_{};
 };
 
@@ -120,7 +139,7 @@ public:
     Handle() noexcept = default;
     Handle(Handle &&other) noexcept
         : core_(std::move(other.core_)), ref_(std::exchange(other.ref_, HandleRef())) {}
-    Handle &operator=(Handle &&other) noexcept {
+    Handle &operator=(Handle other) noexcept {
         std::swap(core_, other.core_);
         std::swap(ref_, other.ref_);
         return *this;
@@ -159,7 +178,7 @@ private:
     friend class CompletionQueue;
 
     Handle(detail::SharedCore core, pace_handle_t id) noexcept
-        : core_(std::move(core)), ref_(core_->pool, id) {}
+        : core_(std::move(core)), ref_(core_, id) {}
 
     detail::SharedCore core_;
     HandleRef ref_;
@@ -418,7 +437,8 @@ inline pace_pool_config_t to_native(const Config &config) noexcept {
 template <class F>
 struct HandlerBox {
     F f;
-    pace_pool_t *pool;
+    /// It is the pool's, and must not keep it.
+    WeakCore pool;
 
     static std::int32_t ready(void *data, pace_handle_t self, std::int32_t fd,
                               std::uint32_t bits) noexcept {
@@ -495,7 +515,7 @@ public:
     }
 
     Pool(Pool &&) noexcept = default;
-    Pool &operator=(Pool &&other) noexcept {
+    Pool &operator=(Pool other) noexcept {
         std::swap(core_, other.core_);
         return *this;
     }
@@ -720,7 +740,7 @@ private:
     template <class F, class Add>
     Result<Handle> add_handler(F &&handler, Add add) const {
         using Box = detail::HandlerBox<std::decay_t<F>>;
-        detail::Boxed<Box> box(new Box{std::forward<F>(handler), native()});
+        detail::Boxed<Box> box(new Box{std::forward<F>(handler), core_});
         pace_handle_t id{};
         const pace_status_t status = add(box.get(), detail::drop_box<Box>, &id);
         if (status != PACE_OK) {
@@ -861,7 +881,7 @@ public:
 
     Ring(Ring &&other) noexcept
         : core_(std::move(other.core_)), ring_(std::exchange(other.ring_, nullptr)) {}
-    Ring &operator=(Ring &&other) noexcept {
+    Ring &operator=(Ring other) noexcept {
         std::swap(core_, other.core_);
         std::swap(ring_, other.ring_);
         return *this;
@@ -974,7 +994,7 @@ public:
 
     Signals(Signals &&other) noexcept
         : raw_(std::exchange(other.raw_, nullptr)), core_(std::move(other.core_)) {}
-    Signals &operator=(Signals &&other) noexcept {
+    Signals &operator=(Signals other) noexcept {
         std::swap(raw_, other.raw_);
         std::swap(core_, other.core_);
         return *this;

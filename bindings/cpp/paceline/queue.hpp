@@ -31,7 +31,7 @@ public:
     }
 
     Queue(Queue &&other) noexcept : queue_(std::exchange(other.queue_, nullptr)) {}
-    Queue &operator=(Queue &&other) noexcept {
+    Queue &operator=(Queue other) noexcept {
         std::swap(queue_, other.queue_);
         return *this;
     }

@@ -268,7 +268,7 @@ Result<MessageFilter> MessageFilter::test(F &&says) {
     auto box = detail::boxed(std::forward<F>(says));
     const auto ask = [](void *data, const pace_message_t *raw) noexcept -> std::int32_t {
         std::int32_t passes = -1;
-        (void)detail::guard([&] { passes = (*static_cast<D *>(data))(Message{*raw}) ? 1 : 0; });
+        (void)detail::guard([&] { passes = (*static_cast<D *>(data))(Message(*raw)) ? 1 : 0; });
         return passes;
     };
     pace_message_filter_t *raw = nullptr;
@@ -287,7 +287,7 @@ class [[nodiscard]] Subscription {
 public:
     Subscription(Subscription &&other) noexcept
         : core_(std::move(other.core_)), id_(std::exchange(other.id_, pace_subscription_t{})) {}
-    Subscription &operator=(Subscription &&other) noexcept {
+    Subscription &operator=(Subscription other) noexcept {
         std::swap(core_, other.core_);
         std::swap(id_, other.id_);
         return *this;
@@ -367,8 +367,9 @@ public:
     HostMailbox(HostMailbox &&other) noexcept
         : core_(std::move(other.core_)), raw_(std::exchange(other.raw_, nullptr)) {}
     HostMailbox &operator=(HostMailbox &&other) noexcept {
-        std::swap(core_, other.core_);
-        std::swap(raw_, other.raw_);
+        HostMailbox taken(std::move(other));
+        std::swap(core_, taken.core_);
+        std::swap(raw_, taken.raw_);
         return *this;
     }
 

@@ -124,6 +124,7 @@ struct Core {
 };
 
 using SharedCore = std::shared_ptr<const Core>;
+using WeakCore = std::weak_ptr<const Core>;
 
 /// Where the value of a submitted callable is left: shared by the callable and its Task. Whoever lets
 /// go last deletes it.
@@ -300,8 +301,10 @@ public:
     Task() noexcept = default;
     Task(Task &&other) noexcept
         : core_(std::move(other.core_)), id_(other.id_), place_(std::exchange(other.place_, nullptr)) {}
-    Task &operator=(Task &&other) noexcept {
-        Task(std::move(other)).swap(*this);
+    Task &operator=(Task other) noexcept {
+        std::swap(core_, other.core_);
+        std::swap(id_, other.id_);
+        std::swap(place_, other.place_);
         return *this;
     }
     ~Task() { detach(); }
@@ -397,12 +400,6 @@ private:
     void let_go() noexcept {
         std::exchange(place_, nullptr)->release();
         core_.reset();
-    }
-
-    void swap(Task &other) noexcept {
-        std::swap(core_, other.core_);
-        std::swap(id_, other.id_);
-        std::swap(place_, other.place_);
     }
 
     Result<bool> ask(pace_status_t (*question)(const pace_pool_t *, pace_task_t, bool *)) const {
@@ -574,7 +571,7 @@ using LaneRef = detail::Posting<detail::SharedCore>;
 class [[nodiscard]] Strand {
 public:
     Strand(Strand &&other) noexcept : core_(std::move(other.core_)), id_(other.id_) {}
-    Strand &operator=(Strand &&other) noexcept {
+    Strand &operator=(Strand other) noexcept {
         std::swap(core_, other.core_);
         std::swap(id_, other.id_);
         return *this;

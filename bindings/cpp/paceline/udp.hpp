@@ -13,8 +13,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 namespace paceline {
@@ -40,18 +42,32 @@ struct Ip : pace_ip_t {
     }
 };
 
-/// A datagram that has arrived, or is to be sent. It is a pace_datagram_t.
+/// A datagram that was copied: see Datagram::to_owned().
+struct OwnedDatagram {
+    std::string bytes{};
+    /// How long it was: more than `bytes` has if its end is lost.
+    std::size_t length{};
+    /// Who has sent it.
+    Ip peer{};
+};
+
+/// A datagram that has arrived, or is to be sent. It is a pace_datagram_t. One that has arrived is lent to the handler
+/// until that returns, and cannot be copied: to_owned() gives a copy that may be kept.
 struct Datagram : pace_datagram_t {
     Datagram() noexcept : pace_datagram_t{} {}
     /// To be sent: the bytes stay the caller's.
     Datagram(std::string_view payload, const Ip &to) noexcept
         : pace_datagram_t{payload.data(), payload.size(), 0, to} {}
+    Datagram(Datagram &&) noexcept = default;
+    Datagram &operator=(Datagram &&) noexcept = default;
 
     std::string_view text() const noexcept { return {static_cast<const char *>(bytes), size}; }
     /// Whether its end is lost.
     bool is_truncated() const noexcept { return length > size; }
     /// Who has sent it, or whom it is for.
     Ip peer_ip() const noexcept { return Ip(peer); }
+    /// A copy with bytes of its own.
+    OwnedDatagram to_owned() const { return {std::string(text()), length, peer_ip()}; }
 };
 static_assert(sizeof(Datagram) == sizeof(pace_datagram_t), "a batch of one is a batch of the other");
 
@@ -60,66 +76,125 @@ struct UdpStats : pace_udp_stats_t {
     UdpStats() noexcept : pace_udp_stats_t{} { struct_size = sizeof(pace_udp_stats_t); }
 };
 
-/// A datagram socket that is somebody's. Any thread.
+namespace detail {
+
+/// A socket of C. It is the Udp's, and UdpRefs may outlive it.
+class UdpCore {
+public:
+    /// It is there, or could not be made: NULL.
+    void open(pace_udp_t *raw) {
+        const std::unique_lock<std::shared_mutex> lock(mutex_);
+        raw_ = raw;
+        is_known_ = true;
+    }
+    /// The Udp goes, which frees what it had. Calls that others are in have returned, and there will be no more.
+    pace_udp_t *take() {
+        const std::unique_lock<std::shared_mutex> lock(mutex_);
+        return std::exchange(raw_, nullptr);
+    }
+    pace_udp_t *raw() const {
+        const std::shared_lock<std::shared_mutex> lock(mutex_);
+        return raw_;
+    }
+    /// Calls `f` with the socket, which is not freed meanwhile.
+    template <class F>
+    auto with(F f) const -> decltype(f(nullptr)) {
+        // A hook may run before pace_udp_new() has returned; and on its thread, if it fails.
+        while (!is_known_ && std::this_thread::get_id() != opener_) {
+            std::this_thread::yield();
+        }
+        const std::shared_lock<std::shared_mutex> lock(mutex_);
+        return raw_ == nullptr ? decltype(f(nullptr))(gone("datagram socket")) : f(raw_);
+    }
+
+private:
+    const std::thread::id opener_ = std::this_thread::get_id();
+    std::atomic<bool> is_known_{false};
+    mutable std::shared_mutex mutex_;
+    pace_udp_t *raw_ = nullptr;
+};
+
+using SharedUdp = std::shared_ptr<UdpCore>;
+
+struct UdpBox;
+
+} // namespace detail
+
+/// A datagram socket that is somebody's. Any thread, and for later: when the Udp is gone it answers Code::Stale.
 class UdpRef {
 public:
-    explicit UdpRef(pace_udp_t *raw) noexcept : raw_(raw) {}
-
     /// To the peer that the socket is connected to, without waiting and without a queue. Code::Full: the
     /// kernel has no room, and it is not sent. Code::Os names the reason, Code::Stale: it is closed.
     Result<void> send(std::string_view bytes) const {
-        return detail::outcome(pace_udp_send(raw_, bytes.data(), bytes.size()));
+        return with([=](pace_udp_t *udp) {
+            return detail::outcome(pace_udp_send(udp, bytes.data(), bytes.size()));
+        });
     }
     /// Sends a datagram to this peer. Errors are those of send().
     Result<void> send_to(std::string_view bytes, const Ip &to) const {
-        return detail::outcome(pace_udp_send_to(raw_, bytes.data(), bytes.size(), &to));
+        return with([&](pace_udp_t *udp) {
+            return detail::outcome(pace_udp_send_to(udp, bytes.data(), bytes.size(), &to));
+        });
     }
     /// Several, in order: how many the kernel has taken; an error only if it has not taken the first.
     Result<std::size_t> send_batch(span<const Datagram> datagrams) const {
-        std::size_t sent = 0;
-        const pace_status_t status =
-            pace_udp_send_batch(raw_, datagrams.data(), datagrams.size(), &sent);
-        return status == PACE_OK ? Result<std::size_t>(sent) : Result<std::size_t>(Error::last(status));
+        return ask<std::size_t>([=](pace_udp_t *udp, std::size_t *sent) {
+            return pace_udp_send_batch(udp, datagrams.data(), datagrams.size(), sent);
+        });
     }
 
     /// Where it receives, with the port that it got.
     Result<std::string> address() const {
-        return detail::text_of(
-            [this](char *text, std::size_t size) { return pace_udp_address(raw_, text, size); });
+        return with([](pace_udp_t *udp) {
+            return detail::text_of(
+                [udp](char *text, std::size_t size) { return pace_udp_address(udp, text, size); });
+        });
     }
     /// Receives what is sent to this group, on the interface of this index; 0: the system's choice.
     Result<void> join_multicast(const std::string &group, std::uint32_t interface = 0) const {
-        return detail::outcome(pace_udp_join_multicast(raw_, group.c_str(), interface));
+        return with([&](pace_udp_t *udp) {
+            return detail::outcome(pace_udp_join_multicast(udp, group.c_str(), interface));
+        });
     }
     Result<void> leave_multicast(const std::string &group, std::uint32_t interface = 0) const {
-        return detail::outcome(pace_udp_leave_multicast(raw_, group.c_str(), interface));
+        return with([&](pace_udp_t *udp) {
+            return detail::outcome(pace_udp_leave_multicast(udp, group.c_str(), interface));
+        });
     }
     /// From here on nothing is sent, and what has arrived is dropped.
-    Result<void> close() const { return detail::outcome(pace_udp_close(raw_)); }
-    Result<bool> is_open() const {
-        bool open = false;
-        const pace_status_t status = pace_udp_is_open(raw_, &open);
-        return status == PACE_OK ? Result<bool>(open) : Result<bool>(Error::last(status));
+    Result<void> close() const {
+        return with([](pace_udp_t *udp) { return detail::outcome(pace_udp_close(udp)); });
     }
-    /// Waits until `close` of its handler has returned. Code::WouldDeadlock on a pool's thread.
-    Result<void> wait() const { return detail::outcome(pace_udp_wait(raw_)); }
+    Result<bool> is_open() const { return ask<bool>(pace_udp_is_open); }
     /// Handles what has arrived, and closes: whether everything was handled in this time.
     Result<bool> drain(Duration time) const {
-        bool drained = false;
-        const pace_status_t status = pace_udp_drain(raw_, detail::nanos(time), &drained);
-        return status == PACE_OK ? Result<bool>(drained) : Result<bool>(Error::last(status));
+        return ask<bool>([time](pace_udp_t *udp, bool *drained) {
+            return pace_udp_drain(udp, detail::nanos(time), drained);
+        });
     }
-    Result<UdpStats> stats() const {
-        UdpStats stats;
-        const pace_status_t status = pace_udp_stats(raw_, &stats);
-        return status == PACE_OK ? Result<UdpStats>(stats) : Result<UdpStats>(Error::last(status));
-    }
+    Result<UdpStats> stats() const { return ask<UdpStats>(pace_udp_stats); }
 
-    /// The socket as functions of the C interface take it.
-    pace_udp_t *native() const noexcept { return raw_; }
+    /// The socket as functions of the C interface take it. NULL if the Udp is gone.
+    pace_udp_t *native() const noexcept { return core_ ? core_->raw() : nullptr; }
 
 protected:
-    pace_udp_t *raw_;
+    friend struct detail::UdpBox;
+    explicit UdpRef(detail::SharedUdp core) noexcept : core_(std::move(core)) {}
+
+    template <class F>
+    auto with(F f) const -> decltype(f(nullptr)) {
+        return core_ ? core_->with(f) : decltype(f(nullptr))(detail::gone("datagram socket"));
+    }
+    template <class T, class F>
+    Result<T> ask(F f) const {
+        return with([f](pace_udp_t *udp) {
+            T answer{};
+            const pace_status_t status = f(udp, &answer);
+            return status == PACE_OK ? Result<T>(answer) : Result<T>(Error::last(status));
+        });
+    }
+
+    detail::SharedUdp core_;
 };
 
 /// What a datagram socket does. Its hooks never run on two threads at once, and should not block. It is
@@ -131,7 +206,8 @@ public:
     UdpHandler &operator=(const UdpHandler &) = delete;
     virtual ~UdpHandler() = default;
 
-    /// Datagrams have arrived, at least one; they are gone when this returns.
+    /// Datagrams have arrived, at least one; they are gone when this returns. To answer later, by a task, keep a copy of
+    /// `udp` and Datagram::to_owned().
     virtual void data(UdpRef udp, span<const Datagram> datagrams) = 0;
     /// An error came instead. The socket goes on.
     virtual void error(UdpRef, std::int32_t) {}
@@ -182,19 +258,20 @@ inline pace_udp_options_t to_native(const UdpConfig &config) noexcept {
 
 struct UdpBox {
     std::unique_ptr<UdpHandler> handler;
+    SharedUdp core;
     /// Whether the library has dropped it.
     std::shared_ptr<std::atomic<bool>> dropped;
 
-    static void data(void *box, pace_udp_t *raw, const pace_datagram_t *datagrams,
+    static void data(void *box, pace_udp_t *, const pace_datagram_t *datagrams,
                      std::size_t count) noexcept {
         const span<const Datagram> all(static_cast<const Datagram *>(datagrams), count);
-        guard([&] { of(box).data(UdpRef(raw), all); });
+        guard([&] { of(box).handler->data(UdpRef(of(box).core), all); });
     }
-    static void error(void *box, pace_udp_t *raw, std::int32_t os_error) noexcept {
-        guard([&] { of(box).error(UdpRef(raw), os_error); });
+    static void error(void *box, pace_udp_t *, std::int32_t os_error) noexcept {
+        guard([&] { of(box).handler->error(UdpRef(of(box).core), os_error); });
     }
-    static void close(void *box, pace_udp_t *raw, std::uint32_t reason) noexcept {
-        guard([&] { of(box).close(UdpRef(raw), Reason(reason, 0)); });
+    static void close(void *box, pace_udp_t *, std::uint32_t reason) noexcept {
+        guard([&] { of(box).handler->close(UdpRef(of(box).core), Reason(reason, 0)); });
     }
     static void drop(void *data) noexcept {
         const std::unique_ptr<UdpBox> box(static_cast<UdpBox *>(data));
@@ -202,7 +279,7 @@ struct UdpBox {
     }
 
 private:
-    static UdpHandler &of(void *box) noexcept { return *static_cast<UdpBox *>(box)->handler; }
+    static UdpBox &of(void *box) noexcept { return *static_cast<UdpBox *>(box); }
 };
 
 } // namespace detail
@@ -221,7 +298,8 @@ public:
         }
         const pace_udp_options_t options = detail::to_native(config);
         const auto dropped = std::make_shared<std::atomic<bool>>(false);
-        auto *box = new detail::UdpBox{std::move(handler), dropped};
+        auto core = std::make_shared<detail::UdpCore>();
+        auto *box = new detail::UdpBox{std::move(handler), core, dropped};
         pace_udp_hooks_t hooks{};
         (void)pace_udp_hooks_init(&hooks, sizeof hooks);
         hooks.data = detail::UdpBox::data;
@@ -231,6 +309,7 @@ public:
         hooks.drop = detail::UdpBox::drop;
         pace_udp_t *udp = nullptr;
         const pace_status_t status = pace_udp_new(pool.native(), &options, &hooks, &udp);
+        core->open(udp);
         if (status != PACE_OK) {
             Error error = Error::last(status);
             if (!*dropped) {
@@ -238,23 +317,32 @@ public:
             }
             return error;
         }
-        return Udp(pool.core_, udp);
+        return Udp(pool.core_, std::move(core));
     }
 
-    Udp(Udp &&other) noexcept : UdpRef(std::exchange(other.raw_, nullptr)), core_(other.core_) {}
-    Udp &operator=(Udp &&other) noexcept {
-        std::swap(raw_, other.raw_);
+    Udp(Udp &&other) noexcept : UdpRef(std::move(other.core_)), pool_(std::move(other.pool_)) {}
+    Udp &operator=(Udp other) noexcept {
         std::swap(core_, other.core_);
+        std::swap(pool_, other.pool_);
         return *this;
     }
-    ~Udp() { pace_udp_free(raw_); }
+    ~Udp() { pace_udp_free(core_ ? core_->take() : nullptr); }
+
+    /// Waits until `close` of its handler has returned. Code::WouldDeadlock on a pool's thread.
+    Result<void> wait() const { return detail::outcome(pace_udp_wait(native())); }
 
 private:
     friend class CompletionQueue;
 
-    Udp(detail::SharedCore core, pace_udp_t *raw) noexcept : UdpRef(raw), core_(std::move(core)) {}
+    Udp(detail::SharedCore pool, detail::SharedUdp core) noexcept
+        : UdpRef(std::move(core)), pool_(std::move(pool)) {}
+    /// One whose datagrams a completion queue brings.
+    Udp(detail::SharedCore pool, pace_udp_t *raw)
+        : UdpRef(std::make_shared<detail::UdpCore>()), pool_(std::move(pool)) {
+        core_->open(raw);
+    }
 
-    detail::SharedCore core_;
+    detail::SharedCore pool_;
 };
 
 } // inline namespace

@@ -329,7 +329,7 @@ public:
     WorkTask() noexcept = default;
     WorkTask(WorkTask &&other) noexcept
         : core_(std::move(other.core_)), id_(other.id_), place_(std::exchange(other.place_, nullptr)) {}
-    WorkTask &operator=(WorkTask &&other) noexcept {
+    WorkTask &operator=(WorkTask other) noexcept {
         std::swap(core_, other.core_);
         std::swap(id_, other.id_);
         std::swap(place_, other.place_);

@@ -75,7 +75,7 @@ class [[nodiscard]] Periodic {
 public:
     Periodic(Periodic &&other) noexcept
         : raw_(std::exchange(other.raw_, nullptr)), core_(std::move(other.core_)) {}
-    Periodic &operator=(Periodic &&other) noexcept {
+    Periodic &operator=(Periodic other) noexcept {
         std::swap(raw_, other.raw_);
         std::swap(core_, other.core_);
         return *this;
@@ -108,7 +108,7 @@ class [[nodiscard]] TaskType {
 public:
     TaskType(TaskType &&other) noexcept
         : raw_(std::exchange(other.raw_, nullptr)), core_(std::move(other.core_)) {}
-    TaskType &operator=(TaskType &&other) noexcept {
+    TaskType &operator=(TaskType other) noexcept {
         std::swap(raw_, other.raw_);
         std::swap(core_, other.core_);
         return *this;

@@ -127,8 +127,8 @@ public:
         queue_.attach(mailbox, 1).value();
     }
 
-    /// Up to 8 messages, in order, which stay until the next call. Code::Stale: it has ended, and nothing is left.
-    paceline::Result<std::vector<paceline::Message>> take(paceline::Duration time) {
+    /// Up to 8 messages, in order. Code::Stale: it has ended, and nothing is left.
+    paceline::Result<std::vector<paceline::OwnedMessage>> take(paceline::Duration time) {
         queue_.done(entries_).value();
         entries_ = {};
         if (has_ended_) {
@@ -139,12 +139,12 @@ public:
             return got.error();
         }
         entries_ = *got;
-        std::vector<paceline::Message> messages;
+        std::vector<paceline::OwnedMessage> messages;
         for (const auto &entry : entries_) {
             if (entry.what() == paceline::EntryKind::Ended) {
                 has_ended_ = true;
             } else {
-                messages.push_back(entry.message());
+                messages.push_back(entry.message().to_owned());
             }
         }
         return messages.empty() ? take(time) : messages;

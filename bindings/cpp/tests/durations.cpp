@@ -678,7 +678,7 @@ TEST_CASE("a hub waits as long as a duration of any type says") {
         Signal told;
         Code code{};
         key.request_async(text, time,
-                          [&](paceline::Result<Message> reply) {
+                          [&](paceline::Result<paceline::OwnedMessage> reply) {
                               code = code_of(reply);
                               told.set();
                           })

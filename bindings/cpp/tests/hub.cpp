@@ -461,7 +461,7 @@ TEST_CASE("requests and replies, and letters of mailboxes") {
     const auto reply = key.request("2", 1h, Publication().add_header("trace", "17")).value();
     CHECK(reply.text() == "2!");
     CHECK(key.request("", 1ms).error() == Code::TimedOut);
-    CHECK(hub.reply(Message{}, "").error() == Code::Invalid);
+    CHECK(hub.reply(paceline::OwnedMessage(), "").error() == Code::Invalid);
 
     const auto mailbox = hub.mailbox("a").value();
     CHECK(hub.publish("a", "x").value().enqueued == 1);
@@ -479,7 +479,7 @@ TEST_CASE("requests that nobody waits for") {
     const Hub hub = Hub::create(pool).value();
     const auto key = hub.key("sum").value();
     std::atomic<int> alive{0};
-    auto unused = [counted = Counted(alive)](Result<Message>) { CHECK(false); };
+    auto unused = [counted = Counted(alive)](Result<paceline::OwnedMessage>) { CHECK(false); };
     CHECK(key.request_async("1", 1h, std::move(unused)).error() == Code::NoResponders);
     CHECK(alive == 1);
     const auto responder =
@@ -494,7 +494,7 @@ TEST_CASE("requests that nobody waits for") {
     auto future = promise.get_future();
     CHECK(key.request_async(
                  "2", 1h,
-                 [promise = std::move(promise)](Result<Message> reply) mutable {
+                 [promise = std::move(promise)](Result<paceline::OwnedMessage> reply) mutable {
                      promise.set_value(std::string(reply.value().text()));
                  },
                  Publication().add_header("trace", "17"))
@@ -502,7 +502,7 @@ TEST_CASE("requests that nobody waits for") {
     CHECK(future.get() == "2!");
     Signal late;
     CHECK(key.request_async("", 1ms,
-                            [&](Result<Message> reply) {
+                            [&](Result<paceline::OwnedMessage> reply) {
                                 CHECK(reply.error() == Code::TimedOut);
                                 late.set();
                             })

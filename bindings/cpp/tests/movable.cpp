@@ -126,8 +126,8 @@ struct Codec {
     PLACE("Hub::watch", hub.watch(1ms, {}, movable()));
     PLACE("Hub::topic", hub.topic<int>("a", Codec()));
     PLACE("Topic::subscribe", hub.topic<int>("a", Codec()).subscribe(movable_of<const int &>()));
-    PLACE("Key::request_async",
-          hub.key("a").value().request_async("", 1ms, movable_of<paceline::Result<Message>>()));
+    PLACE("Key::request_async", hub.key("a").value().request_async(
+                                    "", 1ms, movable_of<paceline::Result<paceline::OwnedMessage>>()));
     PLACE("Service::start", paceline::Service::start(pool, movable(true)));
     PLACE("PendingStore::then", paceline::Bridge::open(hub, paceline::BridgeConfig())
                                     .value()

@@ -867,7 +867,7 @@ const std::map<std::string, Place> &places() {
                                              (void)hub.reply(message, "x").value();
                                          }).value();
                  const auto key = hub.key("a").value();
-                 return serves(t, [&] { key.request_async("", 1h, [&t](Result<Message>) { t(); }).value(); });
+                 return serves(t, [&] { key.request_async("", 1h, [&t](Result<paceline::OwnedMessage>) { t(); }).value(); });
              });
          }},
         {"PendingStore::then", [](Trouble &t) {
