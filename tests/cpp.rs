@@ -27,16 +27,18 @@ const STRICT: &str = "-Wall -Wextra -Wpedantic -Wundef -Wshadow -Wconversion -Ws
                       -Wold-style-cast -Werror";
 
 /// The parts of the tests that become one translation unit, for the time that the framework takes.
-const PARTS: [&str; 21] = [
+const PARTS: [&str; 23] = [
     "values.cpp",
     "tasks.cpp",
     "handles.cpp",
     "rings.cpp",
     "hosts.cpp",
     "exceptions.cpp",
+    "outcomes.cpp",
     "thrown.cpp",
     "ends.cpp",
     "movable.cpp",
+    "empty.cpp",
     "durations.cpp",
     "servers.cpp",
     "http.cpp",
@@ -377,6 +379,37 @@ fn every_place_that_takes_a_callable_takes_what_can_only_be_moved() {
     let said = said_in(include_str!("../bindings/cpp/tests/movable.cpp"));
     let missing: Vec<_> = found.difference(&said).collect();
     assert!(found.len() > 40 && missing.is_empty(), "of {}: {missing:?}", found.len());
+}
+
+#[test]
+fn every_place_that_takes_a_callable_is_tested_with_an_empty_one() {
+    let found = declared_with(&CALLABLES);
+    let said = said_in(include_str!("../bindings/cpp/tests/empty.cpp"));
+    let missing: Vec<_> = found.difference(&said).collect();
+    assert!(found.len() > 40 && missing.is_empty(), "of {}: {missing:?}", found.len());
+}
+
+/// What a handler of messages returns is looked at, or the compiler says why it is not.
+#[test]
+fn a_handler_of_messages_that_returns_what_means_nothing_does_not_compile() {
+    for compiler in ["g++", "clang++"] {
+        if is_missing(compiler, "#include <new>") {
+            continue;
+        }
+        let unit = scratch(&format!("returns-{compiler}.cpp"));
+        let text = "#include <paceline/hub.hpp>\nvoid f(const paceline::Hub &hub) {\n\
+                    (void)hub.subscribe(\"a\", [](const paceline::Message &) { return false; });\n}\n";
+        fs::write(&unit, text).expect("the scratch directory can be written to");
+        let mut command = Command::new(compiler);
+        command.args(["-fsyntax-only", "-std=c++17"]);
+        for directory in ["include", "bindings/cpp"] {
+            command.arg("-I").arg(source(directory));
+        }
+        let Output { status, stderr, .. } = command.arg(unit).output().expect("it starts");
+        let told = String::from_utf8_lossy(&stderr);
+        let why = "a handler of messages returns nothing, a Result or an Error";
+        assert!(!status.success() && told.contains(why), "{told}");
+    }
 }
 
 /// What an object holds is gone when it was moved from. So no function of the wrapper reaches through it without a look

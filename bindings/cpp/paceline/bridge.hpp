@@ -326,7 +326,7 @@ namespace detail {
 /// Tells a function that a message is stored, or never will be.
 template <class D>
 void tell_stored(void *data, pace_status_t status) noexcept {
-    (void)guard([&] { (*static_cast<D *>(data))(outcome(status)); });
+    (void)guard([&] { return (*static_cast<D *>(data))(outcome(status)); });
 }
 
 } // namespace detail
@@ -350,6 +350,9 @@ public:
         using D = std::decay_t<F>;
         static_assert(std::is_invocable_v<D &, Result<void>>,
                       "what is called when a message is stored is void(Result<void>)");
+        if (auto refused = detail::refused_if_empty(stored, "stored")) {
+            return *std::move(refused);
+        }
         auto box = detail::boxed(std::forward<F>(stored));
         const pace_status_t status =
             pace_pending_store_then(raw_.get(), detail::tell_stored<D>, box.get(), detail::drop_box<D>);

@@ -194,6 +194,15 @@ namespace detail {
 #endif
 }
 
+/// A callable that has no result to fail by has failed.
+inline void fail(const Error &error) {
+#if defined(__cpp_exceptions)
+    raise(error);
+#else
+    pace_unhandled(error.message(), false);
+#endif
+}
+
 #if defined(__cpp_lib_expected)
 
 template <class T>
@@ -305,9 +314,60 @@ public:
 template <class Signature>
 class Function;
 
+namespace detail {
+
+/// Results by which a callable of the user's says whether it has failed.
+template <class R>
+inline constexpr bool is_outcome = false;
+template <>
+inline constexpr bool is_outcome<Error> = true;
+template <class T>
+inline constexpr bool is_outcome<Result<T>> = true;
+
+/// The error in a result, if it is a failure.
+inline const Error *error_in(const Error &error) noexcept {
+    return error.code() == Code::Ok ? nullptr : &error;
+}
+template <class T>
+const Error *error_in(const Result<T> &result) noexcept {
+    return result ? nullptr : &result.error();
+}
+
+/// Callables that may be empty.
+template <class F>
+inline constexpr bool may_be_empty = std::is_pointer_v<F> || std::is_member_pointer_v<F>;
+template <class S>
+inline constexpr bool may_be_empty<std::function<S>> = true;
+template <class S>
+inline constexpr bool may_be_empty<Function<S>> = true;
+#if defined(__cpp_lib_move_only_function)
+template <class S>
+inline constexpr bool may_be_empty<std::move_only_function<S>> = true;
+#endif
+
+template <class F>
+bool is_empty(const F &f) noexcept {
+    if constexpr (may_be_empty<F>) {
+        return !f;
+    } else {
+        return (void)f, false;
+    }
+}
+
+/// The error of a call that is given an empty callable. `what`: the parameter's name.
+template <class F>
+std::optional<Error> refused_if_empty(const F &f, const char *what) {
+    return is_empty(f) ? std::optional<Error>(Error(
+                             Code::Invalid, std::string(what) + " is empty, but must be a callable"))
+                       : std::nullopt;
+}
+
+} // namespace detail
+
 /// A callable of any type that takes A... and answers with R: what settings and long-lived hooks are kept in. It is as
 /// a std::function, and takes callables that can only be moved too. A copy has a copy of the callable if that can be
-/// copied; otherwise both call the same one. Calling an empty one is an error of the program's.
+/// copied; otherwise both call the same one. To call an empty one is a failure: Code::Invalid. A Result or an Error that a
+/// callable without a result returns is a failure, too, and thrown as an Exception.
 template <class R, class... A>
 class Function<R(A...)> {
     template <class D>
@@ -321,16 +381,9 @@ public:
     /// Empty too, if it is made of a pointer that is null, or of a std::function that is empty.
     template <class F, class = if_callable<std::decay_t<F>>>
     Function(F &&f) {
-        using D = std::decay_t<F>;
-        // A function itself is never null, and compilers warn of whoever asks.
-        constexpr bool is_function = std::is_function_v<std::remove_reference_t<F>>;
-        if constexpr (!is_function && (std::is_pointer_v<D> || std::is_member_pointer_v<D> ||
-                                       std::is_same_v<D, std::function<R(A...)>>)) {
-            if (f == nullptr) {
-                return;
-            }
+        if (!detail::is_empty(f)) {
+            kept_ = std::make_shared<Kept<std::decay_t<F>>>(std::forward<F>(f));
         }
-        kept_ = std::make_shared<Kept<D>>(std::forward<F>(f));
     }
     Function(const Function &other) : kept_(other.kept_ ? other.kept_->copy(other.kept_) : nullptr) {}
     Function(Function &&) noexcept = default;
@@ -339,7 +392,12 @@ public:
 
     explicit operator bool() const noexcept { return kept_ != nullptr; }
 
-    R operator()(A... arguments) const { return kept_->call(std::forward<A>(arguments)...); }
+    R operator()(A... arguments) const {
+        if (kept_ == nullptr) {
+            detail::raise(Error(Code::Invalid, "an empty function was called"));
+        }
+        return kept_->call(std::forward<A>(arguments)...);
+    }
 
 private:
     struct Callable {
@@ -354,7 +412,13 @@ private:
         explicit Kept(F &&f) : f_(std::forward<F>(f)) {}
 
         R call(A... arguments) override {
-            if constexpr (std::is_void_v<R>) {
+            using Given = std::decay_t<std::invoke_result_t<D &, A...>>;
+            if constexpr (std::is_void_v<R> && detail::is_outcome<Given>) {
+                const Given outcome = std::invoke(f_, std::forward<A>(arguments)...);
+                if (const Error *error = detail::error_in(outcome)) {
+                    detail::fail(*error);
+                }
+            } else if constexpr (std::is_void_v<R>) {
                 (void)std::invoke(f_, std::forward<A>(arguments)...);
             } else {
                 return std::invoke(f_, std::forward<A>(arguments)...);
@@ -512,6 +576,17 @@ inline nanoseconds time_of(std::uint64_t measured) noexcept {
     return measured >= most ? forever : nanoseconds(static_cast<std::int64_t>(measured));
 }
 
+/// As refused_if_empty(), of the callables of a batch.
+template <class F>
+std::optional<Error> refused_if_any_empty(span<F> work) {
+    for (std::size_t n = 0; may_be_empty<F> && n < work.size(); ++n) {
+        if (is_empty(work[n])) {
+            return refused_if_empty(work[n], ("work[" + std::to_string(n) + "]").c_str());
+        }
+    }
+    return std::nullopt;
+}
+
 /// A point in time as C has it, since 1970: any time_point of the system's clock. Those before 1970 are 1970.
 struct SystemTime {
     std::uint64_t nanos_since_1970 = 0;
@@ -531,29 +606,45 @@ inline Error gone(const char *what) {
     return Error(Code::Stale, std::string("this ") + what + " has ended, was moved from, or was taken");
 }
 
-/// Called inside a catch block: calls `tell` with a text about what was thrown, its what() if it has one. Whether it
-/// is a std::exception.
-template <class Tell>
-bool tell_what(Tell tell) {
-#if defined(__cpp_exceptions)
-    try {
-        throw;
-    } catch (const std::exception &thrown) {
-        const char *what = thrown.what();
-        (void)tell(what != nullptr ? what : "an exception whose what() is NULL");
-        return true;
-    } catch (...) {
-        (void)tell("what was thrown is no std::exception");
-    }
-#else
-    (void)tell;
-#endif
-    return false;
-}
+/// Why code of the user's has failed: the error that it has returned, or else what it has thrown, in whose catch block this
+/// is used.
+class Failure {
+public:
+    explicit Failure(const Error *returned = nullptr) noexcept : returned_(returned) {}
 
-/// Called inside a catch block. What the hook throws is the caller's. `fails`: the callback answers that it has
-/// failed, which the library tells of. Without a hook the library is told what was thrown.
-inline void report_unhandled(bool fails) {
+    /// Calls `call` with a text about it: the error's, or what(). False: it is no error and no std::exception.
+    template <class Tell>
+    bool tell(Tell call) const {
+        if (returned_ != nullptr) {
+            (void)call(returned_->message());
+            return true;
+        }
+#if defined(__cpp_exceptions)
+        try {
+            throw;
+        } catch (const std::exception &thrown) {
+            const char *what = thrown.what();
+            (void)call(what != nullptr ? what : "an exception whose what() is NULL");
+            return true;
+        } catch (...) {
+            (void)call("what was thrown is no std::exception");
+        }
+#endif
+        return false;
+    }
+
+    std::exception_ptr thrown() const {
+        return returned_ != nullptr ? std::make_exception_ptr(Exception(*returned_))
+                                    : std::current_exception();
+    }
+
+private:
+    const Error *returned_;
+};
+
+/// Tells of a failure that nobody waits for. What the hook throws is the caller's. `fails`: the callback answers that it
+/// has failed, which the library tells of. Without a hook the library is told the text.
+inline void report_unhandled(const Failure &failure, bool fails) {
     auto &slot = UnhandledHook::get();
     std::shared_ptr<const Unhandled> hook;
     {
@@ -561,40 +652,60 @@ inline void report_unhandled(bool fails) {
         hook = slot.hook;
     }
     if (!hook) {
-        (void)tell_what([fails](const char *what) { pace_unhandled(what, fails); });
+        (void)failure.tell([fails](const char *what) { pace_unhandled(what, fails); });
         return;
     }
     pace_unhandled(nullptr, fails);
-    (*hook)(std::current_exception());
+    (*hook)(failure.thrown());
 }
 
-/// Calls `f`, the user's code; whether it has returned. Inside the catch block of what it has thrown calls
-/// `told`. What throws after that, as the destructor of an exception or the hook of on_unhandled() may, goes
-/// nowhere. Whatever C calls back goes through here: nothing passes.
+/// Calls `f`: the error that it returns, if it returns one.
+template <class F>
+std::optional<Error> returned_error(F &&f) {
+    using R = std::decay_t<std::invoke_result_t<F>>;
+    if constexpr (is_outcome<R>) {
+        const R outcome = std::forward<F>(f)();
+        const Error *error = error_in(outcome);
+        return error != nullptr ? std::optional<Error>(*error) : std::nullopt;
+    } else {
+        (void)std::forward<F>(f)();
+        return std::nullopt;
+    }
+}
+
+/// Calls `f`, the user's code; whether it has returned, and no error. Otherwise calls `told` with the Failure. What throws
+/// after that, as the destructor of an exception or the hook of on_unhandled() may, goes nowhere. Whatever C calls back
+/// goes through here: nothing passes.
 template <class F, class Told>
 bool contained(F &&f, Told &&told) noexcept {
-    bool returned = false;
+    bool succeeded = false;
     PACELINE_DETAIL_TRY {
+        std::optional<Error> returned;
         PACELINE_DETAIL_TRY {
-            std::forward<F>(f)();
-            returned = true;
+            returned = returned_error(std::forward<F>(f));
+            succeeded = !returned;
         }
-        PACELINE_DETAIL_CATCH { std::forward<Told>(told)(); }
+        PACELINE_DETAIL_CATCH { told(Failure()); }
+        if (returned) {
+            told(Failure(&*returned));
+        }
     }
     PACELINE_DETAIL_CATCH {}
-    return returned;
+    return succeeded;
 }
 
-/// Calls `f`; whether it has returned. What it throws goes to the hook of on_unhandled().
+/// Calls `f`; whether it has returned, and no error. What it throws, or the error, goes to the hook of on_unhandled().
 template <class F>
 bool guard(F &&f) noexcept {
-    return contained(std::forward<F>(f), [] { report_unhandled(false); });
+    return contained(std::forward<F>(f),
+                     [](const Failure &failure) { report_unhandled(failure, false); });
 }
 
 /// As guard(), for a callback that answers that it has failed if this does not return.
 template <class F>
 bool guard_or_fail(F &&f) noexcept {
-    return contained(std::forward<F>(f), [] { report_unhandled(true); });
+    return contained(std::forward<F>(f),
+                     [](const Failure &failure) { report_unhandled(failure, true); });
 }
 
 /// Rows that C hands over one by one, during a call.
@@ -610,7 +721,7 @@ struct Rows {
         auto &rows = *static_cast<Rows *>(data);
         if (rows.thrown == nullptr) {
             (void)contained([&] { rows.list.push_back(make()); },
-                            [&] { rows.thrown = std::current_exception(); });
+                            [&](const Failure &failure) { rows.thrown = failure.thrown(); });
         }
     }
 

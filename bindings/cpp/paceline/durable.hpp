@@ -234,10 +234,14 @@ template <class R>
 void end_job(const Job &job, const R &returned) {
     if constexpr (std::is_convertible_v<const R &, std::string_view>) {
         (void)job.complete(returned);
-    } else if (!returned) {
-        (void)job.fail(returned.error().message());
-    } else if constexpr (!std::is_same_v<R, Result<void>>) {
-        (void)job.complete(*returned);
+    } else {
+        static_assert(is_outcome<R>,
+                      "what runs durable tasks returns nothing, text, a Result or an Error");
+        if (const Error *error = error_in(returned)) {
+            (void)job.fail(error->message());
+        } else if constexpr (!std::is_same_v<R, Error> && !std::is_same_v<R, Result<void>>) {
+            (void)job.complete(*returned);
+        }
     }
 }
 
@@ -248,13 +252,16 @@ pace_status_t run_job(void *data, pace_job_t *raw) noexcept {
         [&] {
             auto &handler = *static_cast<F *>(data);
             const Job job(raw);
-            if constexpr (std::is_void_v<std::invoke_result_t<F &, const Job &>>) {
+            using R = std::invoke_result_t<F &, const Job &>;
+            if constexpr (std::is_void_v<R>) {
                 handler(job);
             } else {
-                end_job(job, handler(job));
+                end_job<std::decay_t<R>>(job, handler(job));
             }
         },
-        [raw] { tell_what([raw](const char *what) { return pace_job_fail(raw, what, false, 0); }); });
+        [raw](const Failure &failure) {
+            failure.tell([raw](const char *what) { return pace_job_fail(raw, what, false, 0); });
+        });
     return returned ? PACE_OK : PACE_EFAILED;
 }
 
@@ -351,6 +358,9 @@ public:
         using D = std::decay_t<F>;
         static_assert(std::is_invocable_v<D &, const Job &>,
                       "what runs durable tasks is called with a const Job &");
+        if (auto refused = detail::refused_if_empty(handler, "handler")) {
+            return *std::move(refused);
+        }
         auto box = detail::boxed(std::forward<F>(handler));
         const pace_status_t status =
             pace_durable_task(raw_.get(), name.c_str(), retry ? &retry->native() : nullptr,

@@ -154,9 +154,9 @@ inline const char *refused_if_cut(const std::string &text) noexcept {
 /// Calls `f`, code of a request, which fails if that throws; whether it has returned.
 template <class F>
 bool guard_request(F &&f) noexcept {
-    return contained(std::forward<F>(f), [] {
-        tell_what(pace_request_fail);
-        report_unhandled(true);
+    return contained(std::forward<F>(f), [](const Failure &failure) {
+        failure.tell(pace_request_fail);
+        report_unhandled(failure, true);
     });
 }
 
@@ -197,6 +197,9 @@ public:
     template <class F>
     Result<void> on_writable(F &&f) {
         using D = std::decay_t<F>;
+        if (auto refused = detail::refused_if_empty(f, "f")) {
+            return *std::move(refused);
+        }
         auto box = detail::boxed(std::forward<F>(f));
         const pace_status_t status =
             pace_body_on_writable(raw_, writable<D>, box.get(), detail::drop_box<D>);
@@ -213,6 +216,9 @@ public:
     Result<void> pump(F &&f) {
         using D = std::decay_t<F>;
         static_assert(std::is_invocable_r_v<Flow, D &, Body &>, "a producer is Flow(Body &)");
+        if (auto refused = detail::refused_if_empty(f, "f")) {
+            return *std::move(refused);
+        }
         auto box = detail::boxed(std::forward<F>(f));
         const pace_status_t status = pace_body_pump(raw_, produce<D>, box.get(), detail::drop_box<D>);
         if (status == PACE_OK) {
@@ -229,7 +235,7 @@ private:
 
     template <class F>
     static void writable(void *data) noexcept {
-        detail::guard_request([&] { (*static_cast<F *>(data))(); });
+        detail::guard_request([&] { return (*static_cast<F *>(data))(); });
     }
     template <class F>
     static std::int32_t produce(void *data, pace_body_t *raw) noexcept {
@@ -531,14 +537,14 @@ struct Route {
     static void handle(void *data, const pace_request_t *raw, pace_response_t *response) noexcept {
         auto &route = *static_cast<Route *>(data);
         Response given(response, *route.state);
-        guard_request([&] { route.f(Request(raw), std::move(given)); });
+        guard_request([&] { return route.f(Request(raw), std::move(given)); });
     }
 
     static void around(void *data, const pace_request_t *raw, pace_response_t *response,
                        pace_next_t *next) noexcept {
         auto &route = *static_cast<Route *>(data);
         Response given(response, *route.state);
-        guard_request([&] { route.f(Request(raw), std::move(given), Next(next)); });
+        guard_request([&] { return route.f(Request(raw), std::move(given), Next(next)); });
     }
 
     static void ended(void *data, const pace_http_end_t *raw) noexcept {
@@ -546,7 +552,7 @@ struct Route {
         const auto status = raw->status == 0 ? std::nullopt : std::optional(raw->status);
         const auto time = std::chrono::nanoseconds(static_cast<std::int64_t>(raw->duration_ns));
         const RequestEnd end{view(raw->method), view(raw->target), status, time, view(raw->peer)};
-        guard_request([&] { static_cast<Route *>(data)->f(end); });
+        guard_request([&] { return static_cast<Route *>(data)->f(end); });
     }
 
     static void begin(void *data, const pace_request_t *raw, pace_response_t *response,
@@ -610,6 +616,9 @@ public:
     /// HEAD too. Each method is routed by itself; OPTIONS without a route of its own is answered with 204
     /// and the methods of the path (Allow). What is wrong with a route is told by start().
     Result<void> route(const char *method, const char *pattern, RequestHandler handler) {
+        if (auto refused = detail::refused_if_empty(handler, "handler")) {
+            return *std::move(refused);
+        }
         using Route = detail::Route<RequestHandler>;
         auto box = std::unique_ptr<Route>(new Route{std::move(handler), state_});
         const pace_status_t status = pace_http_route(native(), method, pattern, Route::handle, box.get(),
@@ -625,6 +634,9 @@ public:
     /// by Response::stream(). It is not told if the factory has answered by Response::send(), or has
     /// returned nullptr: then the answer is the final one, and the connection closes behind it.
     Result<void> route_streaming(const char *method, const char *pattern, BodyFactory factory) {
+        if (auto refused = detail::refused_if_empty(factory, "factory")) {
+            return *std::move(refused);
+        }
         using Route = detail::Route<BodyFactory>;
         auto box = std::unique_ptr<Route>(new Route{std::move(factory), state_});
         pace_request_body_hooks_t hooks{};
@@ -661,6 +673,9 @@ public:
         using Route = detail::Route<std::decay_t<F>>;
         static_assert(std::is_invocable_v<std::decay_t<F> &, const Request &, Response, Next>,
                       "a middleware is void(const Request &, Response, Next)");
+        if (auto refused = detail::refused_if_empty(f, "f")) {
+            return *std::move(refused);
+        }
         auto box = std::unique_ptr<Route>(new Route{std::forward<F>(f), state_});
         return registered(pace_http_around, Route::around, std::move(box));
     }
@@ -674,6 +689,9 @@ public:
         using Route = detail::Route<std::decay_t<F>>;
         static_assert(std::is_invocable_v<std::decay_t<F> &, const Request &, Response>,
                       "a fallback is void(const Request &, Response)");
+        if (auto refused = detail::refused_if_empty(f, "f")) {
+            return *std::move(refused);
+        }
         auto box = std::unique_ptr<Route>(new Route{std::forward<F>(f), state_});
         return registered(pace_http_fallback, Route::handle, std::move(box));
     }
@@ -686,6 +704,9 @@ public:
         using Route = detail::Route<std::decay_t<F>>;
         static_assert(std::is_invocable_v<std::decay_t<F> &, const RequestEnd &>,
                       "a hook of ends is void(const RequestEnd &)");
+        if (auto refused = detail::refused_if_empty(f, "f")) {
+            return *std::move(refused);
+        }
         auto box = std::unique_ptr<Route>(new Route{std::forward<F>(f), state_});
         return registered(pace_http_on_end, Route::ended, std::move(box));
     }

@@ -214,7 +214,8 @@ inline Result<OwnedMessage> reply_of(pace_status_t status, const pace_message_t 
 template <class D>
 void tell_reply(void *data, pace_status_t status, const pace_message_t *reply) noexcept {
     (void)guard([&] {
-        (*static_cast<D *>(data))(reply_of(status, status == PACE_OK ? *reply : pace_message_t{}));
+        return (*static_cast<D *>(data))(
+            reply_of(status, status == PACE_OK ? *reply : pace_message_t{}));
     });
 }
 
@@ -285,6 +286,9 @@ public:
         using D = std::decay_t<F>;
         static_assert(std::is_invocable_v<D &, Result<OwnedMessage>>,
                       "what is called with a reply is void(Result<OwnedMessage>)");
+        if (auto refused = detail::refused_if_empty(on_reply, "on_reply")) {
+            return *std::move(refused);
+        }
         const detail::RawPublication terms(with);
         auto box = detail::boxed(std::forward<F>(on_reply));
         Asked asked;
@@ -485,8 +489,8 @@ public:
     }
 
     /// Subscribes to a key or a pattern: `*` stands for one token, a final `>` for one or more. The handler
-    /// is void(const Message &), or answers a Result<void>. An error that it answers, and a std::exception that it
-    /// throws, is a failure of its message, which is tried again, or becomes a dead letter, as the config says.
+    /// is called with a const Message &, and returns nothing, a Result or an Error. An error that it returns, and a
+    /// std::exception that it throws, is a failure of its message, which is tried again, or becomes a dead letter, as the config says.
     /// Anything else that it throws is a crash: the handler is restarted, and suspended for a while if that happens
     /// too often; see Intensity.
     /// It may run before this returns, and is deleted when the subscription has ended. Handlers of
@@ -496,7 +500,10 @@ public:
                                    const SubscriptionConfig &config = {}) const {
         using D = std::decay_t<F>;
         static_assert(std::is_invocable_v<D &, const Message &>,
-                      "a handler is void(const Message &) or Result<void>(const Message &)");
+                      "a handler is called with a const Message &");
+        if (auto refused = detail::refused_if_empty(handler, "handler")) {
+            return *std::move(refused);
+        }
         const pace_subscription_options_t options = config.native();
         auto box = detail::boxed(std::forward<F>(handler));
         pace_subscription_t id{};
@@ -521,6 +528,12 @@ public:
     Result<Subscription> subscribe(const char *pattern, F &&handler, R &&on_restart,
                                    const SubscriptionConfig &config = {}) const {
         using S = detail::Supervised<std::decay_t<F>, std::decay_t<R>>;
+        if (auto refused = detail::refused_if_empty(handler, "handler")) {
+            return *std::move(refused);
+        }
+        if (auto refused = detail::refused_if_empty(on_restart, "on_restart")) {
+            return *std::move(refused);
+        }
         pace_subscription_options_t options = config.native();
         options.on_restart = detail::restarted<std::decay_t<F>, std::decay_t<R>>;
         auto box = detail::boxed(S{std::forward<F>(handler), std::forward<R>(on_restart)});
@@ -546,9 +559,11 @@ public:
                                            const SubscriptionConfig &config = {}) const {
         using D = std::decay_t<F>;
         using Handler = std::decay_t<std::invoke_result_t<D &>>;
-        static_assert(
-            std::is_invocable_v<Handler &, const Message &>,
-            "a factory returns a handler: void(const Message &) or Result<void>(const Message &)");
+        static_assert(std::is_invocable_v<Handler &, const Message &>,
+                      "a factory returns a handler, which is called with a const Message &");
+        if (auto refused = detail::refused_if_empty(factory, "factory")) {
+            return *std::move(refused);
+        }
         pace_subscription_options_t options = config.native();
         options.factory = detail::make_handler<D>;
         options.drop_handler = detail::drop_box<Handler>;
@@ -614,7 +629,10 @@ public:
     Result<Replay> replay(const char *pattern, ReplayFrom from, F &&handler) const {
         using D = std::decay_t<F>;
         static_assert(std::is_invocable_v<D &, const Message &>,
-                      "a handler is void(const Message &) or Result<void>(const Message &)");
+                      "a handler is called with a const Message &");
+        if (auto refused = detail::refused_if_empty(handler, "handler")) {
+            return *std::move(refused);
+        }
         auto box = detail::boxed(std::forward<F>(handler));
         pace_replay_t *raw = nullptr;
         const pace_status_t status =
@@ -635,7 +653,10 @@ public:
                           const ReplayConfig &config) const {
         using D = std::decay_t<F>;
         static_assert(std::is_invocable_v<D &, const Message &>,
-                      "a handler is void(const Message &) or Result<void>(const Message &)");
+                      "a handler is called with a const Message &");
+        if (auto refused = detail::refused_if_empty(handler, "handler")) {
+            return *std::move(refused);
+        }
         pace_replay_options_t options = config.native();
         options.from = from.from_;
         options.at = from.at_;
@@ -659,6 +680,12 @@ public:
     Result<Replay> replay(const char *pattern, ReplayFrom from, F &&handler, R &&on_restart,
                           const ReplayConfig &config = {}) const {
         using S = detail::Supervised<std::decay_t<F>, std::decay_t<R>>;
+        if (auto refused = detail::refused_if_empty(handler, "handler")) {
+            return *std::move(refused);
+        }
+        if (auto refused = detail::refused_if_empty(on_restart, "on_restart")) {
+            return *std::move(refused);
+        }
         pace_replay_options_t options = config.native();
         options.from = from.from_;
         options.at = from.at_;
@@ -683,9 +710,11 @@ public:
                                   const ReplayConfig &config = {}) const {
         using D = std::decay_t<F>;
         using Handler = std::decay_t<std::invoke_result_t<D &>>;
-        static_assert(
-            std::is_invocable_v<Handler &, const Message &>,
-            "a factory returns a handler: void(const Message &) or Result<void>(const Message &)");
+        static_assert(std::is_invocable_v<Handler &, const Message &>,
+                      "a factory returns a handler, which is called with a const Message &");
+        if (auto refused = detail::refused_if_empty(factory, "factory")) {
+            return *std::move(refused);
+        }
         pace_replay_options_t options = config.native();
         options.from = from.from_;
         options.at = from.at_;
@@ -872,11 +901,13 @@ public:
         }
         return hub_.publish(key, *bytes);
     }
-    /// Subscribes as Hub::subscribe() does, with a handler of values: void or Result<void>, of (const T &) or
-    /// (const T &, const Message &). What cannot be decoded is a failure of the subscription, and the handler
+    /// Subscribes as Hub::subscribe() does, with a handler of values, of (const T &) or (const T &, const Message &). What cannot be decoded is a failure of the subscription, and the handler
     /// is not called.
     template <class F>
     Result<Subscription> subscribe(F &&handler, const SubscriptionConfig &config = {}) const {
+        if (auto refused = detail::refused_if_empty(handler, "handler")) {
+            return *std::move(refused);
+        }
         auto take = [codec = codec_, handler = std::forward<F>(handler)](
                         const Message &message) mutable -> Result<void> {
             const Result<T> value = codec->decode(message.text());
@@ -890,12 +921,18 @@ public:
                     return handler(*value);
                 }
             };
-            if constexpr (std::is_void_v<decltype(call())>) {
+            using R = decltype(call());
+            if constexpr (std::is_void_v<R>) {
                 call();
-                return {};
             } else {
-                return call();
+                static_assert(detail::is_outcome<std::decay_t<R>>,
+                              "a handler of values returns nothing, a Result or an Error");
+                const std::decay_t<R> outcome = call();
+                if (const Error *error = detail::error_in(outcome)) {
+                    return *error;
+                }
             }
+            return {};
         };
         return hub_.subscribe(pattern_.c_str(), std::move(take), config);
     }

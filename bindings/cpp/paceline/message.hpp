@@ -159,44 +159,47 @@ struct Supervised {
 
 template <class F, class R>
 void restarted(void *data, pace_text_t failure, std::uint64_t count) noexcept {
-    (void)guard(
-        [&] { static_cast<Supervised<F, R> *>(data)->on_restart(Message::view(failure), count); });
+    (void)guard([&] {
+        return static_cast<Supervised<F, R> *>(data)->on_restart(Message::view(failure), count);
+    });
 }
 
 /// Makes what a handler has, by a factory of the user's. What it throws is why there is none.
 template <class F>
 pace_status_t make_handler(void *data, void **made) noexcept {
     using Handler = std::decay_t<std::invoke_result_t<F &>>;
-    const bool is_made = contained([&] { *made = new Handler((*static_cast<F *>(data))()); },
-                                   [&] { (void)tell_what(pace_message_fail); });
+    const bool is_made = contained(
+        [&]() -> Result<void> {
+            auto handler = (*static_cast<F *>(data))();
+            if (is_empty(handler)) {
+                return Error(Code::Invalid, "the factory has returned an empty function");
+            }
+            *made = new Handler(std::move(handler));
+            return {};
+        },
+        [&](const Failure &failure) { (void)failure.tell(pace_message_fail); });
     return is_made ? PACE_OK : PACE_EFAILED;
 }
 
-/// A handler of messages: void(const Message &), or Result<void>(const Message &). What it throws is a failure of its
-/// message if it is a std::exception, and else a crash of the handler.
+/// A handler of messages, of (const Message &). What it throws is a failure of its message if it is a std::exception, and
+/// else a crash of the handler. An error that it returns is a failure, too.
 template <class F>
 void handle_message(void *data, const pace_message_t *raw, std::int32_t *outcome) noexcept {
-    (void)contained(
-        [&] {
-            auto &handler = *static_cast<F *>(data);
-            const Message message(*raw);
-            if constexpr (std::is_same_v<std::invoke_result_t<F &, const Message &>, Result<void>>) {
-                const Result<void> done = handler(message);
-                if (!done) {
-                    (void)pace_message_fail(done.error().message());
-                    return;
-                }
-            } else {
-                handler(message);
-            }
-            *outcome = PACE_OK;
-        },
-        [&] {
-            // What is no std::exception is no way to fail at a message.
-            if (!tell_what(pace_message_fail)) {
-                *outcome = PACE_EPANIC;
-            }
-        });
+    using R = std::invoke_result_t<F &, const Message &>;
+    static_assert(std::is_void_v<R> || is_outcome<std::decay_t<R>>,
+                  "a handler of messages returns nothing, a Result or an Error: "
+                  "anything else would count as success, whatever it says");
+    const bool succeeded =
+        contained([&]() -> decltype(auto) { return (*static_cast<F *>(data))(Message(*raw)); },
+                  [&](const Failure &failure) {
+                      // What is no std::exception is no way to fail at a message.
+                      if (!failure.tell(pace_message_fail)) {
+                          *outcome = PACE_EPANIC;
+                      }
+                  });
+    if (succeeded) {
+        *outcome = PACE_OK;
+    }
 }
 
 } // namespace detail

@@ -317,6 +317,9 @@ public:
     /// threads; if it gives none, the connection is refused. Code::Invalid names the setting, its
     /// value and its bounds, Code::Os the address that could not be listened on.
     static Result<Server> create(const Pool &pool, const ServerConfig &config, ConnFactory factory) {
+        if (auto refused = detail::refused_if_empty(factory, "factory")) {
+            return *std::move(refused);
+        }
         auto state = std::make_unique<detail::ServerState>(std::move(factory), config.on_exhausted);
         detail::ServerOptions options(config);
         options.raw.on_exhausted = config.on_exhausted ? detail::ServerState::exhausted : nullptr;

@@ -131,7 +131,7 @@ void tell_crossing(void *data, const pace_crossing_t *raw) noexcept {
         crossing.threshold = raw->threshold;
         crossing.severity = static_cast<Severity>(raw->severity);
         crossing.crossed = raw->crossed;
-        (*static_cast<F *>(data))(static_cast<const Crossing &>(crossing));
+        return (*static_cast<F *>(data))(static_cast<const Crossing &>(crossing));
     });
 }
 
@@ -376,6 +376,9 @@ public:
     static Result<Service> start(const Pool &pool, F &&is_well) {
         using D = std::decay_t<F>;
         static_assert(std::is_invocable_r_v<bool, D &>, "whether it is well is told by a bool()");
+        if (auto refused = detail::refused_if_empty(is_well, "is_well")) {
+            return *std::move(refused);
+        }
         auto box = detail::boxed(std::forward<F>(is_well));
         const auto ask = [](void *data) noexcept -> std::int32_t {
             bool well = false;
@@ -460,6 +463,9 @@ Result<Watch> Hub::watch(Duration every, const std::vector<Threshold> &threshold
                          const WorkerPool *workers) const {
     using D = std::decay_t<F>;
     static_assert(std::is_invocable_v<D &, const Crossing &>, "it is void(const Crossing &)");
+    if (auto refused = detail::refused_if_empty(on_crossing, "on_crossing")) {
+        return *std::move(refused);
+    }
     std::vector<std::vector<pace_label_t>> labels(thresholds.size());
     std::vector<pace_threshold_t> raw;
     for (std::size_t i = 0; i < thresholds.size(); ++i) {

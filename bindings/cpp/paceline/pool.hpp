@@ -57,7 +57,7 @@ struct HandlerBox;
 
 /// How a descriptor is registered. In C++20: `{.interest = Interest::writable(), .paused = true}`.
 struct HandleOptions {
-    /// Default: what paceline.h says, reading and writing.
+    /// Default: reading and writing; with `level` only reading, since a descriptor is writable nearly always.
     std::optional<Interest> interest{};
     /// Call for as long as the descriptor is ready, not when it becomes so; for libraries that do
     /// not read until EAGAIN.
@@ -76,8 +76,8 @@ struct HandleOptions {
     pace_handle_options_t native() const noexcept {
         pace_handle_options_t options{};
         (void)pace_handle_options_init(&options, sizeof options);
-        if (interest) {
-            options.interest = interest->bits();
+        if (interest || level) {
+            options.interest = interest.value_or(Interest::readable()).bits();
         }
         options.level = level;
         options.may_block = may_block;
@@ -579,6 +579,9 @@ public:
         using D = std::decay_t<F>;
         static_assert(detail::is_ready_handler<D>,
                       "a handler is Flow(int, Ready) or Flow(HandleRef, int, Ready)");
+        if (auto refused = detail::refused_if_empty(handler, "handler")) {
+            return *std::move(refused);
+        }
         const pace_handle_options_t raw = options.native();
         return add_handler(std::forward<F>(handler),
                            [&](auto *box, pace_drop_fn drop, pace_handle_t *id) {
@@ -593,6 +596,9 @@ public:
     Result<Handle> every(Duration period, F &&handler) const {
         using D = std::decay_t<F>;
         static_assert(detail::is_tick_handler<D>, "a periodic handler is Flow() or Flow(HandleRef)");
+        if (auto refused = detail::refused_if_empty(handler, "handler")) {
+            return *std::move(refused);
+        }
         return add_handler(
             std::forward<F>(handler), [&](auto *box, pace_drop_fn drop, pace_handle_t *id) {
                 return pace_pool_every(native(), detail::nanos(period), box->tick, box, drop, id);
@@ -604,6 +610,9 @@ public:
     template <class F>
     Result<Timer> after(Duration delay, F &&f) const {
         static_assert(detail::is_task<F>, "a timer is called without arguments");
+        if (auto refused = detail::refused_if_empty(f, "f")) {
+            return *std::move(refused);
+        }
         detail::Packed<F> packed(std::forward<F>(f));
         const pace_work_t &work = packed.work();
         pace_timer_t id{};
@@ -931,6 +940,9 @@ private:
     template <class Called, class F, class Make>
     static Result<Ring> make(const Pool &pool, std::size_t capacity, F &&handler, Make make) {
         using D = std::decay_t<F>;
+        if (auto refused = detail::refused_if_empty(handler, "handler")) {
+            return *std::move(refused);
+        }
         auto box = detail::boxed(std::forward<F>(handler));
         pace_ring_t *ring = nullptr;
         const pace_status_t status = make(pool.native(), sizeof(T), capacity, handle<Called>, box.get(),
@@ -946,7 +958,7 @@ private:
 
     template <class Called>
     static void handle(void *data, const void *events, std::size_t stride, std::size_t count) noexcept {
-        detail::guard([&] { (*static_cast<Called *>(data))(Events<T>(events, stride, count)); });
+        detail::guard([&] { return (*static_cast<Called *>(data))(Events<T>(events, stride, count)); });
     }
 
     detail::SharedCore core_;
@@ -966,12 +978,15 @@ public:
     template <class F>
     static Result<Signals> create(const Pool &pool, span<const std::int32_t> numbers, F &&f) {
         using D = std::decay_t<F>;
+        if (auto refused = detail::refused_if_empty(f, "f")) {
+            return *std::move(refused);
+        }
         auto box = detail::boxed(std::forward<F>(f));
         pace_signals_t *signals = nullptr;
         const pace_status_t status = pace_signals_new(
             pool.native(), numbers.data(), numbers.size(),
             [](void *data, std::int32_t signal) noexcept {
-                (void)detail::guard([&] { (*static_cast<D *>(data))(static_cast<int>(signal)); });
+                (void)detail::guard([&] { return (*static_cast<D *>(data))(static_cast<int>(signal)); });
             },
             box.get(), detail::drop_box<D>, &signals);
         if (status != PACE_OK) {

@@ -265,6 +265,9 @@ template <class F>
 Result<MessageFilter> MessageFilter::test(F &&says) {
     using D = std::decay_t<F>;
     static_assert(std::is_invocable_r_v<bool, D &, const Message &>, "a test is bool(const Message &)");
+    if (auto refused = detail::refused_if_empty(says, "says")) {
+        return *std::move(refused);
+    }
     auto box = detail::boxed(std::forward<F>(says));
     const auto ask = [](void *data, const pace_message_t *raw) noexcept -> std::int32_t {
         std::int32_t passes = -1;

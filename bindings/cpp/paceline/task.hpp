@@ -59,18 +59,18 @@ F &in_bytes(void *bytes) noexcept {
 
 template <class F>
 void run_slot(void *bytes, std::size_t, std::int32_t *result) noexcept {
-    *result = guard([&] { std::move(in_bytes<F>(bytes))(); }) ? PACE_OK : PACE_EFAILED;
+    *result = guard([&] { return std::move(in_bytes<F>(bytes))(); }) ? PACE_OK : PACE_EFAILED;
 }
 
 template <class F>
 void run_word(void *word, std::int32_t *result) noexcept {
-    *result = guard([&] { std::move(in_bytes<F>(&word))(); }) ? PACE_OK : PACE_EFAILED;
+    *result = guard([&] { return std::move(in_bytes<F>(&word))(); }) ? PACE_OK : PACE_EFAILED;
 }
 
 template <class F>
 void run_box(void *box, std::int32_t *result) noexcept {
     auto &f = *static_cast<F *>(box);
-    *result = guard([&] { std::move(f)(); }) ? PACE_OK : PACE_EFAILED;
+    *result = guard([&] { return std::move(f)(); }) ? PACE_OK : PACE_EFAILED;
 }
 
 template <class F>
@@ -191,7 +191,7 @@ void keep_promise(std::promise<T> &promise, PlaceOf<T> *place, const Error *erro
                 promise.set_value(std::move(*place->value));
             }
         },
-        [&] { promise.set_exception(std::current_exception()); });
+        [&](const Failure &failure) { promise.set_exception(failure.thrown()); });
 }
 
 /// Where a Task leaves the promise of its future, for the callable's end to find.
@@ -277,8 +277,9 @@ struct Submitted final : TaskPlace<T> {
 
     static void run(void *data, std::int32_t *result) noexcept {
         auto *self = static_cast<Submitted *>(data);
-        const bool returned = contained([&] { self->fill(std::move(*self->f)); },
-                                        [&] { self->thrown = std::current_exception(); });
+        const bool returned =
+            contained([&] { self->fill(std::move(*self->f)); },
+                      [&](const Failure &failure) { self->thrown = failure.thrown(); });
         *result = returned ? PACE_OK : PACE_EFAILED;
     }
 
@@ -429,6 +430,9 @@ struct Submitter {
         using D = std::decay_t<F>;
         using R = std::invoke_result_t<D>;
         static_assert(!std::is_reference_v<R>, "return a value or a pointer: the Task keeps it");
+        if (auto refused = refused_if_empty(f, "f")) {
+            return *std::move(refused);
+        }
         using Box = detail::Submitted<D, R>;
         auto *box = new Box(std::forward<F>(f));
         pace_task_t id{};
@@ -452,6 +456,9 @@ constexpr std::size_t CHUNK = 64;
 template <class F, class Call>
 Result<std::size_t> post_all(span<F> work, Call call) {
     static_assert(is_task<F>, "a task is called without arguments");
+    if (auto refused = refused_if_any_empty(work)) {
+        return *std::move(refused);
+    }
     std::size_t done = 0;
     pace_status_t status = PACE_OK;
     while (status == PACE_OK && done < work.size()) {
@@ -489,6 +496,9 @@ public:
     Result<void> post(F &&f) const {
         static_assert(is_task<F>, "a task is called without arguments");
         using D = std::decay_t<F>;
+        if (auto refused = refused_if_empty(f, "f")) {
+            return *std::move(refused);
+        }
         if constexpr (fits_slot<D> && !fits_word<D>) {
             const D copy(std::forward<F>(f));
             return outcome(
@@ -502,6 +512,9 @@ public:
     template <class F>
     Result<void> try_post(F &&f) const {
         static_assert(is_task<F>, "a task is called without arguments");
+        if (auto refused = refused_if_empty(f, "f")) {
+            return *std::move(refused);
+        }
         return put(std::forward<F>(f), pace_pool_try_post);
     }
 
@@ -636,6 +649,9 @@ private:
     template <class F, class Call>
     Result<void> put(F &&f, Call call) const {
         static_assert(detail::is_task<F>, "a task is called without arguments");
+        if (auto refused = detail::refused_if_empty(f, "f")) {
+            return *std::move(refused);
+        }
         if (!core_) {
             return detail::gone("strand");
         }

@@ -176,8 +176,8 @@ using SharedWorkers = std::shared_ptr<const WorkersCore>;
 /// Calls `f`, code of an attempt, which fails if that throws; whether it has returned.
 template <class F>
 bool guard_attempt(pace_attempt_t *attempt, F &&f) noexcept {
-    return contained(std::forward<F>(f), [attempt] {
-        tell_what([attempt](const char *what) { return pace_attempt_fail(attempt, what); });
+    return contained(std::forward<F>(f), [attempt](const Failure &failure) {
+        failure.tell([attempt](const char *what) { return pace_attempt_fail(attempt, what); });
     });
 }
 
@@ -258,30 +258,39 @@ struct Attempted final : AttemptPlace<T> {
     template <class G>
     explicit Attempted(G &&g) : f(std::forward<G>(g)) {}
 
-    void attempt(Attempt &which) {
+    /// The error that the callable has returned, if it has.
+    std::optional<Error> attempt(Attempt &which) {
         const auto call = [&]() -> decltype(auto) { return call_attempt(*f, which); };
         if constexpr (std::is_void_v<T>) {
-            call();
+            // Of a periodic task, whose value nobody gets.
+            return returned_error(call);
         } else {
             T made = call();
+            if constexpr (is_outcome<T>) {
+                if (const Error *error = error_in(made)) {
+                    return *error;
+                }
+            }
             const std::uint32_t number = which.number();
             const std::lock_guard<std::mutex> hold(this->placing);
             if (number >= placed) {
                 placed = number;
                 this->fill([&]() -> T && { return std::move(made); });
             }
+            return std::nullopt;
         }
     }
 
     static void run(void *data, pace_attempt_t *raw, std::int32_t *outcome) noexcept {
         auto *self = static_cast<Attempted *>(data);
         const bool returned = contained(
-            [&] {
+            [&]() -> Result<void> {
                 Attempt attempt(raw);
-                self->attempt(attempt);
+                auto error = self->attempt(attempt);
+                return error ? Result<void>(*std::move(error)) : Result<void>();
             },
-            [&] {
-                tell_what([&](const char *what) {
+            [&](const Failure &failure) {
+                failure.tell([&](const char *what) {
                     (void)pace_attempt_fail(raw, what);
                     const std::lock_guard<std::mutex> hold(self->placing);
                     self->message = what;
@@ -409,6 +418,9 @@ public:
     template <class F>
     Result<void> on_end(F &&f) const {
         using D = std::decay_t<F>;
+        if (auto refused = detail::refused_if_empty(f, "f")) {
+            return *std::move(refused);
+        }
         if (!valid()) {
             return detail::gone("task");
         }
@@ -416,7 +428,8 @@ public:
         const pace_status_t status = pace_workers_on_end(
             core_->workers, id_,
             [](void *data, std::uint32_t raw) noexcept {
-                (void)detail::guard([&] { (*static_cast<D *>(data))(static_cast<TaskStatus>(raw)); });
+                (void)detail::guard(
+                    [&] { return (*static_cast<D *>(data))(static_cast<TaskStatus>(raw)); });
             },
             box.get(), detail::drop_box<D>);
         if (status == PACE_OK) {

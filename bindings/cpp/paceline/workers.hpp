@@ -124,6 +124,9 @@ public:
         using D = std::decay_t<F>;
         using R = typename detail::AttemptResult<D>::type;
         static_assert(!std::is_reference_v<R>, "return a value or a pointer: the task keeps it");
+        if (auto refused = detail::refused_if_empty(f, "f")) {
+            return *std::move(refused);
+        }
         using Box = detail::Attempted<D, R>;
         if (!core_) {
             return detail::gone("task type");
@@ -148,6 +151,9 @@ public:
     template <class F>
     Result<void> post(F &&f) const {
         static_assert(detail::is_task<F>, "what is posted is called without arguments");
+        if (auto refused = detail::refused_if_empty(f, "f")) {
+            return *std::move(refused);
+        }
         if (!core_) {
             return detail::gone("task type");
         }
@@ -201,6 +207,9 @@ public:
                            const TaskOptions &options = {}) const {
         using D = std::decay_t<F>;
         using Box = detail::Attempted<D, void>;
+        if (auto refused = detail::refused_if_empty(f, "f")) {
+            return *std::move(refused);
+        }
         if (!core_) {
             return detail::gone("task type");
         }
@@ -277,6 +286,9 @@ private:
     Result<std::vector<BoxFor<F> *>> put_batch(span<F> work, const TaskOptions &options,
                                                pace_task_t *ids) const {
         using Box = BoxFor<F>;
+        if (auto refused = detail::refused_if_any_empty(work)) {
+            return *std::move(refused);
+        }
         if (!core_) {
             return detail::gone("task type");
         }
@@ -478,6 +490,9 @@ public:
     /// Makes one with what pace_workers_config_init() says, changed by `change(pace_workers_config_t &)`.
     template <class F, class = std::enable_if_t<std::is_invocable_v<F &, pace_workers_config_t &>>>
     static Result<WorkerPool> create(const Pool &pool, F &&change) {
+        if (auto refused = detail::refused_if_empty(change, "change")) {
+            return *std::move(refused);
+        }
         pace_workers_config_t config{};
         (void)pace_workers_config_init(&config, sizeof config);
         std::forward<F>(change)(config);
@@ -514,6 +529,10 @@ public:
         std::vector<std::unique_ptr<Box::Owned>> boxes;
         std::vector<pace_middleware_t> raw;
         for (const auto &each : settings.middleware) {
+            if (each == nullptr) {
+                return Error(Code::Invalid,
+                             "middleware[" + std::to_string(boxes.size()) + "] is nullptr");
+            }
             boxes.push_back(std::make_unique<Box::Owned>(each));
             raw.push_back({Box::before, Box::after, Box::on_error, boxes.back().get(),
                            detail::drop_box<Box::Owned>});
@@ -577,10 +596,15 @@ public:
     template <class F>
     Result<void> on_shutdown(const char *name, F &&f) const {
         using D = std::decay_t<F>;
+        if (auto refused = detail::refused_if_empty(f, "f")) {
+            return *std::move(refused);
+        }
         auto box = detail::boxed(std::forward<F>(f));
         const pace_status_t status = pace_workers_on_shutdown(
             native(), name,
-            [](void *data) noexcept { (void)detail::guard([&] { (*static_cast<D *>(data))(); }); },
+            [](void *data) noexcept {
+                (void)detail::guard([&] { return (*static_cast<D *>(data))(); });
+            },
             box.get(), detail::drop_box<D>);
         if (status == PACE_OK) {
             (void)box.release();
