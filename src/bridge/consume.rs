@@ -23,13 +23,13 @@
 use super::flights::{Came, Flights, Settlement};
 use super::foreign::{begin, check_consumer};
 use super::import::{accept, key_of, room_nap};
-use super::letters::{self, Death};
+use super::letters;
 use super::places::displaced;
 use super::pull::Pull;
 use super::rules::{Keeps, Source};
 use super::session::{Lost, Session};
 use super::shared::Importing;
-use super::sink::{ABSENT, Arrival, End, Entry};
+use super::sink::{ABSENT, Arrival, Death, End, Entry};
 use super::stats::count;
 use super::store::stream;
 use super::wire::is_made;

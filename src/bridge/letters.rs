@@ -29,7 +29,7 @@ use super::question::{What, Which};
 use super::refusal::{Sent, sent};
 use super::rules::{Keeps, Source};
 use super::session::{Lost, Session};
-use super::sink::Entry;
+use super::sink::{Death, Entry};
 use super::store::stream;
 use async_nats::HeaderMap;
 use async_nats::header::HeaderValue;
@@ -50,13 +50,6 @@ const LIMIT: Duration = Duration::from_secs(2);
 /// How often a letter is sent to a broker that does not store it, and how long after the time before.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
-
-/// Why a message is dead.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Death {
-    pub(super) failure: Box<str>,
-    pub(super) attempts: u32,
-}
 
 /// Stores the letter of a message that its stream still has.
 pub(super) async fn store(

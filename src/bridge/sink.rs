@@ -1,6 +1,5 @@
 //! Where messages from a stream go, and what is to become of each at the broker.
 
-use super::letters::Death;
 use super::wire::{Incoming, REDELIVERED};
 use crate::error::Result;
 use crate::hub::{Handled, Headers, Hub, Mode};
@@ -30,6 +29,13 @@ pub(super) struct Arrival {
     pub(super) again: Option<Duration>,
     /// It is to be alone with the hub: it has come before, and no attempt is left after this one. See `letters.rs`.
     pub(super) is_alone: bool,
+}
+
+/// Why a message is dead.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Death {
+    pub(super) failure: Box<str>,
+    pub(super) attempts: u32,
 }
 
 /// What the broker is told of it.
