@@ -125,7 +125,7 @@ mod tests {
     }
 
     /// What happens next.
-    #[derive(Clone, Copy, Debug)]
+    #[derive(Clone, Debug)]
     enum Event {
         /// The broker stores one more.
         Store,
