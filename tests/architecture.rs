@@ -5,6 +5,7 @@
 #![cfg(not(loom))]
 
 use proc_macro2::{TokenStream, TokenTree};
+use quote::ToTokens;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -570,4 +571,69 @@ fn the_picture_is_of_these_sources() {
     }
     let kept = fs::read_to_string(&path).unwrap_or_default();
     assert!(kept == drawn, "docs/architecture.svg is of other sources: cargo xtask map draws it");
+}
+
+/// Of a struct of the C interface that says its own size: what is looked at when a program has filled it.
+#[derive(Default)]
+struct Input {
+    first: String,
+    flags: String,
+    is_reserved_checked: bool,
+}
+
+/// Goal: no flag of a struct that C fills is taken as it is, since any other byte than 0 and 1 is no `bool`; room for later
+/// versions is zero; and the size of the first version is a number that does not grow. Method: the structs that a function
+/// takes by a pointer to what it only reads, in the sources.
+#[test]
+fn structs_that_c_fills_are_checked() {
+    let files = fs::read_dir(Path::new(SRC).join("ffi")).expect("the folder");
+    let texts: Vec<_> =
+        files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect();
+    let (mut fields, mut sized) = (BTreeMap::new(), BTreeMap::<String, Input>::new());
+    for item in texts.iter().flat_map(|text| syn::parse_file(text).unwrap().items) {
+        match item {
+            Item::Struct(item) => {
+                let all = item.fields.iter().filter_map(|field| {
+                    let is_flag =
+                        matches!(&field.ty, Type::Path(path) if path.path.is_ident("bool"));
+                    Some((field.ident.as_ref()?.to_string(), is_flag))
+                });
+                fields.insert(item.ident.to_string(), all.collect::<Vec<_>>());
+            }
+            Item::Impl(ItemImpl { trait_: Some((_, path, _)), self_ty, items, .. })
+                if path.segments.last().is_some_and(|last| last.ident == "Sized") =>
+            {
+                let Type::Path(name) = *self_ty else { continue };
+                let of =
+                    sized.entry(name.path.segments.last().unwrap().ident.to_string()).or_default();
+                for item in items {
+                    let syn::ImplItem::Const(item) = item else { continue };
+                    let value = item.expr.to_token_stream().to_string();
+                    match item.ident.to_string().as_str() {
+                        "FIRST" => of.first = value,
+                        "FLAGS" => of.flags = value,
+                        "RESERVED" => of.is_reserved_checked = true,
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    let is_input = |name: &String| {
+        let ways = [format!("*const {name}"), format!(" In<{name}>")];
+        texts.iter().any(|text| ways.iter().any(|way| text.contains(way)))
+    };
+    let mut inputs = 0;
+    for (name, of) in sized.iter().filter(|(name, _)| is_input(name)) {
+        inputs += 1;
+        assert!(!of.first.contains("size_of"), "{name}: FIRST grows with the struct");
+        for (field, is_flag) in &fields[name] {
+            let is_checked = of.flags.contains(&format!("\"{field}\""));
+            assert!(!is_flag || is_checked, "{name}.{field} is in no FLAGS");
+            let is_reserved = field.starts_with("reserved");
+            assert!(!is_reserved || of.is_reserved_checked, "{name}.{field} is in no RESERVED");
+        }
+    }
+    assert!(inputs > 25, "{inputs} of {}", sized.len());
 }

@@ -85,6 +85,7 @@ pub struct pace_cq_stats_t {
 unsafe impl sized::Sized for pace_cq_config_t {
     const FIRST: usize = 16;
     const NAME: &'static str = "pace_cq_config_t";
+    const FLAGS: &'static [(&'static str, usize)] = &[("beside", 4)];
     const RESERVED: &'static [usize] = &[5, 6, 7];
 }
 

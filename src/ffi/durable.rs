@@ -134,6 +134,8 @@ pub struct pace_submission_t {
 unsafe impl sized::Sized for pace_submission_t {
     const FIRST: usize = 40;
     const NAME: &'static str = "pace_submission_t";
+    const FLAGS: &'static [(&'static str, usize)] = &[("ignore_result", 28)];
+    const RESERVED: &'static [usize] = &[29, 30, 31];
 }
 
 const SUBMISSION: pace_submission_t = pace_submission_t {

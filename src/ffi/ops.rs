@@ -67,6 +67,7 @@ pub struct pace_ops_options_t {
 unsafe impl sized::Sized for pace_ops_options_t {
     const FIRST: usize = offset_of!(pace_ops_options_t, ready_after_ns);
     const NAME: &'static str = "pace_ops_options_t";
+    const FLAGS: &'static [(&'static str, usize)] = &[("environment", 4)];
     const RESERVED: &'static [usize] = &[5, 6, 7];
 }
 

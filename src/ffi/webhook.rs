@@ -53,7 +53,7 @@ pub struct pace_webhook_options_t {
 
 // SAFETY: `repr(C)`, the size comes first, and zero is a value of every field.
 unsafe impl sized::Sized for pace_webhook_options_t {
-    const FIRST: usize = size_of::<pace_webhook_options_t>();
+    const FIRST: usize = 96;
     const NAME: &'static str = "pace_webhook_options_t";
     const RESERVED: &'static [usize] = &[4, 5, 6, 7];
 }

@@ -226,11 +226,14 @@ impl<'a> TaskTypeBuilder<'a> {
     /// The task type.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a setting that is out of its range, or if a task type of this name exists with
+    /// [`Error::Invalid`] for an empty name, a setting that is out of its range, or if a task type of this name exists with
     /// other settings.
     pub fn build(self) -> Result<TaskType> {
         if let Some(wrong) = self.wrong {
             return Err(wrong);
+        }
+        if self.name.is_empty() {
+            return Err(Error::invalid("task type", "\"\"", "a name: it is in errors and metrics"));
         }
         self.settings.retry.check()?;
         self.settings.budget.as_ref().map_or(Ok(()), RetryBudget::check)?;
@@ -241,8 +244,9 @@ impl<'a> TaskTypeBuilder<'a> {
             &self.pool.common,
         );
         if inner.settings != self.settings {
-            let allowed = "a name without a task type, or the settings of its task type";
-            return Err(Error::invalid("task type", self.name, allowed));
+            let value = format!("{:?}, which is there already with other settings", self.name);
+            let allowed = "a new name, or the same settings";
+            return Err(Error::invalid("task type", value, allowed));
         }
         Ok(TaskType::of(inner, &self.pool.common))
     }

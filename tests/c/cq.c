@@ -74,6 +74,7 @@ static void the_pools_own(uint32_t threads) {
 
     nothing(cq);
     SAYS(PACE_EINVAL, pace_cq_wait(cq, entries, 0, 0, &got));
+    TELLS("max is 0");
     SAYS(PACE_EINVAL, pace_cq_wait(cq, NULL, 1, 0, &got));
 
     /* Tags, in order, to the queue that they were posted to. */

@@ -108,7 +108,7 @@ fn a_kind_lends_its_settings_to_its_tasks() {
     assert_eq!(build(1).unwrap().name(), "k");
     assert_eq!(
         build(2).unwrap_err().to_string(),
-        "task type is k, but must be a name without a task type, or the settings of its task type"
+        "task type is \"k\", which is there already with other settings, but must be a new name, or the same settings"
     );
     let wrong = workers.task_type("z").timeout(Duration::ZERO).build().unwrap_err();
     assert_eq!(wrong.to_string(), "timeout is 0ns, but must be more than 0, up to 100 years");

@@ -69,6 +69,14 @@ impl Telemetry {
     #[cold]
     pub(crate) fn refused(&self, refusal: Refusal, peer: &Address, name: impl Fn(&mut Record)) {
         self.counters.refused(refusal);
+        if refusal == Refusal::Unanswered {
+            // A fault of the handler's, which nobody else tells of: by `?` it drops the response, too.
+            return self.log.warn(Component::Http, "request.unanswered", |record| {
+                let said = "its response was dropped without an answer: the client got a 500";
+                record.with("peer", peer.to_string()).say(said);
+                name(record);
+            });
+        }
         self.log.debug(Component::Http, "request.refused", |record| {
             record
                 .with("status", refusal.status())
