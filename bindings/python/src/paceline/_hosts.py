@@ -30,7 +30,7 @@ from ._arguments import text, within
 from ._clock import monotonic
 from ._contain import LEAVING, report
 from ._contain import log as log
-from ._errors import ForkedError, InvalidError, ShutDownError
+from ._errors import ForkedError, InvalidError, ShutDownError, refuse_in_loop
 from ._library import SLICE as SLICE
 from ._library import check, lib, nanoseconds, quick
 from ._native import FOREVER, NOT_AT_ALL, NativeQueue
@@ -232,6 +232,12 @@ class Hosts:
         return hosts_here() is self
 
     # --- the end ---------------------------------------------------------------------------------
+
+    def drain_from(self, seconds: Optional[float]) -> layout.DrainReport:
+        """As ``drain``, called by the program. A pool without threads is driven meanwhile, in an event loop, too."""
+        if self.pool._runner.threads:
+            refuse_in_loop("drain()", "adrain(…)")
+        return self.drain(seconds)
 
     def drain(self, seconds: Optional[float]) -> layout.DrainReport:
         report = layout.DrainReport()

@@ -909,17 +909,18 @@ class Core(Hosts):
 
     def give(self, request: Request, result: Any) -> None:
         """Answers with what a handler has returned. A peer that is gone is none of its business."""
-        if request.answered:
-            # An upgrade gives its connection.
-            if not isinstance(result, Conn):
-                why = "it is dropped, as the request has been answered before"
-                report(f"the handler of %s has returned an answer: {why}", request)
+        answered = request.answered
+        if answered and isinstance(result, Conn):
+            # An upgrade gives it.
             return
         try:
             request.respond(result)
         except StaleError:
             if not request.answered:
                 raise
+            if answered:
+                why = "it is dropped, as the request has been answered before"
+                report(f"the handler of %s has returned an answer: {why}", request)
 
     async def _finish(self, request: Request, coroutine: Any) -> None:
         try:

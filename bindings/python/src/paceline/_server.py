@@ -19,7 +19,7 @@ from . import _layout as layout
 from ._arguments import BytesLike, function, items, keywords, number, patience, text, whole
 from ._arguments import data as data_of
 from ._contain import report
-from ._errors import ForkedError, StaleError, refuse_in_loop
+from ._errors import ForkedError, StaleError
 from ._hosts import (
     queue_of,
     ANSWERS,
@@ -787,8 +787,7 @@ class Serving(Hosted):
         """Stops accepting, has what has arrived answered, and closes. What is not through after
         ``seconds`` is cut off. In a handler of its own it is only a request. What a handler of a signal raises
         ends the wait, and the drain goes on by itself."""
-        refuse_in_loop("drain()", "adrain(…)")
-        report = self._core.drain(patience("seconds", seconds))
+        report = self._core.drain_from(patience("seconds", seconds))
         return DrainReport(report.drained, report.requested, report.cut_off)
 
     async def adrain(self, seconds: float = 10) -> DrainReport:

@@ -32,7 +32,6 @@ from ._arguments import data as data_of
 from ._hosts import Hosts, Source, base_of, queue_of
 from ._native import Puller, entries_of, freed_on_failure
 from ._library import check, lib, nanoseconds, quick
-from ._errors import refuse_in_loop
 from ._listen import HasFileno, fd_of
 from ._typing import Unpack
 from ._pool import Pool
@@ -413,8 +412,7 @@ class Udp(UdpRef, Hosted):
     def drain(self, seconds: float = 10) -> bool:
         """Has what has arrived handled, and closes; whether that was done within ``seconds``. In a handler
         of its own it is only a request, and says False."""
-        refuse_in_loop("drain()", "adrain(…)")
-        return bool(self._core.drain(patience("seconds", seconds)).drained)
+        return bool(self._core.drain_from(patience("seconds", seconds)).drained)
 
     async def adrain(self, seconds: float = 10) -> bool:
         """As ``drain``, in an asyncio loop that goes on meanwhile."""
