@@ -12,7 +12,7 @@ from ._history import EACH_RECORD, History, query_of
 from ._hosts import Native
 from ._library import check, lib
 from ._lifetime import called_back
-from ._message import Message, messages_of
+from ._message import Message, message_of
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def asked(query: layout.Query, call: Callable[[Any, Any], int]) -> list[Message]
     found: list[Message] = []
 
     def take(_: object, message: Any) -> None:
-        found.extend(messages_of(bytes(message.contents)))
+        found.append(message_of(bytes(message.contents)))
 
     with called_back() as calls:
         check(call(ctypes.byref(query), EACH_RECORD(calls.guarded(take))))

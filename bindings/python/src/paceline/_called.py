@@ -21,7 +21,7 @@ from ._contain import LEAVING, Failures, failure_of, guarded, here, report
 from ._errors import DeadlockError, StaleError
 from ._library import check, lib, nanoseconds, quick
 from ._mailbox import WAYS, Settings, SubscriptionStats, latency_of
-from ._message import messages_of
+from ._message import MESSAGE, message_of
 from ._policy import Retry
 from ._supervision import Handlers, Terms, failed_at, is_crash
 from ._task import PermanentFailure, RetryAfter
@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 else:
     Core = Any
 
-_HANDLER = ctypes.CFUNCTYPE(
-    None, ctypes.c_void_p, ctypes.POINTER(layout.Message), ctypes.POINTER(ctypes.c_int32)
-)
+_HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int32))
 _DROP = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _RESTART = ctypes.CFUNCTYPE(None, ctypes.c_void_p, layout.Text, ctypes.c_uint64)
 
@@ -117,11 +115,11 @@ class Called:
 
     # --- by native code ------------------------------------------------------------------------------
 
-    def run(self, raw: Any, outcome: Any) -> None:
+    def run(self, at: int, outcome: Any) -> None:
         outer = _inside.called
         _inside.called = (*outer, self)
         try:
-            (message,) = messages_of(bytes(raw.contents))
+            message = message_of(ctypes.string_at(at, MESSAGE.size))
             handler = None
             try:
                 handler = self.handlers.renewed() if self.handlers.stale else self.handler
@@ -278,8 +276,8 @@ def is_inside(core: Core) -> bool:
     return any(each.core is core for each in _inside.called)
 
 
-def _run(number: int, raw: Any, outcome: Any) -> None:
-    _called[number].run(raw, outcome)
+def _run(number: int, at: int, outcome: Any) -> None:
+    _called[number].run(at, outcome)
 
 
 def _restarted(number: int, failure: Any, count: int) -> None:

@@ -33,7 +33,7 @@ from ._library import check, error, in_slices, lib, quick
 from ._listen import ListenSettings, Listeners, Places, fd_of, listeners
 from ._typing import Unpack
 from ._mailbox import Mailbox
-from ._message import MESSAGE, Message, messages_of
+from ._message import MESSAGE, Message, message_of
 from ._native import NativePool, NativeQueue
 from ._pool import Flow, HasFileno, Interest, Pool, Ready
 
@@ -395,4 +395,4 @@ def _entry(row: layout.CqEntry) -> CompletionEntry:
 
 def _message(row: layout.CqEntry) -> Message:
     at = ctypes.addressof(row) + layout.CqEntry.detail.offset
-    return messages_of(ctypes.string_at(at, MESSAGE.size))[0]
+    return message_of(ctypes.string_at(at, MESSAGE.size))

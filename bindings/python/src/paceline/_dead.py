@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Optional
 
 from . import _layout as layout
 from ._arguments import one_of, some_text, whole, wrong
-from ._message import Message, messages_of
+from ._message import Message, message_of
 
 REASONS = {
     "failed": layout.DEAD_FAILED,
@@ -99,7 +99,7 @@ def letter_of(pointer: Any) -> DeadLetter:
     def text(each: Any) -> str:
         return ctypes.string_at(each.text, each.size).decode() if each.size else ""
 
-    (message,) = messages_of(bytes(raw.message))
+    message = message_of(bytes(raw.message))
     return DeadLetter(
         message,
         raw.number,

@@ -66,7 +66,7 @@ from ._message import (
     Message,
     Receipt,
     answered,
-    messages_of,
+    message_of,
     new_receipt,
     pieces_of,
     publication_of,
@@ -410,7 +410,7 @@ class Hub:
             terms, size = ctypes.byref(publication), len(sent)
             with self._core.publishing():
                 check(lib.pace_key_request(own._native.pointer, terms, sent, size, left, at))
-            return messages_of(bytes(reply))[0]
+            return message_of(bytes(reply))
         finally:
             here.busy = False
             del kept

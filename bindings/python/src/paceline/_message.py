@@ -171,13 +171,21 @@ class _Priorities(dict[int, str]):
 _PRIORITY_OF = _Priorities()
 
 
-def messages_of(rows: bytes) -> list[Message]:
-    """Copies what the rows point to, as ``Batch`` does. They may be of other attempts than the first."""
-    attempts = (attempt for *_, attempt, _ in MESSAGE.iter_unpack(rows))
-    return [
-        message if attempt == 1 else message._replace(attempt=attempt)
-        for message, attempt in zip(Batch._of(memoryview(rows).cast("Q"), _WORDS), attempts)
-    ]
+def message_of(row: bytes) -> Message:
+    """A copy of what a row says, and of what it points to."""
+    sequence, time_ns, lost, key, wide, payload, size, headers, many, priority, attempt, _ = (
+        MESSAGE.unpack(row)
+    )
+    return Message(
+        ctypes.string_at(key, wide).decode(),
+        ctypes.string_at(payload, size) if size else b"",
+        _headers_at(headers, many) if many else (),
+        sequence,
+        time_ns,
+        lost,
+        PRIORITY_NAMES.get(priority) or str(priority),
+        attempt,
+    )
 
 
 def _keys_at(places: list[int], sizes: memoryview) -> Iterable[str]:

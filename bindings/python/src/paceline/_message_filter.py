@@ -11,7 +11,7 @@ from ._arguments import data, plain, text, whole
 from ._contain import LEAVING, guarded, report
 from ._hosts import Native
 from ._library import check, lib, quick
-from ._message import Message, messages_of
+from ._message import Message, message_of
 from ._policy import Rate, rate_of
 
 _TEST = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.POINTER(layout.Message))
@@ -65,7 +65,7 @@ class MessageFilter:
         plain("says", says)
 
         def ask(_: object, raw: Any) -> int:
-            (message,) = messages_of(bytes(raw.contents))
+            message = message_of(bytes(raw.contents))
             try:
                 return 1 if says(message) else 0
             except LEAVING:

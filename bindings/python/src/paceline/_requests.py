@@ -19,7 +19,7 @@ from . import _layout as layout
 from ._errors import ShutDownError
 from ._hosts import Native
 from ._library import check, in_slices, lib, quick
-from ._message import MESSAGE, Message, messages_of
+from ._message import MESSAGE, Message, message_of
 
 if TYPE_CHECKING:
     from ._subscriptions import Core
@@ -68,17 +68,12 @@ class _Replies:
                 return []
             check(status)
             rows = self._view[: count.value * _ROW].tobytes()
-            starts = range(0, len(rows), _ROW)
-            heads = [_HEAD.unpack_from(rows, at) for at in starts]
-            answered = [
-                rows[at + size : at + size + MESSAGE.size]
-                for at, (*_, status) in zip(starts, heads)
-                if status == layout.OK
-            ]
-            messages = iter(messages_of(b"".join(answered)) if answered else ())
-            return [
-                (tag, next(messages) if status == layout.OK else None) for _, _, tag, status in heads
-            ]
+            replies: list[tuple[int, Optional[Message]]] = []
+            for at in range(0, len(rows), _ROW):
+                _, _, tag, status = _HEAD.unpack_from(rows, at)
+                row = rows[at + size : at + size + MESSAGE.size]
+                replies.append((tag, message_of(row) if status == layout.OK else None))
+            return replies
         finally:
             if count.value:
                 quick.pace_cq_done(self.pointer, buffer, count)
