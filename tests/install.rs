@@ -129,6 +129,12 @@ fn the_wheel_is_complete_small_and_tagged_by_what_it_needs() {
     let expected = format!("\"manylinux_2_{}_{machine}\"", known.unwrap_or(version));
     assert!(audited.contains(&format!("platform tag: {expected}")), "{tag}, but {audited}");
 
+    let listed =
+        printed(Command::new(tools.join("python")).args(["-m", "zipfile", "-l"]).arg(&wheel));
+    for licence in ["LICENSE-MIT", "LICENSE-APACHE", "CRATES.txt"] {
+        assert!(listed.contains(&format!("dist-info/licenses/{licence}")), "{licence} of {listed}");
+    }
+
     printed(Command::new(tools.join("pip")).args(["install", "--quiet", "--no-deps"]).arg(&wheel));
     let mut run = Command::new(tools.join("python"));
     run.arg(source("bindings/python/tests/complete.py")).arg(fresh("complete-python"));

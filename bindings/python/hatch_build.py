@@ -19,6 +19,9 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 LIBRARY = "libpaceline.so"
 
+#: What goes with each wheel, beside a list of the licences of crates.
+LICENCES = ("LICENSE-MIT", "LICENSE-APACHE")
+
 #: Cargo's profile for what is installed.
 PROFILE = "shipped"
 
@@ -114,6 +117,9 @@ class LibraryHook(BuildHookInterface):  # type: ignore[type-arg]
         elif version != "editable":
             library = self.build(crate)
             build_data["force_include"][str(library)] = f"paceline/{LIBRARY}"
+            where = f"{self.metadata.core.name}-{self.metadata.version}.dist-info/licenses"
+            for licence in (*LICENCES, self.licences_of_crates(crate, library.parent)):
+                build_data["force_include"][str(crate / licence)] = f"{where}/{Path(licence).name}"
             build_data["tag"] = f"py3-none-{platform_tag(library)}"
             build_data["pure_python"] = False
 
@@ -125,11 +131,28 @@ class LibraryHook(BuildHookInterface):  # type: ignore[type-arg]
                 return place
         raise FileNotFoundError(f"the crate is neither in {root / 'crate'} nor above {root}")
 
-    def build(self, crate: Path) -> Path:
-        """Builds the library; says where it is."""
+    def features(self) -> str:
+        """What is to be built."""
         features = os.environ.get("PACELINE_FEATURES", "full")
         if features not in ("full", "core"):
             raise ValueError(f"PACELINE_FEATURES is {features!r}: it must be full or core")
+        return features
+
+    def licences_of_crates(self, crate: Path, folder: Path) -> str:
+        """Writes a list of the crates that the library is made of, with their licences, into a folder; its path."""
+        command = ["cargo", "tree", "--package", "paceline-c", "--edges", "normal", "--locked"]
+        command += ["--no-default-features", "--features", self.features()]
+        command += ["--prefix", "none", "--no-dedupe", "--format", "{p}: {l}"]
+        told = subprocess.run(command, cwd=crate, check=True, stdout=subprocess.PIPE, text=True)
+        # Those of this repository have their folder in brackets.
+        lines = sorted({line for line in told.stdout.splitlines() if line and "(/" not in line})
+        listed = folder / "CRATES.txt"
+        listed.write_text("\n".join(["The library is made of these crates, too:", "", *lines, ""]))
+        return str(listed)
+
+    def build(self, crate: Path) -> Path:
+        """Builds the library; says where it is."""
+        features = self.features()
         target = Path(os.environ.get("CARGO_TARGET_DIR") or crate / "target").resolve()
         command = ["cargo", "rustc", "--package", "paceline-c", "--profile", PROFILE, "--lib"]
         command += ["--crate-type", "cdylib", "--no-default-features", "--features", features]

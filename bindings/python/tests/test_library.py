@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
+import zipfile
 from pathlib import Path
 
 import paceline
@@ -92,6 +96,64 @@ class Library(Case):
         waits = {name for name in used if re.search(r"\bit waits\b", said.get(name, ""), re.IGNORECASE)}
         # With a time-out of 0.
         self.assertEqual(waits - {"pace_queue_push", "pace_queue_pop_batch", "pace_workers_wait"}, set())
+
+    def test_importing_starts_no_program(self) -> None:
+        """Goal: an installed package is imported where there is no compiler and no folder that can be written. Method: the
+        library lies beside the package, and nothing can be started, or made by ``tempfile``."""
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(PACKAGE, Path(folder) / "paceline")
+            Path(folder, "paceline", "libpaceline.so").symlink_to(paceline.library_path)
+            told = run(f"""
+                import os, subprocess, sys, tempfile
+                def refuse(*_, **__): raise FileNotFoundError("nothing is there")
+                subprocess.Popen = os.posix_spawn = os.fork = tempfile._get_default_tempdir = refuse
+                del os.environ["PACELINE_LIBRARY"]
+                sys.path.insert(0, {folder!r})
+                import paceline
+                print(paceline.library_path)
+            """)
+        self.assertEqual(told.stdout, f"{folder}/paceline/libpaceline.so\n", told.stderr)
+
+    def test_an_older_python_is_told_what_is_needed(self) -> None:
+        told = run("""
+            import sys
+            sys.version_info = (3, 8, 18)
+            try:
+                import paceline
+            except ImportError as error:
+                print(error)
+        """)
+        expected = "paceline needs Python 3.9 or later, and this is Python 3.8.18\n"
+        self.assertEqual((told.stdout, told.stderr), (expected, ""))
+
+    @unittest.skipIf(importlib.util.find_spec("hatchling") is None, "hatchling is not installed")
+    def test_a_wheel_brings_its_licences(self) -> None:
+        """Method: cargo is a program that gives this library, and tells of two crates."""
+        with tempfile.TemporaryDirectory() as folder:
+            cargo = Path(folder, "cargo")
+            cargo.write_text(
+                "#!/bin/sh\n"
+                f"mkdir -p {folder}/target/shipped\n"
+                f'test "$1" = tree || cp {paceline.library_path} {folder}/target/shipped/\n'
+                'test "$1" = tree && printf "own v0.1.0 (/here): MIT\\nzed v1: Zlib\\nacme v2: MIT\\nacme v2: MIT\\n"\n'
+                "exit 0\n"
+            )
+            cargo.chmod(0o755)
+            environment = {**os.environ, "CARGO_TARGET_DIR": f"{folder}/target"}
+            environment["PATH"] = f"{folder}:{environment['PATH']}"
+            command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "-d", folder]
+            root = Path(__file__).resolve().parents[1]
+            subprocess.run(command, cwd=root, env=environment, check=True, stdout=subprocess.PIPE)
+            (wheel,) = Path(folder).glob("*.whl")
+            with zipfile.ZipFile(wheel) as file:
+                found = {
+                    Path(name).name: file.read(name).decode()
+                    for name in file.namelist()
+                    if "dist-info/licenses/" in name
+                }
+        self.assertEqual(set(found), {"LICENSE-MIT", "LICENSE-APACHE", "CRATES.txt"})
+        self.assertEqual(found["LICENSE-MIT"], (HEADERS.parents[1] / "LICENSE-MIT").read_text())
+        self.assertEqual(found["CRATES.txt"].splitlines()[2:], ["acme v2: MIT", "zed v1: Zlib"])
 
     def test_the_right_one(self) -> None:
         self.assertEqual(paceline.library_version[:2], (0, 1))

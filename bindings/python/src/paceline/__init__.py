@@ -8,6 +8,12 @@ connections on it, ``Udp`` datagrams; ``Hub`` carries messages from publishers t
 nor the shared library before a name of it is asked for.
 """
 
+import sys as _sys
+
+if _sys.version_info < (3, 9):
+    _running = ".".join(map(str, _sys.version_info[:3]))
+    raise ImportError("paceline needs Python 3.9 or later, and this is Python " + _running)
+
 __version__ = "0.1.0"
 
 #: The names that each module gives. ``__init__.pyi`` has the same for type checkers and editors.

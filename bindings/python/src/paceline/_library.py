@@ -7,7 +7,6 @@ keeps it, for what takes less than letting go of the lock and getting it back wo
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import os
 import sys
 from collections.abc import Callable
@@ -61,10 +60,8 @@ def _candidates() -> list[str]:
     chosen = os.environ.get("PACELINE_LIBRARY")
     if chosen:
         return [chosen]
-    beside = Path(__file__).resolve().parent / NAME
-    system = [f"{NAME}.{MAJOR}", NAME]
-    found = ctypes.util.find_library("paceline")
-    return [str(beside), *system, *([found] if found and found not in system else [])]
+    # The loader finds what the system has. ``ctypes.util.find_library`` would start a compiler, to find no more.
+    return [str(Path(__file__).resolve().parent / NAME), f"{NAME}.{MAJOR}", NAME]
 
 
 def _version(lib: _View) -> tuple[int, int, int]:
