@@ -24,7 +24,7 @@ from typing import Any, Optional
 
 import paceline
 from paceline import Http, Pool, Request, Response
-from support import Case
+from support import Case, told
 
 
 class Told:
@@ -416,6 +416,39 @@ class Https(Case):
         self.until(lambda: seen == ["closed"] * 3)
         self.assertEqual(len(self.ask(server, "GET /generator")[1]), 5000)
         self.end(server)
+
+    def test_a_close_cancels_coroutines_whose_clients_are_cut_off(self) -> None:
+        async def main() -> list[str]:
+            told: list[str] = []
+            begun, over = asyncio.Event(), asyncio.Event()
+            http = Http(self.pool, threads=0)
+
+            @http.get("/")
+            async def waits(request: Request) -> str:
+                begun.set()
+                try:
+                    await asyncio.Event().wait()
+                except asyncio.CancelledError:
+                    told.append("cancelled")
+                    raise
+                finally:
+                    over.set()
+                return "never"
+
+            http.start()
+            http.attach()
+            host, port = http.addresses[0].rsplit(":", 1)
+            _, writer = await asyncio.open_connection(host, int(port))
+            writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+            await begun.wait()
+            http.close()
+            await asyncio.wait_for(over.wait(), 60)
+            writer.close()
+            return told
+
+        with told() as texts:
+            self.assertEqual(asyncio.run(main()), ["cancelled"])
+        self.assertEqual(texts, [])
 
     def test_a_server_without_handlers_ends_with_its_drain(self) -> None:
         http = Http(self.pool).start()

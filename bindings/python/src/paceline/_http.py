@@ -7,6 +7,7 @@ which is taken apart as far as a handler looks at it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import inspect
 import json
@@ -794,6 +795,10 @@ class Core(Hosts):
         if self.started:
             lib.pace_server_cut_off(self.server)
         self.end_queue()
+        for task in list(self.tasks):
+            # Its client was cut off. A loop that is closed runs nothing.
+            with contextlib.suppress(RuntimeError):
+                task.get_loop().call_soon_threadsafe(task.cancel)
         if self.upgraded is not None:
             self.upgraded.close()
 
@@ -931,7 +936,8 @@ class Core(Hosts):
             if issubclass(type(raised), (StaleError, NotOffered)) and request.answered:
                 # The peer is gone, or was told.
                 return
-            report("the handler of %s has failed", request, raised=raised)
+            if not (self.closed and issubclass(type(raised), asyncio.CancelledError)):
+                report("the handler of %s has failed", request, raised=raised)
             request._fail()
             if issubclass(type(raised), (asyncio.CancelledError, *LEAVING)):
                 raise
@@ -1223,7 +1229,7 @@ class Http(Serving):
     A handler is called with a Request, on one of ``threads`` host threads, and returns a Response, text
     or bytes, or None, if the request is answered elsewhere. One that raises is logged and counted
     (``HttpStats.panics``), and closes its own connection: after a 500, if nothing was sent. With ``threads=0`` you run them: ``run``, ``attach``; in an asyncio loop (``attach``,
-    ``async with``) handlers may be coroutines. ``listen`` is as for Server. Limits, all optional: ``max_head`` (bytes of a request's head;
+    ``async with``) handlers may be coroutines, which are cancelled when the server is closed. ``listen`` is as for Server. Limits, all optional: ``max_head`` (bytes of a request's head;
     default 16384), ``max_target`` (bytes of its target; 8192), ``max_headers`` (100), ``max_body`` (bytes of a body that is
     not streamed; 1048576), ``max_requests`` (in work at once, over all connections; any number), ``keep_alive_requests``
     (on one connection; any number), ``head_timeout`` (how long a head may take from its first byte; 10 seconds),
