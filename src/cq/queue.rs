@@ -185,7 +185,7 @@ impl Core {
             let left = deadline.left().unwrap_or(Duration::MAX);
             if self.takes_part && !self.shared.end.is_stopping() && !inside && !has_looked {
                 take_part(&self.shared, left, |mut worker| {
-                    worker.host(&self.list.listed, most, left.is_zero());
+                    worker.host(&self.list.listed, max, left.is_zero());
                 })?;
                 self.shared.stop_if_drained();
                 has_looked = left.is_zero();
