@@ -27,7 +27,7 @@ const STRICT: &str = "-Wall -Wextra -Wpedantic -Wundef -Wshadow -Wconversion -Ws
                       -Wold-style-cast -Werror";
 
 /// The parts of the tests that become one translation unit, for the time that the framework takes.
-const PARTS: [&str; 23] = [
+const PARTS: [&str; 24] = [
     "values.cpp",
     "tasks.cpp",
     "handles.cpp",
@@ -46,6 +46,7 @@ const PARTS: [&str; 23] = [
     "framing.cpp",
     "workers.cpp",
     "hub.cpp",
+    "texts.cpp",
     "lifetimes.cpp",
     "log.cpp",
     "cq.cpp",
@@ -130,6 +131,53 @@ fn without_exceptions() {
     }
 }
 
+/// The error's text is the last that a program without exceptions says.
+#[test]
+fn without_exceptions_an_error_is_told_before_the_program_aborts() {
+    if is_missing("g++", "#include <new>") {
+        return;
+    }
+    let text = "#include <paceline/pool.hpp>\nint main() {\n\
+                (void)paceline::Pool::create(paceline::Config().set_threads(100000)).value();\n}\n";
+    let unit = scratch("aborts.cpp");
+    fs::write(&unit, text).expect("the scratch directory can be written to");
+    let program = build("g++", "-std=c++17 -fno-exceptions", &[unit], "aborts");
+    let Output { status, stderr, .. } = Command::new(program).output().expect("it starts");
+    let told = String::from_utf8_lossy(&stderr);
+    assert!(!status.success() && told.contains("threads is 100000"), "{status}: {told}");
+}
+
+/// A library and a program that are compiled by different standards hand each other results.
+#[test]
+fn a_library_of_an_older_standard_links_with_a_program_of_a_newer_one() {
+    for compiler in ["g++", "clang++"] {
+        if is_missing(compiler, "#include <new>") {
+            continue;
+        }
+        let part = |name: &str, standard: &str, text: &str| {
+            let unit = scratch(&format!("{name}-{compiler}.cpp"));
+            fs::write(&unit, text).expect("the scratch directory can be written to");
+            let object = unit.with_extension("o");
+            let mut command = Command::new(compiler);
+            command.args(["-c", &format!("-std={standard}")]).arg(&unit).arg("-o").arg(&object);
+            for directory in ["include", "bindings/cpp"] {
+                command.arg("-I").arg(source(directory));
+            }
+            assert_eq!(printed(&mut command), "");
+            object
+        };
+        let declared = "#include <paceline/pool.hpp>\npaceline::Result<int> answer();\n";
+        let library = "paceline::Result<int> answer() { return 42; }\n";
+        let program = "int main() { return answer().value() == 42 ? 0 : 1; }\n";
+        let objects = [
+            part("older", "c++17", &format!("{declared}{library}")),
+            part("newer", "c++2b", &format!("{declared}{program}")),
+        ];
+        let program = build(compiler, "", &objects, &format!("standards-{compiler}"));
+        assert_eq!(printed(&mut Command::new(program)), "");
+    }
+}
+
 /// Name, and what it prints.
 const EXAMPLES: [(&str, &str); 6] = [
     (
@@ -153,7 +201,7 @@ const EXAMPLES: [(&str, &str); 6] = [
          FAILED           4\n\
          TIMED_OUT        1\n\
          the squares add up to 312524\n\
-         4 failed, because there is no such number\n\
+         4 failed, because std::runtime_error: there is no such number\n\
          attempts that were followed by another: 93\n\
          the periodic task ran at least 3 times\n\
          clean-up: the backend is told goodbye\n\
@@ -387,6 +435,44 @@ fn every_place_that_takes_a_callable_is_tested_with_an_empty_one() {
     let said = said_in(include_str!("../bindings/cpp/tests/empty.cpp"));
     let missing: Vec<_> = found.difference(&said).collect();
     assert!(found.len() > 40 && missing.is_empty(), "of {}: {missing:?}", found.len());
+}
+
+/// Texts go to C through `detail::Text`, as parameters, and through `c_text`, as settings: both refuse a NUL.
+#[test]
+fn every_text_is_tested_with_a_nul() {
+    let said = said_in(include_str!("../bindings/cpp/tests/texts.cpp"));
+    let found = declared_with(&["detail::Text &"]);
+    let missing: Vec<_> = found.difference(&said).collect();
+    assert!(found.len() > 40 && missing.is_empty(), "of {}: {missing:?}", found.len());
+
+    let wrapper = header::CPP.whole();
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let settings = ["c_text(", "c_text_if_any(", "c_texts("].map(|call| {
+        let given = wrapper.split(call).skip(1);
+        given.filter_map(|rest| rest.split(')').next()?.rsplit(|c| !is_word(c)).next()).collect()
+    });
+    let settings: BTreeSet<&str> = settings.iter().flat_map(|some: &Vec<_>| some.iter().copied()).collect();
+    // What it is called where it is looped over.
+    let elsewhere = ["file", "text", "label", "value", "kept_"];
+    let names: BTreeSet<_> = said.iter().filter_map(|name| name.rsplit(':').next()).collect();
+    let missing: Vec<_> =
+        settings.iter().filter(|name| !names.contains(*name) && !elsewhere.contains(*name)).collect();
+    assert!(settings.len() > 25 && missing.is_empty(), "of {}: {missing:?}", settings.len());
+
+    // Nothing else is handed to C as a text.
+    let parameters: HashSet<_> =
+        wrapper.split("detail::Text &").skip(1).filter_map(|rest| rest.split(|c| !is_word(c)).next()).collect();
+    let mut others = BTreeSet::new();
+    for before in wrapper.split(".c_str()").map(str::trim_end) {
+        let name = before.rsplit(|c| !is_word(c)).next().unwrap_or_default();
+        if !name.is_empty() && !parameters.contains(name) {
+            others.insert(name);
+        }
+    }
+    // An error's own text, a text in core.hpp, and what is for people.
+    let own = BTreeSet::from(["text", "text_"]);
+    let others: Vec<_> = others.difference(&own).collect();
+    assert!(others.is_empty(), "{others:?}");
 }
 
 /// What a handler of messages returns is looked at, or the compiler says why it is not.

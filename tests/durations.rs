@@ -418,6 +418,11 @@ const DRIVERS: &[(&str, Driver)] = &[
     }),
     ("Conn::set_deadline", |pool| echoes(Server::builder(pool))),
     ("Server::drain", |pool| echoes(Server::builder(pool))),
+    ("Strand::drain", |pool| {
+        let strand = pool.strand().unwrap();
+        strand.post(|| thread::sleep(20 * MS)).unwrap();
+        assert!(strand.drain(MAX));
+    }),
     ("UdpSocket::drain", |pool| {
         let socket = UdpSocket::builder(pool).bind("127.0.0.1:0").serve(Nothing).unwrap();
         let _report = socket.drain(MAX);

@@ -177,3 +177,49 @@ fn a_shutdown_drains_strands_and_cancels_what_takes_too_long() {
     assert_eq!(ran.get(), 1000);
     assert!(matches!(pool.strand(), Err(Error::ShutDown)));
 }
+
+#[test]
+fn a_drain_waits_for_what_was_accepted() {
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(2).build().unwrap();
+    let (strand, ran) = (pool.strand().unwrap(), Count::new());
+    for _ in 0..100 {
+        let ran = ran.clone();
+        strand.post(move || ran.up()).unwrap();
+    }
+    assert!(strand.drain(LONG));
+    assert_eq!(ran.get(), 100);
+    assert!(matches!(strand.post(|| ()), Err(Rejected::ShutDown(_))));
+    assert!(strand.drain(LONG));
+
+    // It gives up when the time is over, and on a thread of the pool it only asks.
+    let (strand, gate) = (pool.strand().unwrap(), Gate::new());
+    let (itself, visitor) = (strand.clone(), gate.clone());
+    let task = strand.submit(move || {
+        let drained = itself.drain(LONG);
+        visitor.wait();
+        drained
+    });
+    gate.until_entered(1);
+    assert!(!strand.drain(Duration::from_millis(1)));
+    gate.open();
+    assert!(strand.drain(LONG));
+    assert!(!task.unwrap().wait().unwrap());
+    finish(&pool);
+}
+
+#[test]
+fn a_drain_in_a_pool_of_hosts_runs_what_nobody_has_begun() {
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(0).build().unwrap();
+    let (strand, ran) = (pool.strand().unwrap(), Count::new());
+    for _ in 0..100 {
+        let ran = ran.clone();
+        strand.post(move || ran.up()).unwrap();
+    }
+    pool.post(|| panic!("it is another's")).unwrap();
+    assert!(strand.drain(LONG));
+    assert_eq!(ran.get(), 100);
+    assert_eq!(pool.audit().completed, 100);
+    assert_eq!(pool.audit().failed, 0);
+}

@@ -16,12 +16,15 @@
 //                ──► anything else: a Box of its own, which the C `drop` hook deletes
 //
 // What ends by itself detaches when its object goes: a Task, a Timer, what was posted. What lasts ends with its object
-// (Handle, Ring, Subscription, Server, …): the destructor returns when no callable of it runs, and it has been deleted, so
+// (Handle, Strand, Ring, Subscription, Server, …): the destructor returns when no callable of it runs, and it has been deleted, so
 // that a lambda may refer to what was declared before the object. Inside a handler or a task, on a thread of the pool, it
 // does not wait: the callable goes when it has returned. docs/GUIDE.md has a table of all types.
 //
 // Callables may be such that can only be moved, everywhere. All types are move-only, all methods that are
 // const may be called from any thread at once.
+//
+// Texts are detail::Text: whatever converts to a std::string_view. One that is NULL, or has a NUL, which would cut it, is
+// Code::Invalid with the parameter's name.
 //
 // Errors are values: Result<T>, with one throwing accessor, value(). Apart from it, only the memory
 // for a callable's Box can throw (std::bad_alloc), before anything has happened. A callable that is
@@ -31,7 +34,7 @@
 // callable throws is rethrown by value(), what any other throws goes to on_unhandled(), and so does what
 // the destructor of a callable throws. The destructors of results, and of what lies in a Function or
 // a std::exception_ptr, must not throw: the standard library ends the program. Under -fno-exceptions
-// value() aborts on an error.
+// value() writes the error's text to the standard error stream, and aborts.
 //
 // Durations are std::chrono, of any type: see Duration. `forever` means no limit; what must have one refuses it, and
 // names the range. A negative one is no time at all: a wait returns at once, and a limit is over as soon as it

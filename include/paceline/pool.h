@@ -514,6 +514,22 @@ pace_status_t pace_strand_try_submit(const pace_pool_t *pool,
                                      pace_task_t *task);
 
 /**
+ * Takes no more tasks, and waits until those that were accepted have run. *drained says whether they have after `time_ns`;
+ * `drained` may be NULL. The strand is to be closed still.
+ *
+ * Inside a handler of the pool it is only a request, and returns at once with false. In a pool without threads this thread
+ * runs what no host has begun.
+ *
+ * PACE_ESTALE.
+ *
+ * Threads: any. In handlers: yes, as a request.
+ */
+pace_status_t pace_strand_drain(const pace_pool_t *pool,
+                                pace_strand_t strand,
+                                uint64_t time_ns,
+                                bool *drained);
+
+/**
  * Closes a strand and gives its id back. What was accepted still runs.
  *
  * PACE_ESTALE.

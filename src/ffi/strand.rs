@@ -1,7 +1,7 @@
 //! Strands: serial execution without locks.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{Result, call, out, usable};
+use super::boundary::{Result, call, nanos, optional_out, out, usable};
 use super::callback::{pace_drop_fn, pace_strand_t, pace_task_fn, pace_task_t};
 use super::pool::pace_pool_t;
 use super::status::*;
@@ -140,6 +140,30 @@ pub unsafe extern "C" fn pace_strand_try_submit(
         let strand = find(pool, strand)?;
         let task = out(task, "task")?;
         submit(pool, run, user_data, drop, task, |work| strand.try_submit(move || work.run()))
+    })
+}
+
+/// Takes no more tasks, and waits until those that were accepted have run. *drained says whether they have after `time_ns`;
+/// `drained` may be NULL. The strand is to be closed still.
+///
+/// Inside a handler of the pool it is only a request, and returns at once with false. In a pool without threads this thread
+/// runs what no host has begun.
+///
+/// PACE_ESTALE.
+///
+/// Threads: any. In handlers: yes, as a request.
+#[unsafe(no_mangle)]
+pub extern "C" fn pace_strand_drain(
+    pool: Option<&pace_pool_t>,
+    strand: pace_strand_t,
+    time_ns: u64,
+    drained: Option<&mut MaybeUninit<bool>>,
+) -> pace_status_t {
+    call(|| {
+        let pool = usable(pool)?;
+        let to = optional_out(drained);
+        to.set(find(pool, strand)?.drain(nanos(time_ns)));
+        Ok(())
     })
 }
 

@@ -213,7 +213,8 @@ pub unsafe extern "C" fn pace_pool_try_submit(
 
 /// Waits for up to `timeout_ns` until a task has ended; its `drop` has run then. PACE_OK: it ran, and
 /// *outcome is what it reported. `outcome` may be NULL. One thread at a time may wait for a task, and
-/// not the task itself, which would wait until its time is out.
+/// not the task itself, which would wait until its time is out. In a pool without threads the caller takes part meanwhile,
+/// as in pace_pool_join().
 ///
 /// PACE_OK, PACE_ECANCELLED (it never ran) and PACE_EPANIC give the id back, and the others do not:
 /// PACE_ETIMEDOUT, PACE_EBUSY (another thread waits), PACE_EDEADLOCK (on a thread of the pool, when
@@ -232,8 +233,9 @@ pub extern "C" fn pace_task_wait(
         let outcome = optional_out(outcome);
         let hold = pool.tasks.hold(task.id)?;
         let timeout = (timeout_ns != PACE_FOREVER).then(|| nanos(timeout_ns));
+        let block = |time| hold.value().block(time);
         let is_over = hold.value().is_done()
-            || timeout_ns > 0 && hold.value().block(timeout).map_err(Failure::from)?;
+            || timeout_ns > 0 && pool.pool.wait_for(timeout, block).map_err(Failure::from)?;
         if !is_over {
             return Err(TIMED_OUT);
         }

@@ -193,7 +193,8 @@ pub unsafe extern "C" fn pace_workers_submit_batch(
 }
 
 /// Waits for up to `timeout_ns` until a task has ended, and says how. `report` may be NULL. One thread at a
-/// time may wait for a task. PACE_OK gives the id back; its `drop` may run a little later.
+/// time may wait for a task. PACE_OK gives the id back; its `drop` may run a little later. In a pool without threads
+/// the caller takes part meanwhile, as in pace_pool_join().
 ///
 /// The others do not give it back: PACE_ETIMEDOUT, PACE_EBUSY (another thread waits), PACE_EDEADLOCK (on
 /// a thread of the pool, when all others wait already), PACE_ESTALE, PACE_EVERSION.
@@ -214,8 +215,10 @@ pub extern "C" fn pace_workers_wait(
         };
         let hold = workers.tasks.hold(key(task))?;
         let timeout = (timeout_ns != PACE_FOREVER).then(|| nanos(timeout_ns));
+        let block = |time| hold.value().block(time);
+        let pool = workers.workers.pool();
         let is_over = hold.value().is_done()
-            || timeout_ns > 0 && hold.value().block(timeout).map_err(Failure::from)?;
+            || timeout_ns > 0 && pool.wait_for(timeout, block).map_err(Failure::from)?;
         if !is_over {
             return Err(TIMED_OUT);
         }

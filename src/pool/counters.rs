@@ -1,5 +1,6 @@
 //! What is counted for the whole pool; what a member does it counts by itself.
 
+use super::this_thread::Outcome;
 use crate::contain::contain;
 use crate::queue::Erased;
 use crate::sync::atomic::AtomicU64;
@@ -18,6 +19,9 @@ pub(crate) struct Counters {
     /// Strand tasks accepted and not ended.
     pub(crate) in_strands: AtomicU64,
     pub(crate) strands_accepted: AtomicU64,
+    /// Strand tasks that a thread outside of the pool has run, since it waits for their end.
+    pub(crate) completed_outside: AtomicU64,
+    pub(crate) failed_outside: AtomicU64,
 }
 
 impl Counters {
@@ -30,6 +34,8 @@ impl Counters {
             timers_armed: AtomicU64::new(0),
             in_strands: AtomicU64::new(0),
             strands_accepted: AtomicU64::new(0),
+            completed_outside: AtomicU64::new(0),
+            failed_outside: AtomicU64::new(0),
         }
     }
 
@@ -37,6 +43,16 @@ impl Counters {
     pub(crate) fn count_rejected<R>(&self, rejected: R) -> R {
         self.rejected.fetch_add(1, Relaxed);
         rejected
+    }
+
+    /// A task has ended on a thread that is no member.
+    pub(crate) fn count_outside(&self, panicked: bool, outcome: Outcome) {
+        let count = match outcome {
+            Outcome::Cancelled => &self.dropped,
+            Outcome::Completed if !panicked => &self.completed_outside,
+            Outcome::Completed | Outcome::Failed => &self.failed_outside,
+        };
+        count.fetch_add(1, Relaxed);
     }
 
     /// Drops a task unrun, because the pool stops.

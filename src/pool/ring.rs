@@ -378,13 +378,13 @@ struct Serial<T: Copy + Send, F> {
 }
 
 /// Counts a slot that has the handler.
-struct Serves {
+pub(super) struct Serves {
     serving: Arc<AtomicU64>,
     shared: std::sync::Weak<Shared>,
 }
 
 impl Serves {
-    fn new(serving: &Arc<AtomicU64>, shared: &Arc<Shared>) -> Self {
+    pub(super) fn new(serving: &Arc<AtomicU64>, shared: &Arc<Shared>) -> Self {
         serving.fetch_add(1, Relaxed);
         Self { serving: Arc::clone(serving), shared: Arc::downgrade(shared) }
     }

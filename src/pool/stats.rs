@@ -255,6 +255,8 @@ impl Audit {
         // What has ended is read first, what was accepted last: a busy pool seems to have too much
         // in flight rather than too little.
         let ended = sum(|tally| tally.tasks.get());
+        let outside = shared.counters.completed_outside.load(Acquire);
+        let failed_outside = shared.counters.failed_outside.load(Acquire);
         let failed = sum(|tally| tally.failed.get());
         let cancelled = sum(|tally| tally.cancelled.get());
         let timers =
@@ -273,8 +275,8 @@ impl Audit {
             submitted: accepted + rejected,
             accepted,
             rejected,
-            completed: ended - failed - cancelled + tags_taken,
-            failed,
+            completed: ended - failed - cancelled + tags_taken + outside,
+            failed: failed + failed_outside,
             cancelled: cancelled + dropped + unstaged,
             in_flight,
         }

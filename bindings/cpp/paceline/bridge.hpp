@@ -21,15 +21,6 @@
 namespace paceline {
 inline namespace PACELINE_DETAIL_ABI {
 
-namespace detail {
-
-/// A text that C is to take as none if it is empty.
-inline const char *unless_empty(const std::string &text) noexcept {
-    return text.empty() ? nullptr : text.c_str();
-}
-
-} // namespace detail
-
 /// How a NATS broker is reached: its addresses, how the bridge proves who it is, TLS, and how it comes back after the
 /// connection was lost. Of user, token, token_file, nkey_file and credentials_file one at the most is set. Secrets are
 /// neither told by errors nor by statistics and logs.
@@ -70,27 +61,26 @@ struct NatsSettings {
     Duration reconnect_cap = std::chrono::seconds(10);
 
     NatsSettings() = default;
-    NatsSettings(std::string addresses) : servers(std::move(addresses)) {} // NOLINT: an address is one
-    NatsSettings(const char *addresses) : servers(addresses) {}            // NOLINT: as above
+    template <class T, class = detail::if_text<T>>
+    NatsSettings(const T &addresses)
+        : servers(std::string_view(addresses)) {} // NOLINT: an address is one
 
-    NatsSettings &set_name(std::string value) { return name = std::move(value), *this; }
-    NatsSettings &set_user(std::string value, std::string secret) {
-        return user = std::move(value), password = std::move(secret), *this;
+    NatsSettings &set_name(std::string_view value) { return name = value, *this; }
+    NatsSettings &set_user(std::string_view value, std::string_view secret) {
+        return user = value, password = secret, *this;
     }
-    NatsSettings &set_password_file(std::string value, std::string path) {
-        return user = std::move(value), password_file = std::move(path), *this;
+    NatsSettings &set_password_file(std::string_view value, std::string_view path) {
+        return user = value, password_file = path, *this;
     }
-    NatsSettings &set_token(std::string value) { return token = std::move(value), *this; }
-    NatsSettings &set_token_file(std::string path) { return token_file = std::move(path), *this; }
-    NatsSettings &set_nkey_file(std::string path) { return nkey_file = std::move(path), *this; }
-    NatsSettings &set_credentials_file(std::string path) {
-        return credentials_file = std::move(path), *this;
+    NatsSettings &set_token(std::string_view value) { return token = value, *this; }
+    NatsSettings &set_token_file(std::string_view path) { return token_file = path, *this; }
+    NatsSettings &set_nkey_file(std::string_view path) { return nkey_file = path, *this; }
+    NatsSettings &set_credentials_file(std::string_view path) { return credentials_file = path, *this; }
+    NatsSettings &set_root_certificates(std::string_view path) {
+        return root_certificates = path, *this;
     }
-    NatsSettings &set_root_certificates(std::string path) {
-        return root_certificates = std::move(path), *this;
-    }
-    NatsSettings &set_client_certificate(std::string certificate, std::string key) {
-        return client_certificate = std::move(certificate), client_key = std::move(key), *this;
+    NatsSettings &set_client_certificate(std::string_view certificate, std::string_view key) {
+        return client_certificate = certificate, client_key = key, *this;
     }
     NatsSettings &set_require_tls(bool value = true) { return require_tls = value, *this; }
     NatsSettings &set_connect_timeout(Duration value) { return connect_timeout = value, *this; }
@@ -102,18 +92,18 @@ struct NatsSettings {
     pace_bridge_options_t native() const noexcept {
         pace_bridge_options_t raw{};
         (void)pace_bridge_options_init(&raw, sizeof raw);
-        raw.servers = servers.c_str();
-        raw.connection_name = detail::unless_empty(name);
-        raw.user = detail::unless_empty(user);
-        raw.password = detail::unless_empty(password);
-        raw.password_file = detail::unless_empty(password_file);
-        raw.token = detail::unless_empty(token);
-        raw.token_file = detail::unless_empty(token_file);
-        raw.nkey_file = detail::unless_empty(nkey_file);
-        raw.credentials_file = detail::unless_empty(credentials_file);
-        raw.root_certificates = detail::unless_empty(root_certificates);
-        raw.client_certificate = detail::unless_empty(client_certificate);
-        raw.client_key = detail::unless_empty(client_key);
+        raw.servers = detail::c_text(servers);
+        raw.connection_name = detail::c_text_if_any(name);
+        raw.user = detail::c_text_if_any(user);
+        raw.password = detail::c_text_if_any(password);
+        raw.password_file = detail::c_text_if_any(password_file);
+        raw.token = detail::c_text_if_any(token);
+        raw.token_file = detail::c_text_if_any(token_file);
+        raw.nkey_file = detail::c_text_if_any(nkey_file);
+        raw.credentials_file = detail::c_text_if_any(credentials_file);
+        raw.root_certificates = detail::c_text_if_any(root_certificates);
+        raw.client_certificate = detail::c_text_if_any(client_certificate);
+        raw.client_key = detail::c_text_if_any(client_key);
         raw.require_tls = require_tls;
         raw.connect_timeout_ns = detail::nanos(connect_timeout);
         raw.ping_interval_ns = detail::nanos(ping_interval);
@@ -150,14 +140,14 @@ struct Export {
     std::string spool{};
 
     Export() = default;
-    Export(std::string keys) : pattern(std::move(keys)) {} // NOLINT: a pattern is one
-    Export(const char *keys) : pattern(keys) {}            // NOLINT: as above
+    template <class T, class = detail::if_text<T>>
+    Export(const T &keys) : pattern(std::string_view(keys)) {} // NOLINT: a pattern is one
 
-    Export &set_prefix(std::string value) { return prefix = std::move(value), *this; }
-    Export &set_at_least_once(std::string name) { return stream = std::move(name), *this; }
+    Export &set_prefix(std::string_view value) { return prefix = value, *this; }
+    Export &set_at_least_once(std::string_view name) { return stream = name, *this; }
     Export &set_buffer(std::uint64_t value) { return buffer = value, *this; }
     Export &set_in_flight(std::uint64_t value) { return in_flight = value, *this; }
-    Export &set_spool(std::string path) { return spool = std::move(path), *this; }
+    Export &set_spool(std::string_view path) { return spool = path, *this; }
     Export &set_overflow(Overflow value, Duration wait = forever) {
         return overflow = value, block = wait, *this;
     }
@@ -167,12 +157,12 @@ struct Export {
         pace_bridge_export_options_t raw{};
         (void)pace_bridge_export_options_init(&raw, sizeof raw);
         raw.overflow = static_cast<std::uint32_t>(overflow);
-        raw.prefix = detail::unless_empty(prefix);
-        raw.stream = detail::unless_empty(stream);
+        raw.prefix = detail::c_text_if_any(prefix);
+        raw.stream = detail::c_text_if_any(stream);
         raw.buffer = buffer;
         raw.block_ns = detail::nanos(block);
         raw.in_flight = in_flight;
-        raw.spool = detail::unless_empty(spool);
+        raw.spool = detail::c_text_if_any(spool);
         return raw;
     }
 };
@@ -216,13 +206,13 @@ struct Import {
     Duration handle_timeout = std::chrono::hours(1);
 
     Import() = default;
-    Import(std::string keys) : pattern(std::move(keys)) {} // NOLINT: a pattern is one
-    Import(const char *keys) : pattern(keys) {}            // NOLINT: as above
+    template <class T, class = detail::if_text<T>>
+    Import(const T &keys) : pattern(std::string_view(keys)) {} // NOLINT: a pattern is one
 
-    Import &set_prefix(std::string value) { return prefix = std::move(value), *this; }
-    Import &set_group(std::string value) { return group = std::move(value), *this; }
-    Import &set_at_least_once(std::string from, std::string name) {
-        return stream = std::move(from), durable = std::move(name), *this;
+    Import &set_prefix(std::string_view value) { return prefix = value, *this; }
+    Import &set_group(std::string_view value) { return group = value, *this; }
+    Import &set_at_least_once(std::string_view from, std::string_view name) {
+        return stream = from, durable = name, *this;
     }
     Import &set_buffer(std::uint64_t value) { return buffer = value, *this; }
     Import &set_request_timeout(Duration value) { return request_timeout = value, *this; }
@@ -243,10 +233,10 @@ struct Import {
         pace_bridge_import_options_t raw{};
         (void)pace_bridge_import_options_init(&raw, sizeof raw);
         raw.start = static_cast<std::uint32_t>(start);
-        raw.prefix = detail::unless_empty(prefix);
-        raw.group = detail::unless_empty(group);
-        raw.stream = detail::unless_empty(stream);
-        raw.durable = detail::unless_empty(durable);
+        raw.prefix = detail::c_text_if_any(prefix);
+        raw.group = detail::c_text_if_any(group);
+        raw.stream = detail::c_text_if_any(stream);
+        raw.durable = detail::c_text_if_any(durable);
         raw.buffer = buffer;
         raw.request_timeout_ns = detail::nanos(request_timeout);
         raw.start_sequence = start_sequence;
@@ -279,12 +269,12 @@ struct BridgeConfig {
     BridgeConfig() = default;
     explicit BridgeConfig(NatsSettings settings) : nats(std::move(settings)) {}
 
-    BridgeConfig &set_name(std::string value) { return name = std::move(value), *this; }
+    BridgeConfig &set_name(std::string_view value) { return name = value, *this; }
     /// A key that several exports match goes out by each.
     BridgeConfig &add_export(Export rule) { return exports.push_back(std::move(rule)), *this; }
     BridgeConfig &add_import(Import rule) { return imports.push_back(std::move(rule)), *this; }
-    BridgeConfig &add_permitted(std::string pattern) {
-        return permitted.push_back(std::move(pattern)), *this;
+    BridgeConfig &add_permitted(std::string_view pattern) {
+        return permitted.emplace_back(pattern), *this;
     }
     BridgeConfig &set_window(Duration lasts, std::uint64_t most) {
         return window = lasts, window_count = most, *this;
@@ -392,7 +382,7 @@ public:
     /// or setting; Code::Os: the thread cannot be created; Code::ShutDown.
     static Result<Bridge> open(const Hub &hub, const BridgeConfig &config) {
         pace_bridge_options_t options = config.nats.native();
-        options.name = detail::unless_empty(config.name);
+        options.name = detail::c_text_if_any(config.name);
         options.window_ns = detail::nanos(config.window);
         options.window_count = config.window_count;
         pace_bridge_t *raw = nullptr;
@@ -403,16 +393,18 @@ public:
         Bridge bridge(raw);
         for (const Export &rule : config.exports) {
             const auto rule_options = rule.native();
-            status = status == PACE_OK ? pace_bridge_export(raw, rule.pattern.c_str(), &rule_options)
-                                       : status;
+            status = status == PACE_OK
+                         ? pace_bridge_export(raw, detail::c_text(rule.pattern), &rule_options)
+                         : status;
         }
         for (const Import &rule : config.imports) {
             const auto rule_options = rule.native();
-            status = status == PACE_OK ? pace_bridge_import(raw, rule.pattern.c_str(), &rule_options)
-                                       : status;
+            status = status == PACE_OK
+                         ? pace_bridge_import(raw, detail::c_text(rule.pattern), &rule_options)
+                         : status;
         }
         for (const std::string &pattern : config.permitted) {
-            status = status == PACE_OK ? pace_bridge_permit(raw, pattern.c_str()) : status;
+            status = status == PACE_OK ? pace_bridge_permit(raw, detail::c_text(pattern)) : status;
         }
         status = status == PACE_OK ? pace_bridge_open(raw) : status;
         return status == PACE_OK ? Result<Bridge>(std::move(bridge))
@@ -422,10 +414,7 @@ public:
     /// As the section `bridge` of settings says, with its rules. Code::Invalid tells all that is wrong in them, and that
     /// `bridge.servers` is not set; otherwise as open().
     static Result<Bridge> from_settings(const Hub &hub, const Settings &settings) {
-        std::vector<const char *> files;
-        for (const std::string &file : settings.files) {
-            files.push_back(file.c_str());
-        }
+        const std::vector<const char *> files = detail::c_texts(settings.files);
         pace_bridge_t *raw = nullptr;
         pace_status_t status =
             pace_bridge_load(hub.native(), files.data(), files.size(), settings.environment, &raw);
@@ -445,12 +434,12 @@ public:
     }
     /// Publishes a message in the hub, and says when the broker has stored it. Local subscribers do not wait for that. The key
     /// needs an export at least once that drops nothing: Code::Invalid otherwise. Else as Hub::publish().
-    Result<PendingStore> publish(const char *key, std::string_view payload,
+    Result<PendingStore> publish(const detail::Text &key, std::string_view payload,
                                  const Publication &with = {}) const {
         const detail::RawPublication terms(with);
         pace_pending_store_t *pending = nullptr;
-        const pace_status_t status = pace_bridge_publish(raw_.get(), key, &terms.raw, payload.data(),
-                                                         payload.size(), terms.flags, &pending);
+        const pace_status_t status = pace_bridge_publish(
+            raw_.get(), key.c_str(), &terms.raw, payload.data(), payload.size(), terms.flags, &pending);
         if (status == PACE_EFULL) {
             // Unlike other refusals it says which mailbox is full.
             return Error(Code::Full, pace_last_error());

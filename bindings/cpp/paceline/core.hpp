@@ -10,10 +10,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <cxxabi.h>
 #include <exception>
 #include <functional>
+#include <initializer_list>
 #include <iterator>
 #include <memory>
 #include <mutex>
@@ -23,6 +26,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -32,10 +36,6 @@
 #include <version>
 #endif
 #endif
-#if defined(__cpp_lib_expected)
-#include <expected>
-#endif
-
 #if defined(__cpp_exceptions)
 #define PACELINE_DETAIL_TRY try
 #define PACELINE_DETAIL_CATCH catch (...)
@@ -44,14 +44,10 @@
 #define PACELINE_DETAIL_CATCH else
 #endif
 
-// Result differs with the standard and with exceptions, so objects compiled in different modes must
-// not take each other's inline functions for their own.
-#if defined(__cpp_lib_expected) && defined(__cpp_exceptions)
-#define PACELINE_DETAIL_ABI v0_expected
-#elif defined(__cpp_exceptions)
+// What fails differs without exceptions, so objects compiled in different modes must not take each other's inline functions
+// for their own. The standard makes no difference.
+#if defined(__cpp_exceptions)
 #define PACELINE_DETAIL_ABI v0
-#elif defined(__cpp_lib_expected)
-#define PACELINE_DETAIL_ABI v0_expected_noexcept
 #else
 #define PACELINE_DETAIL_ABI v0_noexcept
 #endif
@@ -121,7 +117,7 @@ inline const char *name(Code code) noexcept {
 class Error {
 public:
     /// A failure with a text of one's own.
-    explicit Error(Code code, std::string text = {}) : code_(code), text_(std::move(text)) {}
+    explicit Error(Code code, std::string_view text = {}) : code_(code), text_(text) {}
 
     /// What a task has thrown.
     explicit Error(std::exception_ptr thrown) : code_(Code::Failed), thrown_(std::move(thrown)) {}
@@ -189,7 +185,7 @@ namespace detail {
     }
     throw Exception(error);
 #else
-    (void)error;
+    std::fprintf(stderr, "paceline: value() of an error: %s\n", error.message());
     std::abort();
 #endif
 }
@@ -203,26 +199,16 @@ inline void fail(const Error &error) {
 #endif
 }
 
-#if defined(__cpp_lib_expected)
+} // namespace detail
 
+/// A value or an Error: what std::expected<T, Error> is, in every standard. Only value() throws: what a task has thrown, if
+/// that is the error, else an Exception. Without exceptions it writes the error's text to the standard error stream, and
+/// aborts.
 template <class T>
-using Expected = std::expected<T, Error>;
-using Unexpect = std::unexpect_t;
-inline constexpr Unexpect unexpect = std::unexpect;
-
-#else
-
-struct Unexpect {};
-inline constexpr Unexpect unexpect{};
-
-// The part of std::expected that there is in C++17.
-template <class T>
-class Expected {
+class [[nodiscard]] Result {
 public:
-    template <class... Args>
-    explicit Expected(std::in_place_t, Args &&...args)
-        : either_(std::in_place_index<0>, std::forward<Args>(args)...) {}
-    explicit Expected(Unexpect, Error error) : either_(std::in_place_index<1>, std::move(error)) {}
+    Result(T value) : either_(std::in_place_index<0>, std::move(value)) {}
+    Result(Error error) : either_(std::in_place_index<1>, std::move(error)) {}
 
     bool has_value() const noexcept { return either_.index() == 0; }
     explicit operator bool() const noexcept { return has_value(); }
@@ -237,6 +223,11 @@ public:
     const Error &error() const &noexcept { return *std::get_if<1>(&either_); }
     Error &&error() &&noexcept { return std::move(*std::get_if<1>(&either_)); }
 
+    T &value() & { return require(), **this; }
+    const T &value() const & { return require(), **this; }
+    /// By value, so that `for (auto &entry : queue.wait(room, time).value())` holds on to it.
+    T value() && { return require(), std::move(**this); }
+
     template <class U>
     T value_or(U &&other) const & {
         return has_value() ? **this : static_cast<T>(std::forward<U>(other));
@@ -247,14 +238,20 @@ public:
     }
 
 private:
+    void require() const {
+        if (!has_value()) {
+            detail::raise(error());
+        }
+    }
+
     std::variant<T, Error> either_;
 };
 
 template <>
-class Expected<void> {
+class [[nodiscard]] Result<void> {
 public:
-    explicit Expected(std::in_place_t) noexcept {}
-    explicit Expected(Unexpect, Error error) : error_(std::move(error)) {}
+    Result() noexcept = default;
+    Result(Error error) : error_(std::move(error)) {}
 
     bool has_value() const noexcept { return !error_.has_value(); }
     explicit operator bool() const noexcept { return has_value(); }
@@ -264,51 +261,14 @@ public:
     const Error &error() const &noexcept { return *error_; }
     Error &&error() &&noexcept { return std::move(*error_); }
 
-private:
-    std::optional<Error> error_;
-};
-
-#endif
-
-} // namespace detail
-
-/// A value or an Error. Where the standard library has std::expected this is one, and elsewhere it
-/// has the same has_value, *, ->, error and value_or. Only value() throws, and it throws the same
-/// everywhere: what a task has thrown, if that is the error, else an Exception.
-template <class T>
-class [[nodiscard]] Result : public detail::Expected<T> {
-    using Base = detail::Expected<T>;
-
-public:
-    Result(T value) : Base(std::in_place, std::move(value)) {}
-    Result(Error error) : Base(detail::unexpect, std::move(error)) {}
-
-    T &value() & { return require(), **this; }
-    const T &value() const & { return require(), **this; }
-    /// By value, so that `for (auto &entry : queue.wait(room, time).value())` holds on to it.
-    T value() && { return require(), std::move(**this); }
-
-private:
-    void require() const {
-        if (!this->has_value()) {
-            detail::raise(this->error());
-        }
-    }
-};
-
-template <>
-class [[nodiscard]] Result<void> : public detail::Expected<void> {
-    using Base = detail::Expected<void>;
-
-public:
-    Result() noexcept : Base(std::in_place) {}
-    Result(Error error) : Base(detail::unexpect, std::move(error)) {}
-
     void value() const {
         if (!has_value()) {
             detail::raise(error());
         }
     }
+
+private:
+    std::optional<Error> error_{};
 };
 
 template <class Signature>
@@ -538,6 +498,10 @@ public:
     constexpr span(T *data, std::size_t size) noexcept : data_(data), size_(size) {}
     template <std::size_t N>
     constexpr span(T (&array)[N]) noexcept : data_(array), size_(N) {}
+    /// Of braces, whose values live until the end of the statement.
+    template <class V = T, class = std::enable_if_t<std::is_const_v<V>>>
+    constexpr span(std::initializer_list<value_type> values) noexcept
+        : data_(std::data(values)), size_(values.size()) {}
     template <class C, class = if_contiguous<C>>
     constexpr span(C &&values) : data_(std::data(values)), size_(std::size(values)) {}
 
@@ -547,13 +511,68 @@ public:
     constexpr T *begin() const noexcept { return data_; }
     constexpr T *end() const noexcept { return data_ + size_; }
     constexpr T &operator[](std::size_t index) const noexcept { return data_[index]; }
-    constexpr span first(std::size_t count) const noexcept { return {data_, count}; }
-    constexpr span subspan(std::size_t begin) const noexcept { return {data_ + begin, size_ - begin}; }
+    constexpr span first(std::size_t count) const noexcept { return span(data_, count); }
+    constexpr span subspan(std::size_t begin) const noexcept {
+        return span(data_ + begin, size_ - begin);
+    }
 
 private:
     T *data_ = nullptr;
     std::size_t size_ = 0;
 };
+
+// ---- texts ---------------------------------------------------------------------------------------
+
+namespace detail {
+
+/// A text as C has it, where it ends at a NUL. One with a NUL inside would be cut: in its place C gets what it refuses, which
+/// is no UTF-8, with the name of the parameter.
+inline const char *c_text(const std::string &text) noexcept {
+    return text.find('\0') == std::string::npos ? text.c_str() : "\1\xFF (a text with a NUL)";
+}
+/// The same, of a setting that is not given if it is empty.
+inline const char *c_text_if_any(const std::string &text) noexcept {
+    return text.empty() ? nullptr : c_text(text);
+}
+inline std::vector<const char *> c_texts(const std::vector<std::string> &texts) {
+    std::vector<const char *> raw;
+    for (const std::string &text : texts) {
+        raw.push_back(c_text(text));
+    }
+    return raw;
+}
+/// A text for people: it is not refused, and a NUL in it is shown.
+inline std::string shown_text(std::string_view text) {
+    std::string shown;
+    for (const char c : text) {
+        shown += c == '\0' ? std::string("\\0") : std::string(1, c);
+    }
+    return shown;
+}
+
+template <class T>
+using if_text = std::enable_if_t<std::is_convertible_v<const T &, std::string_view>>;
+
+/// A text that a function is given: a std::string_view, and what converts to one. NULL, and a NUL in it, is Code::Invalid
+/// with the parameter's name.
+class Text {
+public:
+    Text(const char *text) noexcept : text_(text) {}
+    Text(const std::string &text) noexcept : text_(c_text(text)) {}
+    template <class T, class = if_text<T>,
+              class = std::enable_if_t<!std::is_convertible_v<const T &, const char *>>>
+    Text(const T &text) : kept_(std::string_view(text)), text_(c_text(kept_)) {}
+    Text(const Text &) = delete;
+    Text &operator=(const Text &) = delete;
+
+    const char *c_str() const noexcept { return text_; }
+
+private:
+    std::string kept_{};
+    const char *text_;
+};
+
+} // namespace detail
 
 // ---- what callables are carried in ---------------------------------------------------------------
 
@@ -633,12 +652,40 @@ public:
         return false;
     }
 
+    /// As tell(), with the type of what was thrown before its text: "std::out_of_range: no such number".
+    template <class Tell>
+    bool tell_typed(Tell call) const {
+        return tell([&](const char *what) {
+#if defined(__cpp_exceptions) && defined(__cpp_rtti)
+            const std::string type = returned_ == nullptr ? thrown_type() : std::string();
+            if (!type.empty() && type != what) {
+                return call((type + ": " + what).c_str());
+            }
+#endif
+            return call(what);
+        });
+    }
+
     std::exception_ptr thrown() const {
         return returned_ != nullptr ? std::make_exception_ptr(Exception(*returned_))
                                     : std::current_exception();
     }
 
 private:
+#if defined(__cpp_exceptions) && defined(__cpp_rtti)
+    /// The name of its type; none of an Exception, which says all by its text.
+    static std::string thrown_type() {
+        const std::type_info *type = abi::__cxa_current_exception_type();
+        if (type == nullptr || *type == typeid(Exception)) {
+            return {};
+        }
+        int status = 0;
+        const std::unique_ptr<char, void (*)(void *)> name(
+            abi::__cxa_demangle(type->name(), nullptr, nullptr, &status), std::free);
+        return name ? name.get() : type->name();
+    }
+#endif
+
     const Error *returned_;
 };
 
@@ -816,7 +863,7 @@ namespace detail {
 template <class Raw, class Load>
 pace_status_t load(const Settings &settings, Raw &raw, Load call) {
     for (const std::string &file : settings.files) {
-        const pace_status_t status = call(&raw, file.c_str(), false);
+        const pace_status_t status = call(&raw, c_text(file), false);
         if (status != PACE_OK) {
             return status;
         }

@@ -464,13 +464,12 @@ public:
     /// beginning with ConnEventKind::Opened; `wanted` are PACE_WANTED_ bits. It stays the HTTP server's: Http::conn()
     /// finds it, by the number that this gives. `headers` are lines, each ended by CR LF. The request is completed, unless
     /// an argument is Code::Invalid.
-    Result<std::uint64_t> upgrade(Token of, const std::string &protocol, const Server &to,
+    Result<std::uint64_t> upgrade(Token of, const detail::Text &protocol, const Server &to,
                                   std::uint32_t wanted = PACE_WANTED_ALL,
                                   std::string_view headers = {}) const {
         pace_conn_id_t id{};
-        const pace_status_t status =
-            pace_cq_upgrade(raw_, of.number, detail::refused_if_cut(protocol), headers.data(),
-                            headers.size(), to.native(), wanted, &id);
+        const pace_status_t status = pace_cq_upgrade(raw_, of.number, protocol.c_str(), headers.data(),
+                                                     headers.size(), to.native(), wanted, &id);
         return made(status, [&] { return id.id; });
     }
     /// As Conn::admit(), while an entry of the connection is out. The Admission may be kept longer.
@@ -552,7 +551,7 @@ public:
     }
     /// As Server::connect(), on a server that is attached to a queue: what happens to the connection comes there, with the
     /// server's tag. Code::Invalid: it is attached to none.
-    Result<ConnRef> connect(const Server &server, const std::string &address,
+    Result<ConnRef> connect(const Server &server, const detail::Text &address,
                             std::uint32_t wanted = PACE_WANTED_ALL) const {
         pace_conn_id_t id{};
         const pace_status_t status = pace_cq_connect(server.native(), address.c_str(), wanted, &id);
@@ -571,14 +570,16 @@ public:
 
     /// As Http::route(): requests come as EntryKind::Request. All that is attached of one HTTP server goes to one queue.
     /// When the server has ended and all was taken, EntryKind::Ended comes once, with the tag that was attached first.
-    Result<void> route(const Http &http, const char *method, const char *pattern,
+    Result<void> route(const Http &http, const detail::Text &method, const detail::Text &pattern,
                        std::uint64_t tag) const {
-        return detail::outcome(pace_cq_route(raw_, http.native(), method, pattern, false, tag));
+        return detail::outcome(
+            pace_cq_route(raw_, http.native(), method.c_str(), pattern.c_str(), false, tag));
     }
     /// As route(), and a request comes as soon as its head is there, without its body, which read() asks for.
-    Result<void> route_in_parts(const Http &http, const char *method, const char *pattern,
-                                std::uint64_t tag) const {
-        return detail::outcome(pace_cq_route(raw_, http.native(), method, pattern, true, tag));
+    Result<void> route_in_parts(const Http &http, const detail::Text &method,
+                                const detail::Text &pattern, std::uint64_t tag) const {
+        return detail::outcome(
+            pace_cq_route(raw_, http.native(), method.c_str(), pattern.c_str(), true, tag));
     }
     /// As Http::fallback(): requests that no route takes come as EntryKind::Request, and RequestEntry::refusal() says
     /// which status they would get. Completion::error_page() with that status answers as the server does.

@@ -73,7 +73,7 @@ struct Submission {
     Submission &set_deadline(Duration value) { return deadline = value, *this; }
     Submission &set_attempts(std::uint32_t value) { return attempts = value, *this; }
     Submission &set_ignore_result(bool value = true) { return ignore_result = value, *this; }
-    Submission &set_unique(std::string id) { return unique = std::move(id), *this; }
+    Submission &set_unique(std::string_view id) { return unique = id, *this; }
     Submission &set_timeout(Duration value) { return timeout = value, *this; }
 
     /// For calls to paceline.h. It points into the Submission.
@@ -85,7 +85,7 @@ struct Submission {
         raw.deadline_ns = detail::nanos(deadline);
         raw.attempts = attempts;
         raw.ignore_result = ignore_result;
-        raw.unique = detail::unless_empty(unique);
+        raw.unique = detail::c_text_if_any(unique);
         return raw;
     }
 };
@@ -159,12 +159,12 @@ public:
         return detail::outcome(pace_job_complete(raw_, value.data(), value.size()));
     }
     /// The attempt has failed; another follows as the retry says. Code::Stale as with complete().
-    Result<void> fail(const std::string &message) const { return end(message, false, 0); }
+    Result<void> fail(std::string_view message) const { return end(message, false, 0); }
     /// The attempt has failed, and no other follows. Code::Stale as with complete().
-    Result<void> permanent(const std::string &message) const { return end(message, true, 0); }
+    Result<void> permanent(std::string_view message) const { return end(message, true, 0); }
     /// The attempt has failed; another follows after `delay`, or as the retry says if that is zero. Code::Stale as with
     /// complete().
-    Result<void> retry_after(const std::string &message, Duration delay) const {
+    Result<void> retry_after(std::string_view message, Duration delay) const {
         return end(message, false, detail::nanos(delay));
     }
 
@@ -174,8 +174,9 @@ public:
 private:
     friend class OpenJob;
 
-    Result<void> end(const std::string &message, bool permanent, std::uint64_t delay) const {
-        return detail::outcome(pace_job_fail(raw_, message.c_str(), permanent, delay));
+    Result<void> end(std::string_view message, bool permanent, std::uint64_t delay) const {
+        return detail::outcome(
+            pace_job_fail(raw_, detail::shown_text(message).c_str(), permanent, delay));
     }
 
     pace_job_t *raw_;
@@ -285,7 +286,7 @@ public:
     Result<DurableReport> wait(Duration time) const {
         pace_durable_report_t *raw = nullptr;
         const pace_status_t status =
-            pace_durable_wait(queue_.get(), id_.c_str(), detail::nanos(time), &raw);
+            pace_durable_wait(queue_.get(), detail::c_text(id_), detail::nanos(time), &raw);
         if (status != PACE_OK) {
             return Error::last(status);
         }
@@ -305,7 +306,7 @@ public:
     /// Code::ShutDown; Code::Invalid for what is no id. Not in handlers.
     Result<bool> cancel() const {
         bool cancelled = false;
-        const pace_status_t status = pace_durable_cancel(queue_.get(), id_.c_str(), &cancelled);
+        const pace_status_t status = pace_durable_cancel(queue_.get(), detail::c_text(id_), &cancelled);
         return status == PACE_OK ? Result<bool>(cancelled) : Result<bool>(Error::last(status));
     }
 
@@ -336,7 +337,7 @@ public:
     /// Give it handlers by task() and task_pulled(), and open() it. A process that only submits needs none.
     /// `name` has 1 to 182 bytes, that of a task 1 to 200, both together up to 205, without blanks, control characters, and any
     /// of . * > / \\ %. Code::Unsupported: the library was built without the feature `nats`; Code::Invalid names the setting.
-    static Result<DurableQueue> create(const WorkerPool &workers, const std::string &name,
+    static Result<DurableQueue> create(const WorkerPool &workers, const detail::Text &name,
                                        const NatsSettings &nats, const DurableConfig &config = {}) {
         const auto broker = nats.native();
         const auto options = config.native();
@@ -353,7 +354,7 @@ public:
     /// twice as long each time. Code::Invalid if the queue is open already, and for a retry that makes no sense; a bad name
     /// is found by open(). A callable that is refused is given back.
     template <class F>
-    Result<void> task(const std::string &name, F &&handler,
+    Result<void> task(const detail::Text &name, F &&handler,
                       const std::optional<Retry> &retry = {}) const {
         using D = std::decay_t<F>;
         static_assert(std::is_invocable_v<D &, const Job &>,
@@ -374,7 +375,7 @@ public:
         return {};
     }
     /// Has the tasks of a name taken by the host, on threads of its own: take(). Errors as with task().
-    Result<void> task_pulled(const std::string &name, const std::optional<Retry> &retry = {}) const {
+    Result<void> task_pulled(const detail::Text &name, const std::optional<Retry> &retry = {}) const {
         return detail::outcome(
             pace_durable_task_pulled(raw_.get(), name.c_str(), retry ? &retry->native() : nullptr));
     }
@@ -382,7 +383,7 @@ public:
     /// to Friday. All processes with a schedule of this label submit one task together for each time. What comes due while
     /// none of them runs is not submitted later. Code::Invalid if the queue is open already; a bad time or name is found by
     /// open().
-    Result<void> schedule(const std::string &label, const std::string &when, const std::string &task,
+    Result<void> schedule(const detail::Text &label, const detail::Text &when, const detail::Text &task,
                           std::string_view arguments = {}) const {
         return detail::outcome(pace_durable_schedule(raw_.get(), label.c_str(), when.c_str(),
                                                      task.c_str(), arguments.data(), arguments.size()));
@@ -400,7 +401,7 @@ public:
     /// Submits a task, and waits until the broker has stored it: then it is accepted. Code::TimedOut: it is not stored yet,
     /// and will be when the broker takes it; the text says what stands in the way, if that is known. Code::Invalid for a bad name or setting, if the stream refuses it, and before the
     /// queue is open; Code::Full: too many wait to be stored; Code::ShutDown. Not in handlers.
-    Result<DurableTask> submit(const std::string &name, std::string_view arguments = {},
+    Result<DurableTask> submit(const detail::Text &name, std::string_view arguments = {},
                                const Submission &with = {}) const {
         const auto submission = with.native();
         pace_durable_id_t id{};
@@ -412,7 +413,7 @@ public:
                                  : Result<DurableTask>(Error::last(status));
     }
     /// The task of this id, as DurableTask::id() has given it, maybe to another process. It need not exist.
-    DurableTask find(std::string id) const { return DurableTask(raw_, std::move(id), false); }
+    DurableTask find(std::string_view id) const { return DurableTask(raw_, std::string(id), false); }
     /// Takes the next task of the names of task_pulled(), that of the most urgent lane, and begins it; waits for it. Several
     /// threads may take. Code::TimedOut; Code::ShutDown when the queue has ended; Code::Invalid before it is open. Not in handlers.
     Result<OpenJob> take(Duration time) const {

@@ -36,7 +36,7 @@ struct Query {
         pace_query_t raw{};
         raw.struct_size = sizeof raw;
         raw.newest = newest;
-        raw.pattern = pattern.c_str();
+        raw.pattern = detail::c_text(pattern);
         raw.first = first;
         raw.last = last;
         raw.since_ns = since_ns;
@@ -111,12 +111,12 @@ struct HistoryConfig {
             });
     }
 
-    HistoryConfig &set_pattern(std::string value) { return pattern = std::move(value), *this; }
+    HistoryConfig &set_pattern(std::string_view value) { return pattern = value, *this; }
     HistoryConfig &set_keep_count(std::uint64_t value) { return keep_count = value, *this; }
     HistoryConfig &set_keep_bytes(std::uint64_t value) { return keep_bytes = value, *this; }
     HistoryConfig &set_keep_age(Duration value) { return keep_age = value, *this; }
-    HistoryConfig &set_archive(std::string path) { return archive = std::move(path), *this; }
-    HistoryConfig &set_lines(std::string path) { return lines = std::move(path), *this; }
+    HistoryConfig &set_archive(std::string_view path) { return archive = path, *this; }
+    HistoryConfig &set_lines(std::string_view path) { return lines = path, *this; }
 
     pace_history_options_t native() const noexcept {
         pace_history_options_t raw{};
@@ -124,15 +124,15 @@ struct HistoryConfig {
         const auto age = [](const std::optional<Duration> &value) {
             return value ? detail::nanos(*value) : PACE_UNLIMITED;
         };
-        raw.pattern = pattern.c_str();
+        raw.pattern = detail::c_text(pattern);
         raw.keep_count = keep_count.value_or(PACE_UNLIMITED);
         raw.keep_bytes = keep_bytes.value_or(PACE_UNLIMITED);
         raw.keep_age_ns = age(keep_age);
-        raw.archive = archive.empty() ? nullptr : archive.c_str();
+        raw.archive = detail::c_text_if_any(archive);
         raw.archive_count = archive_count.value_or(PACE_UNLIMITED);
         raw.archive_bytes = archive_bytes.value_or(PACE_UNLIMITED);
         raw.archive_age_ns = age(archive_age);
-        raw.lines = lines.empty() ? nullptr : lines.c_str();
+        raw.lines = detail::c_text_if_any(lines);
         raw.lines_max_size = lines_max_size;
         raw.lines_files = lines_files;
         raw.commit_messages = commit_messages;
@@ -297,10 +297,10 @@ struct LinesRead {
 
 /// Copies of the messages of a file of lines of JSON that the query asks for, in their order; its `newest` is not looked
 /// at. Lines that are no JSON are skipped. Reads one file: those that were rotated away are files of their own.
-inline Result<std::vector<Record>> read_lines(const char *path, const Query &query = {}) {
+inline Result<std::vector<Record>> read_lines(const detail::Text &path, const Query &query = {}) {
     detail::Rows<Record> rows;
     const pace_query_t raw = query.native();
-    return rows.taken(pace_lines_read(path, &raw, detail::collect_record, &rows, nullptr, nullptr));
+    return rows.taken(pace_lines_read(path.c_str(), &raw, detail::collect_record, &rows, nullptr, nullptr));
 }
 
 /// An archive that is read without a hub, or beside one. Code::Unsupported if the library was built without the feature
@@ -308,22 +308,22 @@ inline Result<std::vector<Record>> read_lines(const char *path, const Query &que
 class [[nodiscard]] Archive {
 public:
     /// Opens a file that a hub has made (HistoryConfig::archive). It is brought up to date if it is older.
-    static Result<Archive> open(const char *path) {
+    static Result<Archive> open(const detail::Text &path) {
         pace_archive_t *raw = nullptr;
-        const pace_status_t status = pace_archive_open(path, &raw);
+        const pace_status_t status = pace_archive_open(path.c_str(), &raw);
         return status == PACE_OK ? Result<Archive>(Archive(raw)) : Result<Archive>(Error::last(status));
     }
 
     /// Makes a new archive of the messages of a file of lines that the query asks for. Of the settings, what is said of
     /// the archive counts. Sequences have to grow, as those of an export do. Code::Invalid if the archive has something
     /// in it. What was put in before a failure stays.
-    static Result<LinesRead> import_lines(const HistoryConfig &config, const char *lines,
+    static Result<LinesRead> import_lines(const HistoryConfig &config, const detail::Text &lines,
                                           const Query &query = {}) {
         LinesRead read;
         const pace_history_options_t options = config.native();
         const pace_query_t raw = query.native();
         const pace_status_t status =
-            pace_archive_import(&options, lines, &raw, &read.messages, &read.torn);
+            pace_archive_import(&options, lines.c_str(), &raw, &read.messages, &read.torn);
         return status == PACE_OK ? Result<LinesRead>(read) : Result<LinesRead>(Error::last(status));
     }
 
@@ -343,10 +343,10 @@ public:
 
     /// Writes what the query asks for to a new file of lines of JSON, which is there when all of it is; its `newest` is not
     /// looked at. Says how many messages there were.
-    Result<std::uint64_t> export_lines(const char *path, const Query &query = {}) const {
+    Result<std::uint64_t> export_lines(const detail::Text &path, const Query &query = {}) const {
         std::uint64_t count = 0;
         const pace_query_t raw = query.native();
-        const pace_status_t status = pace_archive_export(raw_, &raw, path, &count);
+        const pace_status_t status = pace_archive_export(raw_, &raw, path.c_str(), &count);
         return status == PACE_OK ? Result<std::uint64_t>(count)
                                  : Result<std::uint64_t>(Error::last(status));
     }

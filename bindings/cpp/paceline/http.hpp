@@ -52,16 +52,16 @@ public:
         return version;
     }
     /// The value of the first header of this name, upper or lower case.
-    std::optional<std::string_view> header(const char *name) const noexcept {
-        return named(pace_request_header, name);
+    std::optional<std::string_view> header(const detail::Text &name) const noexcept {
+        return named(pace_request_header, name.c_str());
     }
     /// All headers of the request, in the order in which they came.
     std::vector<Field> headers() const { return fields(pace_request_headers); }
     /// The part of the path that stands for this name in the route's pattern, percent-decoded. A slash that
     /// was encoded stays in its part, since routes are matched with the path as it was sent: path(). A
     /// request with a part that cannot be decoded (to UTF-8 without NUL) gets a 400, and has no handler.
-    std::optional<std::string_view> param(const char *name) const noexcept {
-        return named(pace_request_param, name);
+    std::optional<std::string_view> param(const detail::Text &name) const noexcept {
+        return named(pace_request_param, name.c_str());
     }
     std::vector<Field> params() const { return fields(pace_request_params); }
     /// The names and values of the query, decoded as a browser's form encodes them: "+" is a space, and what is
@@ -144,12 +144,6 @@ private:
 };
 
 namespace detail {
-
-/// A text as C has it, where it would end at a NUL. What has one is not cut there: other control characters are
-/// refused, too.
-inline const char *refused_if_cut(const std::string &text) noexcept {
-    return text.find('\0') == std::string::npos ? text.c_str() : "\1";
-}
 
 /// Calls `f`, code of a request, which fails if that throws; whether it has returned.
 template <class F>
@@ -278,16 +272,16 @@ public:
     Response &&status(std::uint32_t value) && { return std::move(status(value)); }
     /// Adds a header. Content-Length, Transfer-Encoding, Connection, Upgrade and Date are the
     /// library's own. One that is not allowed is an error of what completes the response.
-    Response &header(const char *name, const std::string &value) & {
-        if (pace_response_header(raw_, name, detail::refused_if_cut(value)) != PACE_OK) {
+    Response &header(const detail::Text &name, const detail::Text &value) & {
+        if (pace_response_header(raw_, name.c_str(), value.c_str()) != PACE_OK) {
             // NULL or not UTF-8: C keeps no such name. This one is no name either.
             (void)pace_response_header(raw_, "", "");
             return *this;
         }
-        typed_ = typed_ || is_content_type(name);
+        typed_ = typed_ || is_content_type(name.c_str());
         return *this;
     }
-    Response &&header(const char *name, const std::string &value) && {
+    Response &&header(const detail::Text &name, const detail::Text &value) && {
         return std::move(header(name, value));
     }
     /// No more requests follow on this connection.
@@ -314,7 +308,7 @@ public:
         return send(text);
     }
     /// As send(), with this Content-Type unless it has another: a media type, as "application/json".
-    Result<void> send_as(const std::string &content_type, std::string_view body) {
+    Result<void> send_as(const detail::Text &content_type, std::string_view body) {
         if (!typed_) {
             header("Content-Type", content_type);
         }
@@ -346,7 +340,7 @@ public:
 
     /// Answers with 101, and gives the connection to `handler`, for a protocol that the request has asked
     /// for. Its `open` comes next. A handler that is refused stays the caller's.
-    Result<void> upgrade(const std::string &protocol, std::unique_ptr<ConnHandler> &&handler);
+    Result<void> upgrade(const detail::Text &protocol, std::unique_ptr<ConnHandler> &&handler);
 
 private:
     template <class F>
@@ -371,7 +365,7 @@ private:
     const detail::ServerState *state_;
 };
 
-inline Result<void> Response::upgrade(const std::string &protocol,
+inline Result<void> Response::upgrade(const detail::Text &protocol,
                                       std::unique_ptr<ConnHandler> &&handler) {
     if (raw_ == nullptr) {
         return detail::gone("response");
@@ -383,7 +377,7 @@ inline Result<void> Response::upgrade(const std::string &protocol,
     pace_conn_hooks_t hooks = detail::ConnBox::hooks();
     hooks.user_data = box.get();
     hooks.drop = detail::drop_box<detail::ConnBox>;
-    const pace_status_t status = pace_response_upgrade(take(), detail::refused_if_cut(protocol), &hooks);
+    const pace_status_t status = pace_response_upgrade(take(), protocol.c_str(), &hooks);
     if (status != PACE_OK) {
         Error error = Error::last(status);
         handler = std::move(box->own);
@@ -615,14 +609,14 @@ public:
     /// body. "/hello/{name}" stands for one segment, "/files/{*path}" for all that follows. GET serves
     /// HEAD too. Each method is routed by itself; OPTIONS without a route of its own is answered with 204
     /// and the methods of the path (Allow). What is wrong with a route is told by start().
-    Result<void> route(const char *method, const char *pattern, RequestHandler handler) {
+    Result<void> route(const detail::Text &method, const detail::Text &pattern, RequestHandler handler) {
         if (auto refused = detail::refused_if_empty(handler, "handler")) {
             return *std::move(refused);
         }
         using Route = detail::Route<RequestHandler>;
         auto box = std::unique_ptr<Route>(new Route{std::move(handler), state_});
-        const pace_status_t status = pace_http_route(native(), method, pattern, Route::handle, box.get(),
-                                                     detail::drop_box<Route>);
+        const pace_status_t status = pace_http_route(native(), method.c_str(), pattern.c_str(),
+                                                     Route::handle, box.get(), detail::drop_box<Route>);
         if (status == PACE_OK) {
             (void)box.release();
         }
@@ -633,7 +627,8 @@ public:
     /// when the factory has returned what takes the body, or before the head of an answer that it has begun
     /// by Response::stream(). It is not told if the factory has answered by Response::send(), or has
     /// returned nullptr: then the answer is the final one, and the connection closes behind it.
-    Result<void> route_streaming(const char *method, const char *pattern, BodyFactory factory) {
+    Result<void> route_streaming(const detail::Text &method, const detail::Text &pattern,
+                                 BodyFactory factory) {
         if (auto refused = detail::refused_if_empty(factory, "factory")) {
             return *std::move(refused);
         }
@@ -644,8 +639,8 @@ public:
         hooks.begin = Route::begin;
         hooks.data = detail::body_data;
         hooks.end = detail::body_end;
-        const pace_status_t status = pace_http_route_streaming(native(), method, pattern, &hooks,
-                                                               box.get(), detail::drop_box<Route>);
+        const pace_status_t status = pace_http_route_streaming(
+            native(), method.c_str(), pattern.c_str(), &hooks, box.get(), detail::drop_box<Route>);
         if (status == PACE_OK) {
             (void)box.release();
         }

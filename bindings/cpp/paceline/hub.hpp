@@ -80,7 +80,7 @@ struct HubConfig {
             });
     }
 
-    HubConfig &set_name(std::string value) { return name = std::move(value), *this; }
+    HubConfig &set_name(std::string_view value) { return name = value, *this; }
     HubConfig &set_errors(std::uint64_t value) { return errors = value, *this; }
     HubConfig &set_notice_interval(Duration value) { return notice_interval = value, *this; }
     HubConfig &set_stats_interval(Duration value) { return stats_interval = value, *this; }
@@ -103,7 +103,7 @@ struct DeadFilter {
         pace_dead_filter_t raw{};
         raw.struct_size = sizeof raw;
         raw.reason = reason;
-        raw.pattern = pattern.empty() ? nullptr : pattern.c_str();
+        raw.pattern = detail::c_text_if_any(pattern);
         raw.subscription = subscription;
         raw.first = first;
         raw.last = last;
@@ -152,8 +152,8 @@ struct ErrorFilter {
         pace_error_filter_t raw{};
         raw.struct_size = sizeof raw;
         raw.severity = static_cast<std::uint32_t>(severity);
-        raw.event = event.empty() ? nullptr : event.c_str();
-        raw.origin = origin.empty() ? nullptr : origin.c_str();
+        raw.event = detail::c_text_if_any(event);
+        raw.origin = detail::c_text_if_any(origin);
         raw.since_ns = since_ns;
         raw.after = after;
         raw.limit = limit;
@@ -351,9 +351,7 @@ struct PublisherConfig {
     bool no_wait = false;
 
     PublisherConfig &set_quota(Rate value) { return quota = value, *this; }
-    PublisherConfig &add_allowed(std::string pattern) {
-        return allow.push_back(std::move(pattern)), *this;
-    }
+    PublisherConfig &add_allowed(std::string_view pattern) { return allow.emplace_back(pattern), *this; }
     PublisherConfig &set_no_wait(bool value = true) { return no_wait = value, *this; }
 };
 
@@ -431,7 +429,7 @@ public:
         }
         options.histories = histories.data();
         options.history_count = histories.size();
-        options.name = config.name.c_str();
+        options.name = detail::c_text(config.name);
         options.errors = config.errors;
         options.notice_interval_ns = detail::limit_nanos(config.notice_interval);
         options.stats_interval_ns =
@@ -446,9 +444,9 @@ public:
     }
 
     /// Looks a key up. Code::Invalid says what is wrong with it.
-    Result<Key> key(const char *text) const {
+    Result<Key> key(const detail::Text &text) const {
         pace_key_t *key = nullptr;
-        const pace_status_t status = pace_hub_key(native(), text, &key);
+        const pace_status_t status = pace_hub_key(native(), text.c_str(), &key);
         if (status != PACE_OK) {
             return Error::last(status);
         }
@@ -456,10 +454,11 @@ public:
     }
 
     /// As Key::publish(), with the text of the key, which is looked up.
-    Result<Receipt> publish(const char *key, std::string_view payload, Receipt *told = nullptr) const {
+    Result<Receipt> publish(const detail::Text &key, std::string_view payload,
+                            Receipt *told = nullptr) const {
         Receipt receipt;
         const pace_status_t status =
-            pace_hub_publish(native(), key, payload.data(), payload.size(), 0, &receipt);
+            pace_hub_publish(native(), key.c_str(), payload.data(), payload.size(), 0, &receipt);
         return Key::answer(status, receipt, told);
     }
 
@@ -496,7 +495,7 @@ public:
     /// It may run before this returns, and is deleted when the subscription has ended. Handlers of
     /// Execution::Inline and Execution::Concurrent are called by several threads at once.
     template <class F>
-    Result<Subscription> subscribe(const char *pattern, F &&handler,
+    Result<Subscription> subscribe(const detail::Text &pattern, F &&handler,
                                    const SubscriptionConfig &config = {}) const {
         using D = std::decay_t<F>;
         static_assert(std::is_invocable_v<D &, const Message &>,
@@ -507,8 +506,9 @@ public:
         const pace_subscription_options_t options = config.native();
         auto box = detail::boxed(std::forward<F>(handler));
         pace_subscription_t id{};
-        const pace_status_t status = pace_hub_subscribe(
-            native(), pattern, &options, detail::handle_message<D>, box.get(), detail::drop_box<D>, &id);
+        const pace_status_t status =
+            pace_hub_subscribe(native(), pattern.c_str(), &options, detail::handle_message<D>, box.get(),
+                               detail::drop_box<D>, &id);
         if (status != PACE_OK) {
             Error error = Error::last(status);
             detail::give_back<F>(handler, *box);
@@ -525,7 +525,7 @@ public:
     template <class F, class R,
               class = std::enable_if_t<
                   std::is_invocable_v<std::decay_t<R> &, std::string_view, std::uint64_t>>>
-    Result<Subscription> subscribe(const char *pattern, F &&handler, R &&on_restart,
+    Result<Subscription> subscribe(const detail::Text &pattern, F &&handler, R &&on_restart,
                                    const SubscriptionConfig &config = {}) const {
         using S = detail::Supervised<std::decay_t<F>, std::decay_t<R>>;
         if (auto refused = detail::refused_if_empty(handler, "handler")) {
@@ -538,8 +538,9 @@ public:
         options.on_restart = detail::restarted<std::decay_t<F>, std::decay_t<R>>;
         auto box = detail::boxed(S{std::forward<F>(handler), std::forward<R>(on_restart)});
         pace_subscription_t id{};
-        const pace_status_t status = pace_hub_subscribe(
-            native(), pattern, &options, detail::handle_message<S>, box.get(), detail::drop_box<S>, &id);
+        const pace_status_t status =
+            pace_hub_subscribe(native(), pattern.c_str(), &options, detail::handle_message<S>, box.get(),
+                               detail::drop_box<S>, &id);
         if (status != PACE_OK) {
             Error error = Error::last(status);
             detail::give_back<F>(handler, box->handler);
@@ -555,7 +556,7 @@ public:
     /// crashed. If it throws, Code::Failed tells why at first, and later the message that waits has failed as if its handler
     /// had crashed; the next one has the factory called again. For Execution::Serial and Execution::Strand.
     template <class F>
-    Result<Subscription> subscribe_factory(const char *pattern, F &&factory,
+    Result<Subscription> subscribe_factory(const detail::Text &pattern, F &&factory,
                                            const SubscriptionConfig &config = {}) const {
         using D = std::decay_t<F>;
         using Handler = std::decay_t<std::invoke_result_t<D &>>;
@@ -570,8 +571,8 @@ public:
         auto box = detail::boxed(std::forward<F>(factory));
         pace_subscription_t id{};
         const pace_status_t status =
-            pace_hub_subscribe(native(), pattern, &options, detail::handle_message<Handler>, box.get(),
-                               detail::drop_box<D>, &id);
+            pace_hub_subscribe(native(), pattern.c_str(), &options, detail::handle_message<Handler>,
+                               box.get(), detail::drop_box<D>, &id);
         if (status != PACE_OK) {
             Error error = Error::last(status);
             detail::give_back<F>(factory, *box);
@@ -582,13 +583,10 @@ public:
     }
 
     /// A publisher of this name, which is for people to read.
-    Result<Publisher> publisher(const char *name, const PublisherConfig &config = {}) const {
+    Result<Publisher> publisher(const detail::Text &name, const PublisherConfig &config = {}) const {
         pace_publisher_options_t options{};
         (void)pace_publisher_options_init(&options, sizeof options);
-        std::vector<const char *> patterns;
-        for (const std::string &pattern : config.allow) {
-            patterns.push_back(pattern.c_str());
-        }
+        const std::vector<const char *> patterns = detail::c_texts(config.allow);
         options.allow = patterns.data();
         options.allow_count = patterns.size();
         options.no_wait = config.no_wait;
@@ -598,7 +596,7 @@ public:
             options.quota_burst = config.quota->burst;
         }
         pace_publisher_t *raw = nullptr;
-        const pace_status_t status = pace_publisher_new(native(), name, &options, &raw);
+        const pace_status_t status = pace_publisher_new(native(), name.c_str(), &options, &raw);
         if (status != PACE_OK) {
             return Error::last(status);
         }
@@ -615,10 +613,10 @@ public:
     /// Writes what a history has kept that the query asks for to a new file of lines of JSON, which is there when all of
     /// it is; its `newest` is not looked at. Says how many messages there were. Archive::import_lines() makes an archive
     /// of the file, which another hub can go on with.
-    Result<std::uint64_t> export_lines(const char *path, const Query &query = {}) const {
+    Result<std::uint64_t> export_lines(const detail::Text &path, const Query &query = {}) const {
         std::uint64_t count = 0;
         const pace_query_t raw = query.native();
-        const pace_status_t status = pace_hub_export(native(), &raw, path, &count);
+        const pace_status_t status = pace_hub_export(native(), &raw, path.c_str(), &count);
         return status == PACE_OK ? Result<std::uint64_t>(count)
                                  : Result<std::uint64_t>(Error::last(status));
     }
@@ -626,7 +624,7 @@ public:
     /// published: each message once, in the order of their sequences. The handler is as of subscribe(); a
     /// message that it fails at is counted, and the next one comes.
     template <class F>
-    Result<Replay> replay(const char *pattern, ReplayFrom from, F &&handler) const {
+    Result<Replay> replay(const detail::Text &pattern, ReplayFrom from, F &&handler) const {
         using D = std::decay_t<F>;
         static_assert(std::is_invocable_v<D &, const Message &>,
                       "a handler is called with a const Message &");
@@ -636,7 +634,7 @@ public:
         auto box = detail::boxed(std::forward<F>(handler));
         pace_replay_t *raw = nullptr;
         const pace_status_t status =
-            pace_hub_replay(native(), pattern, from.from_, from.at_, detail::handle_message<D>,
+            pace_hub_replay(native(), pattern.c_str(), from.from_, from.at_, detail::handle_message<D>,
                             box.get(), detail::drop_box<D>, &raw);
         if (status != PACE_OK) {
             Error error = Error::last(status);
@@ -649,7 +647,7 @@ public:
     /// As above, with a handler that is supervised as that of a serial subscription is. What comes to one that
     /// is suspended stays in the history, and is delivered after Replay::resume().
     template <class F>
-    Result<Replay> replay(const char *pattern, ReplayFrom from, F &&handler,
+    Result<Replay> replay(const detail::Text &pattern, ReplayFrom from, F &&handler,
                           const ReplayConfig &config) const {
         using D = std::decay_t<F>;
         static_assert(std::is_invocable_v<D &, const Message &>,
@@ -663,8 +661,8 @@ public:
         auto box = detail::boxed(std::forward<F>(handler));
         pace_replay_t *raw = nullptr;
         const pace_status_t status =
-            pace_hub_replay_supervised(native(), pattern, &options, detail::handle_message<D>, box.get(),
-                                       detail::drop_box<D>, &raw);
+            pace_hub_replay_supervised(native(), pattern.c_str(), &options, detail::handle_message<D>,
+                                       box.get(), detail::drop_box<D>, &raw);
         if (status != PACE_OK) {
             Error error = Error::last(status);
             detail::give_back<F>(handler, *box);
@@ -677,7 +675,7 @@ public:
     template <class F, class R,
               class = std::enable_if_t<
                   std::is_invocable_v<std::decay_t<R> &, std::string_view, std::uint64_t>>>
-    Result<Replay> replay(const char *pattern, ReplayFrom from, F &&handler, R &&on_restart,
+    Result<Replay> replay(const detail::Text &pattern, ReplayFrom from, F &&handler, R &&on_restart,
                           const ReplayConfig &config = {}) const {
         using S = detail::Supervised<std::decay_t<F>, std::decay_t<R>>;
         if (auto refused = detail::refused_if_empty(handler, "handler")) {
@@ -693,8 +691,8 @@ public:
         auto box = detail::boxed(S{std::forward<F>(handler), std::forward<R>(on_restart)});
         pace_replay_t *raw = nullptr;
         const pace_status_t status =
-            pace_hub_replay_supervised(native(), pattern, &options, detail::handle_message<S>, box.get(),
-                                       detail::drop_box<S>, &raw);
+            pace_hub_replay_supervised(native(), pattern.c_str(), &options, detail::handle_message<S>,
+                                       box.get(), detail::drop_box<S>, &raw);
         if (status != PACE_OK) {
             Error error = Error::last(status);
             detail::give_back<F>(handler, box->handler);
@@ -706,7 +704,7 @@ public:
     }
     /// As replay(), with handlers that a factory makes, as of subscribe_factory().
     template <class F>
-    Result<Replay> replay_factory(const char *pattern, ReplayFrom from, F &&factory,
+    Result<Replay> replay_factory(const detail::Text &pattern, ReplayFrom from, F &&factory,
                                   const ReplayConfig &config = {}) const {
         using D = std::decay_t<F>;
         using Handler = std::decay_t<std::invoke_result_t<D &>>;
@@ -722,9 +720,9 @@ public:
         options.drop_handler = detail::drop_box<Handler>;
         auto box = detail::boxed(std::forward<F>(factory));
         pace_replay_t *raw = nullptr;
-        const pace_status_t status =
-            pace_hub_replay_supervised(native(), pattern, &options, detail::handle_message<Handler>,
-                                       box.get(), detail::drop_box<D>, &raw);
+        const pace_status_t status = pace_hub_replay_supervised(native(), pattern.c_str(), &options,
+                                                                detail::handle_message<Handler>,
+                                                                box.get(), detail::drop_box<D>, &raw);
         if (status != PACE_OK) {
             Error error = Error::last(status);
             detail::give_back<F>(factory, *box);
@@ -734,13 +732,13 @@ public:
         return Replay(core_, raw);
     }
     /// As replay(), to a mailbox that a completion queue takes from.
-    Result<ReplayMailbox> replay_mailbox(const char *pattern, ReplayFrom from,
+    Result<ReplayMailbox> replay_mailbox(const detail::Text &pattern, ReplayFrom from,
                                          const ReplayConfig &config = {}) const {
         pace_replay_options_t options = config.native();
         options.from = from.from_;
         options.at = from.at_;
         pace_mailbox_t *raw = nullptr;
-        const pace_status_t status = pace_hub_replay_mailbox(native(), pattern, &options, &raw);
+        const pace_status_t status = pace_hub_replay_mailbox(native(), pattern.c_str(), &options, &raw);
         if (status != PACE_OK) {
             return Error::last(status);
         }
@@ -765,8 +763,8 @@ public:
     /// codec has `Result<std::string> encode(const T &) const` and `Result<T> decode(std::string_view) const`,
     /// which several threads may call.
     template <class T, class C>
-    Topic<T, C> topic(std::string pattern, C codec) const {
-        return Topic<T, C>(*this, std::move(pattern), std::move(codec));
+    Topic<T, C> topic(std::string_view pattern, C codec) const {
+        return Topic<T, C>(*this, std::string(pattern), std::move(codec));
     }
 
     /// Replies to a request; the first reply counts. Code::Invalid: it is no request.
@@ -817,10 +815,10 @@ public:
     }
 
     /// Subscribes with a mailbox that the caller empties.
-    Result<Mailbox> mailbox(const char *pattern, const SubscriptionConfig &config = {}) const {
+    Result<Mailbox> mailbox(const detail::Text &pattern, const SubscriptionConfig &config = {}) const {
         const pace_subscription_options_t options = config.native();
         pace_mailbox_t *mailbox = nullptr;
-        const pace_status_t status = pace_hub_mailbox(native(), pattern, &options, &mailbox);
+        const pace_status_t status = pace_hub_mailbox(native(), pattern.c_str(), &options, &mailbox);
         if (status != PACE_OK) {
             return Error::last(status);
         }
@@ -828,9 +826,9 @@ public:
     }
 
     /// How many subscriptions a key has, those of patterns included.
-    Result<std::size_t> subscriber_count(const char *key) const {
+    Result<std::size_t> subscriber_count(const detail::Text &key) const {
         std::size_t count = 0;
-        const pace_status_t status = pace_hub_subscriber_count(native(), key, &count);
+        const pace_status_t status = pace_hub_subscriber_count(native(), key.c_str(), &count);
         return status == PACE_OK ? Result<std::size_t>(count) : Result<std::size_t>(Error::last(status));
     }
     /// All patterns that somebody subscribes to, with the number of subscriptions, sorted.
@@ -892,9 +890,9 @@ template <class T, class C>
 class Topic {
 public:
     /// Publishes a value with the topic's key. Code::Invalid if it has wildcards; what encode() says.
-    Result<Receipt> publish(const T &value) const { return publish_to(pattern_.c_str(), value); }
+    Result<Receipt> publish(const T &value) const { return publish_to(pattern_, value); }
     /// Publishes a value with a key, which is not compared with the pattern of the topic.
-    Result<Receipt> publish_to(const char *key, const T &value) const {
+    Result<Receipt> publish_to(const detail::Text &key, const T &value) const {
         const Result<std::string> bytes = codec_->encode(value);
         if (!bytes) {
             return bytes.error();
@@ -934,7 +932,7 @@ public:
             }
             return {};
         };
-        return hub_.subscribe(pattern_.c_str(), std::move(take), config);
+        return hub_.subscribe(pattern_, std::move(take), config);
     }
 
 private:

@@ -121,8 +121,8 @@ public:
         if (loaded != PACE_OK) {
             return Error::last(loaded);
         }
-        raw.levels = config.levels.empty() ? raw.levels : config.levels.c_str();
-        raw.file = config.file.empty() ? raw.file : config.file.c_str();
+        raw.levels = config.levels.empty() ? raw.levels : detail::c_text(config.levels);
+        raw.file = config.file.empty() ? raw.file : detail::c_text(config.file);
         raw.max_size = config.max_size.value_or(raw.max_size);
         raw.files = config.files.value_or(raw.files);
         raw.capacity = config.capacity.value_or(raw.capacity);
@@ -150,7 +150,7 @@ public:
     /// one already.
     Result<void> install() const { return detail::outcome(pace_log_install(native())); }
     /// Which records are made from now on: a text as LogConfig::levels. Code::Invalid: it is none.
-    Result<void> set_levels(const std::string &levels) const {
+    Result<void> set_levels(const detail::Text &levels) const {
         return detail::outcome(pace_log_set_levels(native(), levels.c_str()));
     }
     /// Up to which level a component tells.

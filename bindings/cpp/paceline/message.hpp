@@ -109,8 +109,8 @@ struct Publication {
     bool no_wait = false;
 
     Publication &set_priority(Priority value) { return priority = value, *this; }
-    Publication &add_header(std::string name, std::string value) {
-        return headers.emplace_back(std::move(name), std::move(value)), *this;
+    Publication &add_header(std::string_view name, std::string_view value) {
+        return headers.emplace_back(name, value), *this;
     }
     Publication &set_no_wait(bool value = true) { return no_wait = value, *this; }
 };

@@ -102,12 +102,12 @@ struct Listen {
             });
     }
 
-    Listen &set_address(std::string value) { return address = std::move(value), *this; }
+    Listen &set_address(std::string_view value) { return address = value, *this; }
     Listen &set_fd(int value) { return fd = value, *this; }
     Listen &set_max_connections(std::uint64_t value) { return max_connections = value, *this; }
-    Listen &set_refusal(std::string value) { return refusal = std::move(value), *this; }
+    Listen &set_refusal(std::string_view value) { return refusal = value, *this; }
     Listen &set_max_requests(std::uint64_t value) { return max_requests = value, *this; }
-    Listen &set_busy(std::string value) { return busy = std::move(value), *this; }
+    Listen &set_busy(std::string_view value) { return busy = value, *this; }
     Listen &set_max_unconsumed(std::uint64_t value) { return max_unconsumed = value, *this; }
     Listen &set_output_marks(std::uint64_t low, std::uint64_t high, std::uint64_t max) {
         return output_low = low, output_high = high, output_max = max, *this;
@@ -142,7 +142,7 @@ struct Listen {
             }
         };
         set(raw.fd, fd);
-        raw.address = address.empty() ? nullptr : address.c_str();
+        raw.address = detail::c_text_if_any(address);
         set(raw.max_connections, max_connections);
         raw.refusal = refusal.data();
         raw.refusal_size = refusal.size();
@@ -206,7 +206,7 @@ struct Listeners {
 /// by then.
 class [[nodiscard]] Inherited {
 public:
-    Inherited(int fd, std::string name) noexcept : fd_(fd), name_(std::move(name)) {}
+    Inherited(int fd, std::string_view name) : fd_(fd), name_(name) {}
     Inherited(Inherited &&other) noexcept
         : fd_(std::exchange(other.fd_, -1)), name_(std::move(other.name_)) {}
     Inherited &operator=(Inherited other) noexcept {
@@ -359,7 +359,7 @@ public:
 
     /// Connects, with a handler of its own. It returns at once; `open` comes when the connection is
     /// there, or else `close`. A handler that is refused stays the caller's.
-    Result<ConnRef> connect(const std::string &address, std::unique_ptr<ConnHandler> &&handler) {
+    Result<ConnRef> connect(const detail::Text &address, std::unique_ptr<ConnHandler> &&handler) {
         if (!core_ || handler == nullptr) {
             return core_ ? Error(Code::Invalid, "handler is nullptr") : detail::gone("server");
         }
@@ -453,8 +453,7 @@ struct Frame {
 class Delimited {
 public:
     /// The delimiter has at least one byte; bodies have up to `max`.
-    Delimited(std::string delimiter, std::size_t max) noexcept
-        : delimiter_(std::move(delimiter)), max_(max) {}
+    Delimited(std::string_view delimiter, std::size_t max) : delimiter_(delimiter), max_(max) {}
 
     /// The first message. nullopt: a part of one, or nothing; `bytes` must begin with it when more has
     /// come. Code::Full: it is longer than the maximum.

@@ -32,17 +32,17 @@ struct HubStats : pace_hub_stats_t {
 class Threshold {
 public:
     /// Crossed when the figure is above the limit.
-    static Threshold above(std::string metric, double limit) {
-        return Threshold(std::move(metric), limit, false);
+    static Threshold above(std::string_view metric, double limit) {
+        return Threshold(std::string(metric), limit, false);
     }
     /// Crossed when it is below.
-    static Threshold below(std::string metric, double limit) {
-        return Threshold(std::move(metric), limit, true);
+    static Threshold below(std::string_view metric, double limit) {
+        return Threshold(std::string(metric), limit, true);
     }
 
     /// Of the first figure that has this label, and the others that were given.
-    Threshold &label(std::string name, std::string value) {
-        return labels_.emplace_back(std::move(name), std::move(value)), *this;
+    Threshold &label(std::string_view name, std::string_view value) {
+        return labels_.emplace_back(name, value), *this;
     }
     /// Back when the figure is not beyond this, which lies before the limit.
     Threshold &back_at(double value) noexcept { return back_at_ = value, *this; }
@@ -63,12 +63,12 @@ private:
         pace_threshold_t raw{};
         (void)pace_threshold_init(&raw, sizeof raw);
         for (const auto &[name, value] : labels_) {
-            labels.push_back({name.c_str(), value.c_str()});
+            labels.push_back({detail::c_text(name), detail::c_text(value)});
         }
         raw.part = part_;
         raw.severity = static_cast<std::uint32_t>(severity_);
         raw.below = below_;
-        raw.metric = metric_.c_str();
+        raw.metric = detail::c_text(metric_);
         raw.labels = labels.data();
         raw.label_count = labels.size();
         raw.limit = limit_;
@@ -177,8 +177,8 @@ struct OpsConfig {
             });
     }
 
-    OpsConfig &set_address(std::string value) { return address = std::move(value), *this; }
-    OpsConfig &set_token(std::string value) { return token = std::move(value), *this; }
+    OpsConfig &set_address(std::string_view value) { return address = value, *this; }
+    OpsConfig &set_token(std::string_view value) { return token = value, *this; }
     OpsConfig &set_blocked_after(Duration value) { return blocked_after = value, *this; }
     OpsConfig &set_ready_after(Duration value) { return ready_after = value, *this; }
     OpsConfig &set_dead_after(Duration value) { return dead_after = value, *this; }
@@ -194,24 +194,20 @@ class [[nodiscard]] Ops {
 public:
     /// Starts at this address. Code::Invalid names the setting: an address that other machines can reach needs a token;
     /// Code::Os if it cannot be listened on.
-    static Result<Ops> serve(const Pool &pool, std::string address) {
-        return serve(pool, OpsConfig().set_address(std::move(address)));
+    static Result<Ops> serve(const Pool &pool, std::string_view address) {
+        return serve(pool, OpsConfig().set_address(address));
     }
     /// As above, with these settings. Without an address it is only to be mounted.
     static Result<Ops> serve(const Pool &pool, const OpsConfig &config) {
         pace_ops_options_t options{};
         (void)pace_ops_options_init(&options, sizeof options);
-        const auto given = [](const std::string &text) { return text.empty() ? nullptr : text.c_str(); };
-        options.address = given(config.address);
-        options.token = given(config.token);
+        options.address = detail::c_text_if_any(config.address);
+        options.token = detail::c_text_if_any(config.token);
         options.blocked_after_ns = detail::nanos(config.blocked_after);
         options.ready_after_ns = detail::nanos(config.ready_after);
         options.dead_after_ns = detail::nanos(config.dead_after);
         options.workers = config.workers == nullptr ? nullptr : config.workers->native();
-        std::vector<const char *> files;
-        for (const std::string &file : config.shown.files) {
-            files.push_back(file.c_str());
-        }
+        const std::vector<const char *> files = detail::c_texts(config.shown.files);
         options.settings = files.data();
         options.settings_count = files.size();
         options.environment = config.shown.environment;
@@ -226,8 +222,8 @@ public:
     /// Adds its routes to a server that was not started, behind a prefix: "/ops". Without a token, requests of other
     /// machines are answered with 403. When this is destroyed, the routes answer with 500. Code::Invalid if the server was
     /// started, or for a prefix that does not begin with `/`, or ends in it.
-    Result<void> mount(const Http &http, const char *prefix) const {
-        return detail::outcome(pace_http_mount_ops(http.native(), raw_.get(), prefix));
+    Result<void> mount(const Http &http, const detail::Text &prefix) const {
+        return detail::outcome(pace_http_mount_ops(http.native(), raw_.get(), prefix.c_str()));
     }
 
     /// Where it listens, with the port that it got. Code::Invalid if it is only mounted.
@@ -283,10 +279,10 @@ struct WebhookConfig {
     WebhookConfig &set_capacity(std::uint64_t value) { return capacity = value, *this; }
     WebhookConfig &set_timeout(Duration value) { return timeout = value, *this; }
     WebhookConfig &set_retry(Retry value) { return retry = std::move(value), *this; }
-    WebhookConfig &add_header(std::string name, std::string value) {
-        return headers.emplace_back(std::move(name), std::move(value)), *this;
+    WebhookConfig &add_header(std::string_view name, std::string_view value) {
+        return headers.emplace_back(name, value), *this;
     }
-    WebhookConfig &set_proxy(std::string value) { return proxy = std::move(value), *this; }
+    WebhookConfig &set_proxy(std::string_view value) { return proxy = value, *this; }
 };
 
 /// What a webhook has done. Fields as in pace_webhook_stats_t.
@@ -302,7 +298,7 @@ public:
     /// setting. That nobody listens there is no error.
     static Result<Webhook> create(const WebhookConfig &config) { return create(config.url, config); }
     /// As above, to this URL.
-    static Result<Webhook> create(const std::string &url, const WebhookConfig &config = {}) {
+    static Result<Webhook> create(const detail::Text &url, const WebhookConfig &config = {}) {
         pace_webhook_options_t options{};
         (void)pace_webhook_options_init(&options, sizeof options);
         options.capacity = config.capacity;
@@ -316,7 +312,7 @@ public:
         }
         options.headers = headers.data();
         options.header_count = headers.size();
-        options.proxy = config.proxy.empty() ? nullptr : config.proxy.c_str();
+        options.proxy = detail::c_text_if_any(config.proxy);
         pace_webhook_t *raw = nullptr;
         const pace_status_t status = pace_webhook_new(url.c_str(), &options, &raw);
         if (status != PACE_OK) {
@@ -330,9 +326,10 @@ public:
         return detail::outcome(pace_webhook_post(raw_.get(), json.data(), json.size()));
     }
     /// Posts the payloads of all messages of a hub that the pattern matches, "$SYS.>" say.
-    Result<Subscription> forward(const Hub &hub, const char *pattern) const {
+    Result<Subscription> forward(const Hub &hub, const detail::Text &pattern) const {
         pace_subscription_t id{};
-        const pace_status_t status = pace_webhook_forward(raw_.get(), hub.native(), pattern, &id);
+        const pace_status_t status =
+            pace_webhook_forward(raw_.get(), hub.native(), pattern.c_str(), &id);
         if (status != PACE_OK) {
             return Error::last(status);
         }
@@ -407,8 +404,8 @@ public:
     }
 
     /// What `systemctl status` shows: one line.
-    Result<void> status(const char *text) const {
-        return detail::outcome(pace_service_status(raw_.get(), text));
+    Result<void> status(const detail::Text &text) const {
+        return detail::outcome(pace_service_status(raw_.get(), text.c_str()));
     }
 
 private:
@@ -444,8 +441,8 @@ inline Result<std::string> Pool::trace(Duration time, std::uint32_t records) con
     return std::string(json.text, json.size);
 }
 
-inline Result<void> Pool::add_disk(const char *path) const {
-    return detail::outcome(pace_pool_disk(native(), path));
+inline Result<void> Pool::add_disk(const detail::Text &path) const {
+    return detail::outcome(pace_pool_disk(native(), path.c_str()));
 }
 
 inline Result<std::string> Hub::metrics(std::uint32_t format) const {

@@ -8,13 +8,17 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <optional>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -184,7 +188,89 @@ private:
     HandleRef ref_;
 };
 
-/// A one-shot timer. When it goes the timer still runs.
+namespace detail {
+
+/// What a Timer shares with its callable.
+class TimerRun {
+public:
+    /// Waits until the callable has returned and was deleted, or will not be called. Not inside it.
+    Result<void> wait(const Core &core, Duration time) const {
+        const auto began = std::chrono::steady_clock::now();
+        std::unique_lock<std::mutex> lock(mutex_);
+        if (!ended_ && runner_ == std::this_thread::get_id()) {
+            return Error(Code::WouldDeadlock, "a timer cannot wait for itself");
+        }
+        if (!ended_) {
+            // On a thread of the pool others go on meanwhile.
+            (void)pace_promote_new_leader();
+        }
+        std::int32_t fd = -1;
+        const bool has_threads = ended_ || pace_pool_pollable(core.pool, &fd) != PACE_OK;
+        while (!ended_) {
+            const auto waited = std::chrono::steady_clock::now() - began;
+            if (waited >= time) {
+                return Error(Code::TimedOut);
+            }
+            if (!has_threads) {
+                // This thread may be the only one that drives the pool.
+                lock.unlock();
+                (void)pace_pool_join(core.pool, 0, nullptr);
+                lock.lock();
+            }
+            const nanoseconds most = has_threads ? nanoseconds(std::chrono::hours(1))
+                                                 : nanoseconds(std::chrono::milliseconds(1));
+            (void)changed_.wait_for(lock, std::min<nanoseconds>(time - waited, most),
+                                    [this] { return ended_; });
+        }
+        return {};
+    }
+
+protected:
+    ~TimerRun() = default;
+
+    void begin() {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        runner_ = std::this_thread::get_id();
+    }
+    void end() {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        ended_ = true;
+        changed_.notify_all();
+    }
+
+private:
+    mutable std::mutex mutex_;
+    mutable std::condition_variable changed_;
+    std::thread::id runner_{};
+    bool ended_ = false;
+};
+
+/// A timer's callable, which ends before what its Timer keeps.
+template <class F>
+class TimedCall final : public TimerRun {
+public:
+    template <class G>
+    explicit TimedCall(G &&g) : f(std::forward<G>(g)) {}
+
+    static void run(void *data, std::int32_t *result) noexcept {
+        auto &call = *static_cast<TimedCall *>(data);
+        call.begin();
+        *result = guard([&] { return std::move(*call.f)(); }) ? PACE_OK : PACE_EFAILED;
+    }
+    static void drop(void *data) noexcept {
+        const auto call = std::move(static_cast<TimedCall *>(data)->self);
+        call->f.drop();
+        call->end();
+    }
+
+    Kept<F> f;
+    /// C's share of it.
+    std::shared_ptr<TimedCall> self{};
+};
+
+} // namespace detail
+
+/// A one-shot timer. When it is destroyed the timer still runs; cancel_and_wait() ends it.
 class Timer {
 public:
     Timer() noexcept = default;
@@ -196,6 +282,21 @@ public:
         return ask([](pace_pool_t *pool, pace_timer_t id, bool *done) {
             return pace_timer_cancel(pool, id, done);
         });
+    }
+
+    /// Cancels it, or waits for the run in progress: when it returns without an error the callable does not run, will not,
+    /// and was deleted. True: it never ran. Code::WouldDeadlock inside the callable.
+    Result<bool> cancel_and_wait() const {
+        const auto cancelled = cancel();
+        const auto ended = cancelled ? wait() : Result<void>(cancelled.error());
+        return ended ? cancelled : Result<bool>(ended.error());
+    }
+
+    /// Waits for up to `time` until it has run, or was cancelled, and the callable was deleted: Code::TimedOut.
+    /// Code::WouldDeadlock inside the callable. In a pool without threads the caller takes part meanwhile, as in
+    /// Pool::join().
+    Result<void> wait(Duration time = forever) const {
+        return run_ ? run_->wait(*core_, time) : detail::gone("timer");
     }
 
     /// Puts it off until `delay` from now, not earlier than it was due (then nothing changes). False
@@ -218,7 +319,9 @@ private:
     friend class Pool;
     friend class CompletionQueue;
 
-    Timer(detail::SharedCore core, pace_timer_t id) noexcept : core_(std::move(core)), id_(id) {}
+    Timer(detail::SharedCore core, pace_timer_t id,
+          std::shared_ptr<const detail::TimerRun> run = nullptr) noexcept
+        : core_(std::move(core)), id_(id), run_(std::move(run)) {}
 
     template <class Question>
     Result<bool> ask(Question question) const {
@@ -232,6 +335,8 @@ private:
 
     detail::SharedCore core_;
     pace_timer_t id_{};
+    /// None if a completion queue brings it.
+    std::shared_ptr<const detail::TimerRun> run_;
 };
 
 // ---- statistics ----------------------------------------------------------------------------------
@@ -358,9 +463,9 @@ struct Config {
     Config &set_lane_capacity(std::uint32_t value) { return lane_capacity = value, *this; }
     Config &set_strand_capacity(std::uint32_t value) { return strand_capacity = value, *this; }
     Config &set_max_handles(std::uint32_t value) { return max_handles = value, *this; }
-    Config &set_pin(std::string value) { return pin = std::move(value), *this; }
+    Config &set_pin(std::string_view value) { return pin = value, *this; }
     Config &set_pin_strict(bool value = true) { return pin_strict = value, *this; }
-    Config &set_name(std::string value) { return name = std::move(value), *this; }
+    Config &set_name(std::string_view value) { return name = value, *this; }
     Config &set_stack_size(std::uint64_t value) { return stack_size = value, *this; }
     Config &set_reserve(Lane lane, std::uint32_t value) {
         return reserve[static_cast<std::size_t>(lane)] = value, *this;
@@ -419,9 +524,9 @@ inline pace_pool_config_t to_native(const Config &config) noexcept {
     set(raw.lane_capacity, config.lane_capacity);
     set(raw.strand_capacity, config.strand_capacity);
     set(raw.max_handles, config.max_handles);
-    raw.pin = config.pin.empty() ? nullptr : config.pin.c_str();
+    raw.pin = c_text_if_any(config.pin);
     raw.pin_strict = config.pin_strict;
-    raw.name = config.name.empty() ? nullptr : config.name.c_str();
+    raw.name = c_text_if_any(config.name);
     set(raw.stack_size, config.stack_size);
     std::copy(config.reserve.begin(), config.reserve.end(), raw.reserve);
     raw.ageing_ns = config.ageing ? limit_nanos(*config.ageing) : raw.ageing_ns;
@@ -613,12 +718,19 @@ public:
         if (auto refused = detail::refused_if_empty(f, "f")) {
             return *std::move(refused);
         }
-        detail::Packed<F> packed(std::forward<F>(f));
-        const pace_work_t &work = packed.work();
+        using Call = detail::TimedCall<std::decay_t<F>>;
+        auto call = std::make_shared<Call>(std::forward<F>(f));
+        call->self = call;
         pace_timer_t id{};
-        const pace_status_t status = packed.settle(
-            pace_pool_after(native(), detail::nanos(delay), work.run, work.user_data, work.drop, &id));
-        return made(status, [&] { return Timer(core_, id); });
+        const pace_status_t status =
+            pace_pool_after(native(), detail::nanos(delay), Call::run, call.get(), Call::drop, &id);
+        if (status != PACE_OK) {
+            Error error = Error::last(status);
+            detail::give_back<F>(f, *call->f);
+            Call::drop(call.get());
+            return error;
+        }
+        return Timer(core_, id, std::move(call));
     }
 
     // The host's threads
@@ -646,7 +758,7 @@ public:
     Result<std::string> metrics(std::uint32_t format) const;
     /// From now on metrics() tells the free space and the size of the file system that the path is on, and so do those of
     /// worker pools on this pool. Code::Os if there is no such path. Include paceline/ops.hpp.
-    Result<void> add_disk(const char *path) const;
+    Result<void> add_disk(const detail::Text &path) const;
     /// Records for this time, up to one hour, what each thread does: terms of leadership, waits, handlers and tasks by name with how long they
     /// took, parking, and who woke, relieved or rescued whom. The answer is JSON of the Trace Event format, which
     /// https://ui.perfetto.dev and chrome://tracing open. The calling thread sleeps meanwhile; on a thread of the pool,

@@ -79,8 +79,8 @@ public:
     /// All messages of a key go to one member, in order, also while members come and go.
     static Balance by_key() { return Balance(PACE_BALANCE_BY_KEY); }
     /// As by_key(), by the value of the first header of this name.
-    static Balance by_header(std::string name) {
-        return Balance(PACE_BALANCE_BY_HEADER, std::move(name));
+    static Balance by_header(std::string_view name) {
+        return Balance(PACE_BALANCE_BY_HEADER, std::string(name));
     }
 
 private:
@@ -104,9 +104,9 @@ public:
     MessageFilter &operator=(const MessageFilter &) = default;
 
     /// Messages that have a header of this name with this value.
-    static Result<MessageFilter> header(const char *name, const char *value) {
+    static Result<MessageFilter> header(const detail::Text &name, const detail::Text &value) {
         pace_message_filter_t *raw = nullptr;
-        return made(pace_message_filter_header(name, value, &raw), raw);
+        return made(pace_message_filter_header(name.c_str(), value.c_str(), &raw), raw);
     }
     /// Messages whose payload has these bytes, so many bytes after its beginning.
     static Result<MessageFilter> bytes(std::size_t offset, std::string_view bytes) {
@@ -200,7 +200,7 @@ struct SubscriptionConfig {
     std::string unique{};
 
     SubscriptionConfig &set_acknowledged(bool value) { return acknowledged = value, *this; }
-    SubscriptionConfig &set_unique(std::string value) { return unique = std::move(value), *this; }
+    SubscriptionConfig &set_unique(std::string_view value) { return unique = value, *this; }
     SubscriptionConfig &set_measured(bool value) { return measured = value, *this; }
     SubscriptionConfig &set_on_failure(OnExhausted value, std::optional<Retry> before = {}) {
         return on_exhausted = value, retry = before, *this;
@@ -208,8 +208,8 @@ struct SubscriptionConfig {
     SubscriptionConfig &set_intensity(Intensity value) { return intensity = value, *this; }
     SubscriptionConfig &set_supervisor(Supervisor value) { return supervisor = std::move(value), *this; }
     SubscriptionConfig &set_filter(MessageFilter value) { return filter = std::move(value), *this; }
-    SubscriptionConfig &set_group(std::string name, Balance how = Balance::round_robin()) {
-        return group = std::move(name), balance = std::move(how), *this;
+    SubscriptionConfig &set_group(std::string_view name, Balance how = Balance::round_robin()) {
+        return group = name, balance = std::move(how), *this;
     }
     SubscriptionConfig &set_execution(Execution value, std::uint32_t on_threads = 1) {
         return execution = value, threads = on_threads, *this;
@@ -243,13 +243,13 @@ struct SubscriptionConfig {
         }
         raw.supervisor = supervisor ? supervisor->native() : nullptr;
         raw.filter = filter ? filter->native() : nullptr;
-        raw.group = group.empty() ? nullptr : group.c_str();
+        raw.group = detail::c_text_if_any(group);
         raw.balance = balance.kind_;
-        raw.balance_header = balance.header_.c_str();
+        raw.balance_header = detail::c_text(balance.header_);
         raw.balance_seed = balance.seed_;
         raw.measured = measured;
         raw.acknowledged = acknowledged;
-        raw.unique = unique.empty() ? nullptr : unique.c_str();
+        raw.unique = detail::c_text_if_any(unique);
         return raw;
     }
 };
@@ -387,9 +387,9 @@ public:
     /// supervisor of the mailbox, and is told under $SYS.subscription.restarted and by Hub::errors(). True: the host
     /// restarts the handler and goes on. False: that was once too often, so it and all others of its supervisor are
     /// suspended as their handlers would be.
-    Result<bool> crashed(const std::string &failure) const {
+    Result<bool> crashed(std::string_view failure) const {
         std::uint64_t lasts = 0;
-        const pace_status_t status = pace_mailbox_crashed(raw_, failure.c_str(), &lasts);
+        const pace_status_t status = pace_mailbox_crashed(raw_, shown_text(failure).c_str(), &lasts);
         return status == PACE_OK ? Result<bool>(lasts == 0) : Result<bool>(Error::last(status));
     }
     /// To be asked before the host's handler gets a message. True: it is to be restarted first, because another of its

@@ -579,8 +579,9 @@ private:
 /// of these names are those of Lane::Normal.
 using LaneRef = detail::Posting<detail::SharedCore>;
 
-/// Runs tasks one at a time, in order, without a lock. When it goes it is closed: what was accepted
-/// runs.
+/// Runs tasks one at a time, in order, without a lock. When it is destroyed it takes no more, and the destructor returns when
+/// what was accepted has run: so tasks may refer to an object whose member it is, if it is the last one. Inside a task, on
+/// a thread of the pool, it does not wait: what was accepted runs later.
 class [[nodiscard]] Strand {
 public:
     Strand(Strand &&other) noexcept : core_(std::move(other.core_)), id_(other.id_) {}
@@ -591,7 +592,8 @@ public:
     }
     ~Strand() {
         if (core_) {
-            (void)pace_strand_close(core_->pool, id_);
+            (void)pace_strand_drain(core_->pool, id_, PACE_FOREVER, nullptr);
+            (void)close();
         }
     }
 
@@ -629,7 +631,17 @@ public:
         return submit_by(std::forward<F>(f), pace_strand_try_submit);
     }
 
-    /// Takes no more. What was accepted runs.
+    /// Takes no more, and waits for up to `time` until what was accepted has run: whether it has. Inside a task, on a thread
+    /// of the pool, it only asks: false. In a pool without threads this thread runs what no host has begun.
+    Result<bool> drain(Duration time) const {
+        if (!core_) {
+            return detail::gone("strand");
+        }
+        bool drained = false;
+        const pace_status_t status = pace_strand_drain(core_->pool, id_, detail::nanos(time), &drained);
+        return status == PACE_OK ? Result<bool>(drained) : Result<bool>(Error::last(status));
+    }
+    /// Takes no more, and does not wait. What was accepted runs.
     Result<void> close() {
         if (!core_) {
             return detail::gone("strand");

@@ -30,7 +30,7 @@ struct Ip : pace_ip_t {
     explicit Ip(const pace_ip_t &raw) noexcept : pace_ip_t(raw) {}
 
     /// "127.0.0.1:80", "[::1]:80" or "*:80". Code::Invalid for text that is none.
-    static Result<Ip> read(const std::string &text) {
+    static Result<Ip> read(const detail::Text &text) {
         Ip ip;
         const pace_status_t status = pace_ip_read(text.c_str(), &ip);
         return status == PACE_OK ? Result<Ip>(ip) : Result<Ip>(Error::last(status));
@@ -151,12 +151,12 @@ public:
         });
     }
     /// Receives what is sent to this group, on the interface of this index; 0: the system's choice.
-    Result<void> join_multicast(const std::string &group, std::uint32_t interface = 0) const {
+    Result<void> join_multicast(const detail::Text &group, std::uint32_t interface = 0) const {
         return with([&](pace_udp_t *udp) {
             return detail::outcome(pace_udp_join_multicast(udp, group.c_str(), interface));
         });
     }
-    Result<void> leave_multicast(const std::string &group, std::uint32_t interface = 0) const {
+    Result<void> leave_multicast(const detail::Text &group, std::uint32_t interface = 0) const {
         return with([&](pace_udp_t *udp) {
             return detail::outcome(pace_udp_leave_multicast(udp, group.c_str(), interface));
         });
@@ -241,8 +241,8 @@ inline pace_udp_options_t to_native(const UdpConfig &config) noexcept {
             field = *value;
         }
     };
-    raw.bind = config.bind.empty() ? nullptr : config.bind.c_str();
-    raw.connect = config.connect.empty() ? nullptr : config.connect.c_str();
+    raw.bind = c_text_if_any(config.bind);
+    raw.connect = c_text_if_any(config.connect);
     set(raw.fd, config.fd);
     set(raw.batch, config.batch);
     set(raw.max_datagram, config.max_datagram);

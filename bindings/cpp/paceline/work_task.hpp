@@ -177,7 +177,7 @@ using SharedWorkers = std::shared_ptr<const WorkersCore>;
 template <class F>
 bool guard_attempt(pace_attempt_t *attempt, F &&f) noexcept {
     return contained(std::forward<F>(f), [attempt](const Failure &failure) {
-        failure.tell([attempt](const char *what) { return pace_attempt_fail(attempt, what); });
+        failure.tell_typed([attempt](const char *what) { return pace_attempt_fail(attempt, what); });
     });
 }
 
@@ -290,7 +290,7 @@ struct Attempted final : AttemptPlace<T> {
                 return error ? Result<void>(*std::move(error)) : Result<void>();
             },
             [&](const Failure &failure) {
-                failure.tell([&](const char *what) {
+                failure.tell_typed([&](const char *what) {
                     (void)pace_attempt_fail(raw, what);
                     const std::lock_guard<std::mutex> hold(self->placing);
                     self->message = what;

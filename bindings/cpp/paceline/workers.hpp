@@ -416,7 +416,7 @@ struct MetricsFormat {
 
     /// For the Accept header of the request; empty: it has none, which gives PACE_METRICS_PROMETHEUS. So does
     /// one that is not UTF-8.
-    static MetricsFormat negotiate(const std::string &accept) noexcept {
+    static MetricsFormat negotiate(const detail::Text &accept) noexcept {
         MetricsFormat wanted{};
         if (pace_metrics_format(accept.c_str(), &wanted.format, &wanted.media_type) != PACE_OK) {
             (void)pace_metrics_format(nullptr, &wanted.format, &wanted.media_type);
@@ -505,7 +505,7 @@ public:
         if (loaded != PACE_OK) {
             return Error::last(loaded);
         }
-        config.name = settings.name.empty() ? nullptr : settings.name.c_str();
+        config.name = detail::c_text_if_any(settings.name);
         config.max_waiting = settings.max_waiting.value_or(config.max_waiting);
         config.max_queued = settings.max_queued.value_or(config.max_queued);
         config.max_tasks = settings.max_tasks.value_or(config.max_tasks);
@@ -552,7 +552,7 @@ public:
     WorkerPool &operator=(WorkerPool &&) noexcept = default;
 
     /// A task type: a name and its settings. The same name with the same settings is the same type.
-    Result<TaskType> task_type(const char *name, const TaskTypeConfig &settings = {}) const {
+    Result<TaskType> task_type(const detail::Text &name, const TaskTypeConfig &settings = {}) const {
         pace_task_type_config_t raw{};
         (void)pace_task_type_config_init(&raw, sizeof raw);
         const auto limit = [](Duration time) {
@@ -585,7 +585,7 @@ public:
         raw.overlap_retries = settings.overlap_retries;
         raw.lease_ns = limit(settings.lease);
         pace_task_type_t *kind = nullptr;
-        const pace_status_t status = pace_task_type_new(native(), name, &raw, &kind);
+        const pace_status_t status = pace_task_type_new(native(), name.c_str(), &raw, &kind);
         if (status != PACE_OK) {
             return Error::last(status);
         }
@@ -594,14 +594,14 @@ public:
 
     /// Has `f()` called at the end of a shutdown, the last one that was registered first.
     template <class F>
-    Result<void> on_shutdown(const char *name, F &&f) const {
+    Result<void> on_shutdown(const detail::Text &name, F &&f) const {
         using D = std::decay_t<F>;
         if (auto refused = detail::refused_if_empty(f, "f")) {
             return *std::move(refused);
         }
         auto box = detail::boxed(std::forward<F>(f));
         const pace_status_t status = pace_workers_on_shutdown(
-            native(), name,
+            native(), name.c_str(),
             [](void *data) noexcept {
                 (void)detail::guard([&] { return (*static_cast<D *>(data))(); });
             },
@@ -689,11 +689,11 @@ public:
 
     /// A figure of the program's own, if its `metrics` was set: metrics() tells it from then on. With the
     /// same name and labels it is the same. Code::Invalid for a name that is none or is taken.
-    Result<Metric> metric(Metric::Kind kind, const std::string &name, const std::string &help,
+    Result<Metric> metric(Metric::Kind kind, const detail::Text &name, const detail::Text &help,
                           const std::vector<std::pair<std::string, std::string>> &labels = {}) const {
         std::vector<pace_label_t> raw;
         for (const auto &[label, value] : labels) {
-            raw.push_back({label.c_str(), value.c_str()});
+            raw.push_back({detail::c_text(label), detail::c_text(value)});
         }
         pace_metric_t *made = nullptr;
         const pace_status_t status =

@@ -348,6 +348,20 @@ TEST_CASE("pools wait as long as a duration of any type says") {
               const auto timer = pool.after(1h, call).value();
               return timer.postpone(time).value() && timer.cancel().value();
           }));
+    TAKES("Timer::wait", no_times([&](auto time) {
+              const auto timer = pool.after(1h, [] {}).value();
+              return code_of(timer.wait(time)) == Code::TimedOut && timer.cancel().value();
+          }));
+    TAKES("Timer::wait", long_times([&](auto time) {
+              return code_of(pool.after(1ms, [] {}).value().wait(time)) == Code::Ok;
+          }));
+    TAKES("Strand::drain",
+          no_times([&](auto time) { return pool.strand().value().drain(time).has_value(); }));
+    TAKES("Strand::drain", long_times([&](auto time) {
+              const auto strand = pool.strand().value();
+              strand.post([] {}).value();
+              return strand.drain(time).value();
+          }));
     finish(pool);
 
     const Pool hosted = Pool::create(paceline::Config().set_threads(0).set_max_joined(2)).value();

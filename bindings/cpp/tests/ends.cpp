@@ -101,6 +101,14 @@ const std::map<std::string, Ends> WAITS{
          }
          CHECK(busy.entered.wait());
      }},
+    {"Strand",
+     [](const Pool &pool, Busy &busy) {
+         const auto strand = pool.strand().value();
+         for (int n = 0; n < 3; ++n) {
+             strand.post([&busy] { busy(); }).value();
+         }
+         CHECK(busy.entered.wait());
+     }},
     {"Server",
      [](const Pool &pool, Busy &busy) {
          const auto server =
@@ -266,6 +274,12 @@ const std::map<std::string, void (*)(const Pool &pool, Unbegun &code)> UNBEGUN{
          serial.value().publish(1).value();
          concurrent.value().publish(1).value();
      }},
+    {"Strand",
+     [](const Pool &pool, Unbegun &code) {
+         const auto strand = pool.strand().value();
+         strand.post([lent = Lent(code)] { lent(); }).value();
+         strand.post([lent = Lent(code)] { lent(); }).value();
+     }},
     {"Server",
      [](const Pool &pool, Unbegun &code) {
          int opened = 0;
@@ -330,8 +344,7 @@ const std::map<std::string, const char *> DO_NOT_WAIT{
     // What was handed over once runs once, by itself: these only name it.
     {"Task", "names what was submitted"},
     {"WorkTask", "names what was submitted"},
-    {"Timer", "names what was submitted"},
-    {"Strand", "what was accepted runs, as what was posted"},
+    {"Timer", "names what was submitted; cancel_and_wait() ends it: in lifetimes.cpp"},
     {"TaskType", "names its tasks, which go on"},
     {"DurableTask", "names what was submitted"},
     {"DurableQueue", "calls where its broker has tasks for it: in durable.cpp"},
@@ -483,6 +496,11 @@ TEST_CASE("an object that goes inside its own callable does not wait for it") {
                     }).value();
         ring.publish(1).value();
         slot.put(std::move(ring));
+    });
+    ends_inside_its_own_callable<paceline::Strand>([](const Pool &pool, auto &slot) {
+        auto strand = pool.strand().value();
+        strand.post([&slot] { slot.let_go(); }).value();
+        slot.put(std::move(strand));
     });
     ends_inside_its_own_callable<paceline::Udp>([](const Pool &pool, auto &slot) {
         slot.put(socket_for(pool, [&slot] { slot.let_go(); }).value());
@@ -647,7 +665,7 @@ TEST_CASE("what a task comes to is a std::future") {
         FAIL("it has failed");
     } catch (const paceline::Exception &thrown) {
         CHECK(thrown.code() == Code::Failed);
-        CHECK(std::string(thrown.what()) == "words");
+        CHECK(std::string(thrown.what()) == "std::logic_error: words");
     }
     paceline::TaskOptions options;
     options.timeout = 1ms;

@@ -43,3 +43,39 @@ TEST_CASE("a descriptor tells when to join") {
     handle.deregister().value();
     finish(pool);
 }
+
+TEST_CASE("who waits in a pool without threads takes part") {
+    const Pool pool = make_hosted();
+    int timers = 0;
+    pool.after(1ms, [&] { ++timers; }).value();
+    auto task = pool.submit([] { return 7; }).value();
+    CHECK(task.wait().value() == 7);
+    CHECK(pool.strand().value().submit([] { return 8; }).value().wait_timeout(PATIENCE).value() == 8);
+    pool.after(1ms, [&] { ++timers; }).value().wait().value();
+    CHECK(timers >= 1);
+    const auto workers = paceline::WorkerPool::create(pool).value();
+    paceline::TaskTypeConfig config;
+    config.retry = paceline::Retry::fixed(1, 1ms);
+    const auto kind = workers.task_type("hosted", config).value();
+    std::atomic<int> calls{0};
+    const auto report = kind.submit([&] {
+                                if (++calls == 1) {
+                                    throw std::runtime_error("the first fails");
+                                }
+                            })
+                            .value()
+                            .wait()
+                            .value();
+    CHECK(report.completed());
+    CHECK(report.attempts == 2);
+    // It gives up in time, and what nobody runs is an error of whoever waits inside.
+    Signal go;
+    auto waits = pool.submit([&] { return go.wait(); }).value();
+    CHECK(waits.wait_timeout(0ns).error() == Code::TimedOut);
+    go.set();
+    CHECK(waits.wait().value());
+    auto inside =
+        pool.submit([&] { return pool.submit([] { return 1; }).value().wait().error().code(); }).value();
+    CHECK(inside.wait().value() == Code::WouldDeadlock);
+    finish(pool);
+}

@@ -237,6 +237,102 @@ TEST_CASE("a message that was copied is replied to by a task") {
     CHECK(hub.reply(OwnedMessage(), "").error() == Code::Invalid);
 }
 
+TEST_CASE("a strand that is a member waits for the tasks that refer to the object") {
+    struct Account {
+        explicit Account(const Pool &pool) : strand(pool.strand().value()) {}
+        void add(int amount) {
+            strand.post([this, amount] { balance.push_back(amount); }).value();
+        }
+        std::vector<int> balance;
+        paceline::Strand strand;
+    };
+    const Pool pool = make_pool();
+    for (int round = 0; round < 50; ++round) {
+        Account account(pool);
+        for (int n = 0; n < 20; ++n) {
+            account.add(n);
+        }
+    }
+    // What was accepted before has run.
+    const auto strand = pool.strand().value();
+    int ran = 0;
+    strand.post([&] { ++ran; }).value();
+    CHECK(strand.drain(PATIENCE).value());
+    CHECK(ran == 1);
+    CHECK(strand.post([] {}).error() == Code::ShutDown);
+    finish(pool);
+}
+
+TEST_CASE("a strand that does not end in time says so, and its own task does not wait for it") {
+    const Pool pool = make_pool();
+    auto strand = std::make_unique<paceline::Strand>(pool.strand().value());
+    Signal begun, go, destroyed;
+    strand
+        ->post([&] {
+            begun.set();
+            CHECK(go.wait());
+            CHECK_FALSE(strand->drain(PATIENCE).value());
+            strand.reset();
+            destroyed.set();
+        })
+        .value();
+    CHECK(begun.wait());
+    CHECK_FALSE(strand->drain(1ms).value());
+    go.set();
+    CHECK(destroyed.wait());
+    finish(pool);
+}
+
+TEST_CASE("a timer that is cancelled and waited for does not run any more") {
+    const Pool pool = make_pool();
+    std::atomic<int> alive{0};
+    const auto late = pool.after(1h, [counted = Counted(alive)] {}).value();
+    CHECK(late.wait(1ms).error() == Code::TimedOut);
+    CHECK(late.cancel_and_wait().value());
+    CHECK(alive == 0);
+    late.wait().value();
+    Signal begun, go;
+    std::atomic<bool> over{false};
+    const auto runs = pool.after(1ns,
+                                 [&, counted = Counted(alive)] {
+                                     begun.set();
+                                     CHECK(go.wait());
+                                     over = true;
+                                 })
+                          .value();
+    CHECK(begun.wait());
+    CHECK(runs.wait(1ms).error() == Code::TimedOut);
+    std::thread helper([&] {
+        std::this_thread::sleep_for(5ms);
+        go.set();
+    });
+    CHECK_FALSE(runs.cancel_and_wait().value());
+    CHECK(over);
+    CHECK(alive == 0);
+    helper.join();
+    // A second time, and after the end.
+    CHECK_FALSE(runs.cancel_and_wait().value());
+
+    // One cannot wait for itself, and need not be kept.
+    std::optional<paceline::Timer> itself;
+    Signal kept, told;
+    itself = pool.after(1ns,
+                        [&] {
+                            CHECK(kept.wait());
+                            CHECK(itself->wait().error() == Code::WouldDeadlock);
+                            CHECK(itself->cancel_and_wait().error() == Code::WouldDeadlock);
+                            told.set();
+                        })
+                 .value();
+    kept.set();
+    CHECK(told.wait());
+    pool.after(1ns, [&] { told.set(); }).value();
+    CHECK(told.wait(2));
+    CHECK(paceline::Timer().wait().error() == Code::Stale);
+    CHECK(paceline::Timer().cancel_and_wait().error() == Code::Stale);
+    finish(pool);
+}
+
 namespace {
 
 /// Two that each keep a callable of the user's: the first is replaced by the second, and ends then.

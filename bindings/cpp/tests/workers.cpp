@@ -98,7 +98,7 @@ TEST_CASE("a task of a worker pool says what it returns, and what was thrown") {
     const auto failed =
         kind.submit([]() -> int { throw std::out_of_range("too far"); }).value().wait().value();
     CHECK(failed.status == TaskStatus::Failed);
-    CHECK(failed.message == "too far");
+    CHECK(failed.message == "std::out_of_range: too far");
     CHECK(failed.attempts == 3);
     CHECK_FALSE(failed.value.has_value());
 
@@ -110,7 +110,7 @@ TEST_CASE("a task of a worker pool says what it returns, and what was thrown") {
                                .wait()
                                .value();
     CHECK(permanent.attempts == 1);
-    CHECK(permanent.message == "what was thrown is no std::exception");
+    CHECK(permanent.message == "int: what was thrown is no std::exception");
 
     const auto moved =
         kind.submit([p = std::make_unique<int>(3)]() mutable { return std::move(p); }).value().wait();
@@ -156,7 +156,7 @@ TEST_CASE("a task's options win over its task type's") {
     CHECK(other.wait().value().status == TaskStatus::Rejected);
     CHECK_FALSE(asked.drop().value());
     CHECK_FALSE(asked.cancel().value());
-    CHECK(asked.wait().value().message == "gave up");
+    CHECK(asked.wait().value().message == "std::runtime_error: gave up");
     while (ends == 0) {
         std::this_thread::yield(); // the waiter may be the faster one
     }
@@ -513,7 +513,7 @@ TEST_CASE("a worker pool is extended by middleware and has a log of its own") {
         CHECK(around->errors == 2);
         around->refusals = 1;
         auto refused = kind.submit([] {}).value().wait().value();
-        CHECK(refused.message == "not today");
+        CHECK(refused.message == "std::runtime_error: not today");
         CHECK(refused.attempts == 1);
         around->refusals = 2;
         refused = kind.submit([] {}).value().wait().value();

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::pool::Pool;
 use crate::pool::context;
+use crate::pool::deadline::Deadline;
 use crate::pool::shared::Shared;
 use crate::pool::worker::Worker;
 use crate::sync::atomic::Ordering::AcqRel;
@@ -53,6 +54,35 @@ impl Pool {
             return Err(Error::invalid("threads", shared.ready.members.threads, allowed));
         }
         pollable(shared)
+    }
+}
+
+impl Pool {
+    /// Waits for what the pool is to bring about, until `ended`, which waits for up to the time that it is given, says so. In
+    /// a pool without threads of its own this thread takes part meanwhile, since it may be the only one.
+    pub(crate) fn wait_for(
+        &self,
+        time: Option<Duration>,
+        mut ended: impl FnMut(Option<Duration>) -> Result<bool>,
+    ) -> Result<bool> {
+        /// After this it looks again at what is ready.
+        const LOOK_AGAIN: Duration = Duration::from_millis(1);
+        if self.shared().places.ordinary() > 0 || crate::thread_state::is_member() {
+            return ended(time);
+        }
+        let deadline = Deadline::after(time);
+        while !ended(Some(Duration::ZERO))? {
+            if deadline.is_over() {
+                return Ok(false);
+            }
+            // If there is no place, others are there. If the pool has ended, so has what is waited for.
+            let _ran = self.join(Duration::ZERO);
+            let step = deadline.left().map_or(LOOK_AGAIN, |left| left.min(LOOK_AGAIN));
+            if ended(Some(step))? {
+                break;
+            }
+        }
+        Ok(true)
     }
 }
 

@@ -16,17 +16,20 @@ use crate::error::{Error, Rejected, Result};
 use crate::pool::Pool;
 use crate::pool::deadline::Deadline;
 use crate::pool::handler::Flow;
+use crate::pool::ring::Serves;
 use crate::pool::shared::Shared;
 use crate::pool::slots::{Activity, Key};
 use crate::pool::this_thread;
 use crate::pool::turn::TurnClock;
 use crate::queue::{CLOSED_ALL, Erased, MpmcRing, Origin, PopError, PushError, Run};
 use crate::source::Ready;
-use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
+use crate::sync::atomic::AtomicU64;
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::sync::store_load_barrier;
 use crate::trace::{self, Name};
 use core::any::Any;
 use core::fmt;
+use core::time::Duration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -59,12 +62,16 @@ struct Owner {
     shared: Arc<Shared>,
     key: Key,
     tasks: Arc<MpmcRing<Erased>>,
+    /// 1 as long as the slot serves it.
+    serving: Arc<AtomicU64>,
 }
 
 /// The strand's side in its slot.
 struct Serve {
     shared: std::sync::Weak<Shared>,
     tasks: Arc<MpmcRing<Erased>>,
+    /// Dropped after the tasks.
+    _serves: Serves,
 }
 
 impl Activity for Serve {
@@ -137,8 +144,9 @@ fn run_one(shared: &Shared, task: Erased) {
     let panicked = ran.map_err(|panic| shared.log_panic("task", panic)).is_err();
     shared.end_if_forked();
     let outcome = this_thread::take_outcome();
-    if let Some(me) = shared.member_here() {
-        shared.ready.members[me].tally.count_task(panicked, outcome);
+    match shared.member_here() {
+        Some(me) => shared.ready.members[me].tally.count_task(panicked, outcome),
+        None => shared.counters.count_outside(panicked, outcome),
     }
     shared.counters.in_strands.fetch_sub(1, AcqRel);
 }
@@ -147,13 +155,15 @@ impl Strand {
     pub(crate) fn open(shared: &Arc<Shared>) -> Result<Self> {
         shared.check_open()?;
         let tasks = Arc::new(MpmcRing::new("strand_capacity", shared.strand_capacity)?);
-        let serve = Serve { shared: Arc::downgrade(shared), tasks: Arc::clone(&tasks) };
+        let serving = Arc::new(AtomicU64::new(0));
+        let _serves = Serves::new(&serving, shared);
+        let serve = Serve { shared: Arc::downgrade(shared), tasks: Arc::clone(&tasks), _serves };
         let key = shared.ready.handles.let_slot(Box::new(serve))?;
         if shared.is_too_late() {
             drop(shared.ready.handles.close(key, false));
             return Err(Error::ShutDown);
         }
-        Ok(Self { owner: Arc::new(Owner { shared: Arc::clone(shared), key, tasks }) })
+        Ok(Self { owner: Arc::new(Owner { shared: Arc::clone(shared), key, tasks, serving }) })
     }
 
     /// Appends a task. From outside the pool's threads it waits for room; from inside it never waits.
@@ -270,12 +280,37 @@ impl Strand {
         Ok(accepted)
     }
 
+    /// Takes no more tasks, and waits for up to `time` until those that were accepted have run: whether they have. On a
+    /// thread of the pool it is only a request, and returns at once. In a pool without threads of its own, this thread runs
+    /// what no host has begun.
+    pub fn drain(&self, time: Duration) -> bool {
+        let (owner, shared) = (&self.owner, self.shared());
+        if shared.is_forked() {
+            return false;
+        }
+        owner.close();
+        let deadline = Deadline::after(Some(time));
+        // Acquire: pairs with the Release in the drop of `Serves`.
+        let is_drained = || owner.serving.load(Acquire) == 0;
+        let ended = |step: Duration| {
+            let step = deadline.left().map_or(step, |left| left.min(step));
+            shared.ready.handles.changed.wait_unless(step, is_drained) || deadline.is_over()
+        };
+        shared.wait_outside(|| [owner.key], ended);
+        is_drained()
+    }
+
     fn shared(&self) -> &Arc<Shared> {
         &self.owner.shared
     }
 }
 
 impl Owner {
+    fn close(&self) {
+        self.tasks.close(CLOSED_ALL);
+        self.activate();
+    }
+
     /// Makes the strand runnable: its queue has changed.
     fn activate(&self) {
         if self.shared.ready.handles.slots.slot(self.key.index).activate(self.key.generation) {
@@ -287,8 +322,7 @@ impl Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         if !self.shared.is_forked() {
-            self.tasks.close(CLOSED_ALL);
-            self.activate();
+            self.close();
         }
     }
 }
