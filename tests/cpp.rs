@@ -104,16 +104,19 @@ fn the_sanitizer_sees_into_tasks() {
 
 /// Whether clang++ can make sanitized programs; says so if not.
 fn has_sanitizers() -> bool {
-    if is_missing("clang++", "#include <new>") {
-        return false;
-    }
-    let (unit, program) = (scratch("sanitized.cpp"), scratch("sanitized"));
+    !is_missing("clang++", "#include <new>") && links("clang++", SANITIZED)
+}
+
+/// Whether a compiler has the libraries of a sanitizer; says so if not.
+fn links(compiler: &str, flags: &str) -> bool {
+    let name = format!("links-{compiler}-{}", flags.len());
+    let (unit, program) = (scratch(&format!("{name}.cpp")), scratch(&name));
     fs::write(&unit, "int main() {}").expect("the scratch directory can be written to");
-    let mut command = Command::new("clang++");
-    command.args(SANITIZED.split_whitespace()).arg(unit).arg("-o").arg(program);
+    let mut command = Command::new(compiler);
+    command.args(flags.split_whitespace()).arg(unit).arg("-o").arg(program);
     let links = command.output().is_ok_and(|output| output.status.success());
     if !links {
-        skipped("clang++ has no libraries of sanitizers");
+        skipped(format!("{compiler} has no libraries for {flags}"));
     }
     links
 }
@@ -129,6 +132,51 @@ fn without_exceptions() {
         let program = build(compiler, flags, &sources, &format!("without_exceptions-{compiler}"));
         assert_eq!(printed(&mut Command::new(program)), "42\n");
     }
+}
+
+/// ThreadSanitizer does not see how the library orders threads; the headers tell it.
+#[test]
+fn a_program_that_is_right_has_no_report_of_thread_sanitizer() {
+    let flags = "-std=c++17 -O1 -fsanitize=thread";
+    if is_missing("g++", "#include <new>") || !links("g++", flags) {
+        return;
+    }
+    let sources = [source("bindings/cpp/tests/threads_sanitized.cpp")];
+    let program = build("g++", flags, &sources, "threads_sanitized");
+    assert_eq!(printed(&mut Command::new(program)), "42\n");
+}
+
+/// Goal: a plugin that includes the headers can be unloaded. Method: a program loads one, which has a pool, unloads it, and
+/// asks whether it is gone.
+#[test]
+fn a_plugin_is_unloaded() {
+    if is_missing("g++", "#include <new>") {
+        return;
+    }
+    let plugin = "#include <paceline.hpp>\nextern \"C\" int run() {\n\
+         auto pool = paceline::Pool::create(paceline::Config().set_threads(1).set_pin(\"none\")).value();\n\
+         paceline::on_unhandled([](std::exception_ptr) {});\n\
+         pool.post([] { throw 1; }).value();\n\
+         auto hub = paceline::Hub::create(pool).value();\n\
+         auto subscription = hub.subscribe(\"a\", [](const paceline::Message &) {}).value();\n\
+         pool.after(std::chrono::milliseconds(1), [] {}).value().wait().value();\n\
+         int answer = pool.submit([] { return 42; }).value().wait().value();\n\
+         paceline::on_unhandled({});\n\
+         return answer;\n}\n";
+    let loader = "#include <dlfcn.h>\n#include <iostream>\nint main(int, char **arguments) {\n\
+         void *plugin = dlopen(arguments[1], RTLD_NOW);\n\
+         auto run = reinterpret_cast<int (*)()>(dlsym(plugin, \"run\"));\n\
+         std::cout << run() << ' ' << dlclose(plugin) << ' ';\n\
+         std::cout << (dlopen(arguments[1], RTLD_NOW | RTLD_NOLOAD) == nullptr) << std::endl;\n}\n";
+    let unit = |name: &str, text: &str| {
+        let unit = scratch(name);
+        fs::write(&unit, text).expect("the scratch directory can be written to");
+        unit
+    };
+    let flags = "-std=c++17 -O2 -shared -fPIC";
+    let plugin = build("g++", flags, &[unit("plugin.cpp", plugin)], "plugin.so");
+    let loader = build("g++", "-std=c++17", &[unit("loader.cpp", loader)], "loader");
+    assert_eq!(printed(Command::new(loader).arg(plugin)), "42 0 1\n");
 }
 
 /// The error's text is the last that a program without exceptions says.
@@ -625,6 +673,25 @@ fn each_header_is_small_and_compiles_alone() {
     }
 }
 
+/// Names that Qt has as macros are no words of the headers.
+#[test]
+fn the_headers_stand_macros_of_other_libraries() {
+    if is_missing("c++", "#include <new>") {
+        return;
+    }
+    let unit = scratch("macros.cpp");
+    let text = "#define forever for (;;)\n#define signals public\n#define slots\n#define emit\n\
+                #define foreach(each, all) for (each : all)\n#include <paceline.hpp>\n\
+                static_assert(paceline::FOREVER.count() > 0);\n";
+    fs::write(&unit, text).expect("the scratch directory can be written to");
+    let mut command = Command::new("c++");
+    command.args(["-fsyntax-only", "-std=c++17"]);
+    for directory in ["include", "bindings/cpp"] {
+        command.arg("-I").arg(source(directory));
+    }
+    assert_eq!(printed(command.arg(unit)), "");
+}
+
 /// Builds an example by the line that its head shows, with this build's library.
 fn build_example(name: &str) -> PathBuf {
     let path = source(&format!("examples/cpp/{name}.cpp"));
@@ -644,7 +711,8 @@ fn build_example(name: &str) -> PathBuf {
 
 #[test]
 fn every_part_of_the_tests_is_run() {
-    let programs = ["main.cpp", "without_exceptions.cpp", "use_after_free.cpp"];
+    let programs =
+        ["main.cpp", "without_exceptions.cpp", "use_after_free.cpp", "threads_sanitized.cpp"];
     let beside = |name: &str| programs.contains(&name);
     let mut found: Vec<_> = fs::read_dir(source("bindings/cpp/tests"))
         .expect("the tests are there")

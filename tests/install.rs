@@ -174,6 +174,8 @@ fn through_pkg_config_static() {
         let flags = pkg_config(prefix, &["--cflags", "--libs", "paceline-static"]);
         let program = compile(compiler, file, &flags, "static");
         assert!(!needs_library(&program));
+        // The linker leaves out what the program does not use.
+        assert!(size_of(&program) < 8_000_000, "{} bytes", size_of(&program));
         assert_eq!(printed(&mut Command::new(program)), says);
     }
 }
@@ -211,6 +213,50 @@ fn as_a_part_of_another_project() {
         [("PACELINE_SOURCE", Path::new(ROOT)), ("PACELINE_TARGET_DIR", &cargo_directory())];
     configure(&source("bindings/cpp/tests/consumer"), &build, &settings);
     check_consumers(&build);
+    // What the project installs starts, without the directory that it was built in.
+    let prefix = fresh("fetched-prefix");
+    let mut install = Command::new("cmake");
+    printed(install.arg("--install").arg(&build).arg("--prefix").arg(&prefix));
+    fs::remove_dir_all(&build).expect("it is there");
+    for (program, says) in [("c_shared", "C 42\n"), ("cpp_shared", "C++ 42\n")] {
+        assert_eq!(printed(&mut Command::new(prefix.join("bin").join(program))), says);
+    }
+    assert!(!prefix.join("include").exists(), "headers are for those who ask for them");
+}
+
+#[test]
+fn components_are_found_or_named() {
+    let Some(prefix) = installed() else { return };
+    let find = |components: &str| {
+        let (project, build) = (fresh("components"), fresh("components-build"));
+        let text = format!(
+            "cmake_minimum_required(VERSION 3.16)\nproject(p LANGUAGES C)\n\
+             find_package(paceline 0.1 REQUIRED COMPONENTS {components})\n"
+        );
+        fs::write(project.join("CMakeLists.txt"), text).expect("it can be written to");
+        let mut command = Command::new("cmake");
+        command.arg("-S").arg(project).arg("-B").arg(build);
+        command.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display())).output().expect("it starts")
+    };
+    assert!(find("shared static").status.success());
+    let refused = find("static gui");
+    let told = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success(), "{told}");
+    assert!(told.contains("there is no component \"gui\""), "{told}");
+}
+
+#[test]
+fn what_was_installed_can_be_removed() {
+    if installed().is_none() {
+        return;
+    }
+    // Cargo has built it, so that this only copies.
+    let (build, prefix) = (fresh("build-removed"), fresh("prefix-removed"));
+    install(&build, &prefix, &[], &[]);
+    assert!(prefix.join("lib/libpaceline.a").exists());
+    printed(Command::new("cmake").arg("--build").arg(&build).args(["--target", "uninstall"]));
+    let files = printed(Command::new("find").arg(&prefix).args(["-not", "-type", "d"]));
+    assert_eq!(files, "");
 }
 
 /// Compiler, source, and what the program says.

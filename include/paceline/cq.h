@@ -863,7 +863,7 @@ pace_status_t pace_cq_signals(pace_cq_t *cq,
                               const int32_t *numbers,
                               size_t count,
                               uint64_t tag,
-                              pace_signals_t **signals);
+                              pace_signals_t **watch);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -827,7 +827,7 @@ pace_status_t pace_signals_new(const pace_pool_t *pool,
                                pace_signal_fn on_signal,
                                void *user_data,
                                pace_drop_fn drop,
-                               pace_signals_t **signals);
+                               pace_signals_t **watch);
 
 /**
  * SIGTERM and SIGINT begin to shut the pool down: from then on it refuses work from outside, and runs what
@@ -840,7 +840,7 @@ pace_status_t pace_signals_new(const pace_pool_t *pool,
  */
 pace_status_t pace_signals_shut_down(const pace_pool_t *pool,
                                      uint64_t drain_for_ns,
-                                     pace_signals_t **signals);
+                                     pace_signals_t **watch);
 
 /**
  * Waits for a signal whose handler has run and that nobody has waited for; the lowest, if several have
@@ -850,7 +850,7 @@ pace_status_t pace_signals_shut_down(const pace_pool_t *pool,
  *
  * Threads: any but the pool's own. In handlers: no.
  */
-pace_status_t pace_signals_wait(const pace_signals_t *signals,
+pace_status_t pace_signals_wait(const pace_signals_t *watch,
                                 int32_t *signal);
 
 /**
@@ -860,7 +860,7 @@ pace_status_t pace_signals_wait(const pace_signals_t *signals,
  * Threads: any, as long as no other uses it any more. In handlers, and on threads of the pool: yes, it never waits
  * there.
  */
-void pace_signals_free(pace_signals_t *signals);
+void pace_signals_free(pace_signals_t *watch);
 
 /* --------------------------------------------- Host threads: joining */
 

@@ -349,7 +349,7 @@ pub unsafe extern "C" fn pace_cq_signals(
     numbers: *const i32,
     count: usize,
     tag: u64,
-    signals: *mut *mut pace_signals_t,
+    watch: *mut *mut pace_signals_t,
 ) -> pace_status_t {
     call(|| {
         // SAFETY: as the header demands.
@@ -357,7 +357,7 @@ pub unsafe extern "C" fn pace_cq_signals(
         // SAFETY: as the header demands.
         let numbers = unsafe { boundary::array(numbers, count, "numbers") }?;
         // SAFETY: as the header demands.
-        let to = unsafe { Out::new(signals, "signals") }?;
+        let to = unsafe { Out::new(watch, "watch") }?;
         let core = Arc::downgrade(&cq.core);
         let made = Signals::new(&cq.pool, numbers, move |signal| {
             if let Some(core) = core.upgrade() {

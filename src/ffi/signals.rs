@@ -47,14 +47,14 @@ pub unsafe extern "C" fn pace_signals_new(
     on_signal: pace_signal_fn,
     user_data: *mut c_void,
     drop: pace_drop_fn,
-    signals: Option<&mut MaybeUninit<*mut pace_signals_t>>,
+    watch: Option<&mut MaybeUninit<*mut pace_signals_t>>,
 ) -> pace_status_t {
     call(|| {
         let pool = usable(pool)?;
         // SAFETY: as the header demands.
         let numbers = unsafe { boundary::array(numbers, count, "numbers") }?;
         let on_signal = callback(on_signal, "on_signal")?;
-        let to = out(signals, "signals")?;
+        let to = out(watch, "watch")?;
         let (registration, owner) = pair(user_data, drop);
         let made = Signals::new(&pool.pool, numbers, move |signal| {
             if let Some(data) = owner.enter() {
@@ -88,11 +88,11 @@ pub unsafe extern "C" fn pace_signals_new(
 pub unsafe extern "C" fn pace_signals_shut_down(
     pool: Option<&pace_pool_t>,
     drain_for_ns: u64,
-    signals: Option<&mut MaybeUninit<*mut pace_signals_t>>,
+    watch: Option<&mut MaybeUninit<*mut pace_signals_t>>,
 ) -> pace_status_t {
     call(|| {
         let pool = usable(pool)?;
-        let to = out(signals, "signals")?;
+        let to = out(watch, "watch")?;
         let signals = Signals::shut_down(&pool.pool, nanos(drain_for_ns))?;
         let pool = pool.pool.clone();
         to.set(Box::into_raw(Box::new(pace_signals_t { signals, pool })));
@@ -108,11 +108,11 @@ pub unsafe extern "C" fn pace_signals_shut_down(
 /// Threads: any but the pool's own. In handlers: no.
 #[unsafe(no_mangle)]
 pub extern "C" fn pace_signals_wait(
-    signals: Option<&pace_signals_t>,
+    watch: Option<&pace_signals_t>,
     signal: Option<&mut MaybeUninit<i32>>,
 ) -> pace_status_t {
     call(|| {
-        let signals = usable(signals)?;
+        let signals = usable(watch)?;
         let to = out(signal, "signal")?;
         if signals.pool.is_inside() {
             return Err(Error::WouldDeadlock.into());
@@ -129,12 +129,12 @@ pub extern "C" fn pace_signals_wait(
 /// Threads: any, as long as no other uses it any more. In handlers, and on threads of the pool: yes, it never waits
 /// there.
 #[unsafe(no_mangle)]
-pub extern "C" fn pace_signals_free(signals: Option<Box<pace_signals_t>>) {
-    call_void(|| drop(consumed(signals)));
+pub extern "C" fn pace_signals_free(watch: Option<Box<pace_signals_t>>) {
+    call_void(|| drop(consumed(watch)));
 }
 
 impl Handle for pace_signals_t {
-    const NAME: &'static str = "signals";
+    const NAME: &'static str = "watch";
 
     fn is_forked(&self) -> bool {
         self.pool.shared().is_forked()

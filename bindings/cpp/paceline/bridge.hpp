@@ -131,7 +131,7 @@ struct Export {
     /// then with Code::Full.
     Overflow overflow = Overflow::Default;
     /// For Overflow::Block: how long a publisher waits at most.
-    Duration block{forever};
+    Duration block{FOREVER};
     /// At least once: messages wait for the broker in the archive of the hub's history instead of memory, and are sent though
     /// the process ends or dies meanwhile. The hub needs a history with an archive of all keys of the pattern. This file,
     /// made if it is not there, is where the bridge keeps how far the broker has stored them; it belongs to that archive,
@@ -148,7 +148,7 @@ struct Export {
     Export &set_buffer(std::uint64_t value) { return buffer = value, *this; }
     Export &set_in_flight(std::uint64_t value) { return in_flight = value, *this; }
     Export &set_spool(std::string_view path) { return spool = path, *this; }
-    Export &set_overflow(Overflow value, Duration wait = forever) {
+    Export &set_overflow(Overflow value, Duration wait = FOREVER) {
         return overflow = value, block = wait, *this;
     }
 

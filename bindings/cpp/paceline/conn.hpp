@@ -216,11 +216,11 @@ private:
 };
 
 /// Where a filter puts bytes: good for that call only.
-class Sink {
+class FilterSink {
 public:
-    explicit Sink(pace_sink_t *raw) noexcept : raw_(raw) {}
-    Sink(const Sink &) = delete;
-    Sink &operator=(const Sink &) = delete;
+    explicit FilterSink(pace_sink_t *raw) noexcept : raw_(raw) {}
+    FilterSink(const FilterSink &) = delete;
+    FilterSink &operator=(const FilterSink &) = delete;
 
     /// Puts bytes behind those that are there.
     void append(std::string_view bytes) const {
@@ -253,22 +253,22 @@ public:
 
     /// These bytes have come: what the handler is to see goes to `plain`, and what the peer is to be
     /// answered to `wire`. It takes all of them, and keeps what it cannot turn yet.
-    virtual FilterRead received(std::string_view bytes, Sink plain, Sink wire) = 0;
+    virtual FilterRead received(std::string_view bytes, FilterSink plain, FilterSink wire) = 0;
     /// These bytes were written: what is to leave goes to `wire`; what cannot be turned yet it keeps, and
     /// gives out in `received`. False: the connection fails.
-    virtual bool written(std::string_view bytes, Sink wire) = 0;
+    virtual bool written(std::string_view bytes, FilterSink wire) = 0;
     /// Nothing more will be written: its last words. Called once at most.
-    virtual void finish(Sink) {}
+    virtual void finish(FilterSink) {}
     /// The socket has ended without FilterRead::Ended. False: peers do not end like that.
     virtual bool cut_off() { return true; }
 };
 
 /// A connection that was just accepted, for whoever makes its filter: good for that call only.
-class Accepted {
+class AcceptedConn {
 public:
-    explicit Accepted(pace_conn_t *raw) noexcept : raw_(raw) {}
-    Accepted(const Accepted &) = delete;
-    Accepted &operator=(const Accepted &) = delete;
+    explicit AcceptedConn(pace_conn_t *raw) noexcept : raw_(raw) {}
+    AcceptedConn(const AcceptedConn &) = delete;
+    AcceptedConn &operator=(const AcceptedConn &) = delete;
 
     /// The other end, and this one.
     Result<std::string> peer() const {
@@ -285,7 +285,7 @@ private:
 };
 
 /// Makes the filter of a connection. nullptr ends it.
-using FilterFactory = Function<std::unique_ptr<Filter>(const Accepted &)>;
+using FilterFactory = Function<std::unique_ptr<Filter>(const AcceptedConn &)>;
 
 namespace detail {
 
@@ -296,26 +296,28 @@ struct FilterBox {
 
     static std::int32_t make(void *data, pace_conn_t *raw, void **filter) noexcept {
         const auto &factory = *static_cast<const FilterFactory *>(data);
-        guard([&] { *filter = factory(Accepted(raw)).release(); });
+        guard([&] { *filter = factory(AcceptedConn(raw)).release(); });
         return *filter == nullptr ? failed : 0;
     }
     static std::int32_t received(void *filter, const void *bytes, std::size_t size, pace_sink_t *plain,
                                  pace_sink_t *wire) noexcept {
         FilterRead inflow = FilterRead::Failed;
         guard([&] {
-            inflow =
-                of(filter).received({static_cast<const char *>(bytes), size}, Sink(plain), Sink(wire));
+            inflow = of(filter).received({static_cast<const char *>(bytes), size}, FilterSink(plain),
+                                         FilterSink(wire));
         });
         return static_cast<std::int32_t>(inflow);
     }
     static std::int32_t written(void *filter, const void *bytes, std::size_t size,
                                 pace_sink_t *wire) noexcept {
         bool good = false;
-        guard([&] { good = of(filter).written({static_cast<const char *>(bytes), size}, Sink(wire)); });
+        guard([&] {
+            good = of(filter).written({static_cast<const char *>(bytes), size}, FilterSink(wire));
+        });
         return good ? 0 : failed;
     }
     static void finish(void *filter, pace_sink_t *wire) noexcept {
-        guard([&] { of(filter).finish(Sink(wire)); });
+        guard([&] { of(filter).finish(FilterSink(wire)); });
     }
     static std::int32_t cut_off(void *filter) noexcept {
         bool good = false;

@@ -7,6 +7,7 @@
 
 #include <paceline/core.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -52,13 +53,36 @@
 #define PACELINE_DETAIL_ABI v0_noexcept
 #endif
 
+#if defined(__SANITIZE_THREAD__)
+#define PACELINE_DETAIL_TSAN
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define PACELINE_DETAIL_TSAN
+#endif
+#endif
+#if defined(PACELINE_DETAIL_TSAN)
+extern "C" {
+void __tsan_acquire(void *address);
+void __tsan_release(void *address);
+// The library's own memory, of which ThreadSanitizer sees only parts.
+__attribute__((weak)) const char *__tsan_default_suppressions() {
+    return "called_from_lib:libpaceline.so\n";
+}
+}
+#endif
+
 namespace paceline {
 inline namespace PACELINE_DETAIL_ABI {
 
 using std::chrono::nanoseconds;
 
 /// As a time-out: without a limit.
-inline constexpr nanoseconds forever = nanoseconds::max();
+constexpr nanoseconds FOREVER = nanoseconds::max();
+// Qt has a macro of this name.
+#if !defined(forever)
+/// The same.
+constexpr nanoseconds forever = FOREVER;
+#endif
 
 /// A time as an argument or a setting: any std::chrono::duration, of integers or of floating-point numbers.
 /// A part of a nanosecond counts as a whole one. What 64 bits of nanoseconds cannot hold, which is 292 years
@@ -207,8 +231,8 @@ inline void fail(const Error &error) {
 template <class T>
 class [[nodiscard]] Result {
 public:
-    Result(T value) : either_(std::in_place_index<0>, std::move(value)) {}
-    Result(Error error) : either_(std::in_place_index<1>, std::move(error)) {}
+    Result(T value) : either_(std::in_place_index_t<0>(), std::move(value)) {}
+    Result(Error error) : either_(std::in_place_index_t<1>(), std::move(error)) {}
 
     bool has_value() const noexcept { return either_.index() == 0; }
     explicit operator bool() const noexcept { return has_value(); }
@@ -276,6 +300,19 @@ class Function;
 
 namespace detail {
 
+/// As std::make_shared(), whose inline functions have a symbol that keeps a plugin from being unloaded.
+template <class T, class... Args>
+std::shared_ptr<T> shared_of(Args &&...args) {
+    return std::shared_ptr<T>(new T(std::forward<Args>(args)...));
+}
+
+/// A number as text, without such a symbol.
+inline std::string number_text(std::size_t number) {
+    char text[24];
+    (void)std::snprintf(text, sizeof text, "%zu", number);
+    return text;
+}
+
 /// Results by which a callable of the user's says whether it has failed.
 template <class R>
 inline constexpr bool is_outcome = false;
@@ -342,7 +379,7 @@ public:
     template <class F, class = if_callable<std::decay_t<F>>>
     Function(F &&f) {
         if (!detail::is_empty(f)) {
-            kept_ = std::make_shared<Kept<std::decay_t<F>>>(std::forward<F>(f));
+            kept_ = detail::shared_of<Kept<std::decay_t<F>>>(std::forward<F>(f));
         }
     }
     Function(const Function &other) : kept_(other.kept_ ? other.kept_->copy(other.kept_) : nullptr) {}
@@ -386,7 +423,7 @@ private:
         }
         std::shared_ptr<Callable> copy(const std::shared_ptr<Callable> &self) const override {
             if constexpr (std::is_copy_constructible_v<D>) {
-                return std::make_shared<Kept>(f_);
+                return detail::shared_of<Kept>(f_);
             } else {
                 return self;
             }
@@ -408,12 +445,23 @@ struct UnhandledHook {
     std::mutex mutex;
     std::shared_ptr<const Unhandled> hook;
 
-    // Never destroyed: a pool's threads may still run while static objects are being destroyed.
-    static UnhandledHook &get() {
-        static UnhandledHook *hook = new UnhandledHook;
-        return *hook;
-    }
+    static UnhandledHook &get();
 };
+
+/// One for the process. It is weak, because the symbol of an inline variable keeps a plugin from being unloaded.
+__attribute__((weak)) std::atomic<UnhandledHook *> unhandled_hook{nullptr};
+
+inline UnhandledHook &UnhandledHook::get() {
+    UnhandledHook *known = unhandled_hook.load(std::memory_order_acquire);
+    if (known == nullptr) {
+        // Never destroyed: a pool's threads may still run while static objects are being destroyed.
+        auto made = std::make_unique<UnhandledHook>();
+        if (unhandled_hook.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) {
+            known = made.release();
+        }
+    }
+    return *known;
+}
 
 } // namespace detail
 
@@ -426,7 +474,7 @@ struct UnhandledHook {
 ///
 /// Threads: any. In handlers: yes.
 inline Unhandled on_unhandled(Unhandled hook) {
-    auto next = hook ? std::make_shared<const Unhandled>(std::move(hook)) : nullptr;
+    auto next = hook ? detail::shared_of<const Unhandled>(std::move(hook)) : nullptr;
     auto &slot = detail::UnhandledHook::get();
     {
         std::lock_guard<std::mutex> lock(slot.mutex);
@@ -580,7 +628,7 @@ namespace detail {
 
 /// A time as C has it.
 inline std::uint64_t nanos(Duration time) noexcept {
-    if (time == forever) {
+    if (time == FOREVER) {
         return PACE_FOREVER;
     }
     return time.count() < 0 ? 0 : static_cast<std::uint64_t>(time.count());
@@ -591,8 +639,8 @@ inline std::uint64_t limit_nanos(Duration time) noexcept { return time.count() <
 
 /// A time that C has measured.
 inline nanoseconds time_of(std::uint64_t measured) noexcept {
-    const auto most = static_cast<std::uint64_t>(forever.count());
-    return measured >= most ? forever : nanoseconds(static_cast<std::int64_t>(measured));
+    const auto most = static_cast<std::uint64_t>(FOREVER.count());
+    return measured >= most ? FOREVER : nanoseconds(static_cast<std::int64_t>(measured));
 }
 
 /// As refused_if_empty(), of the callables of a batch.
@@ -600,7 +648,7 @@ template <class F>
 std::optional<Error> refused_if_any_empty(span<F> work) {
     for (std::size_t n = 0; may_be_empty<F> && n < work.size(); ++n) {
         if (is_empty(work[n])) {
-            return refused_if_empty(work[n], ("work[" + std::to_string(n) + "]").c_str());
+            return refused_if_empty(work[n], ("work[" + number_text(n) + "]").c_str());
         }
     }
     return std::nullopt;
@@ -624,6 +672,26 @@ inline Result<void> outcome(pace_status_t status) {
 inline Error gone(const char *what) {
     return Error(Code::Stale, std::string("this ") + what + " has ended, was moved from, or was taken");
 }
+
+// ThreadSanitizer does not see how the library orders threads. What a thread has done before it hands something over
+// happens before each call of the user's code that begins later; what such a call has done happens before what a thread
+// does that has waited for something.
+#if defined(PACELINE_DETAIL_TSAN)
+inline void *order() noexcept { return reinterpret_cast<void *>(&pace_version); }
+inline void hands_over() noexcept { __tsan_release(order()); }
+inline void takes_over() noexcept { __tsan_acquire(order()); }
+#else
+inline void hands_over() noexcept {}
+inline void takes_over() noexcept {}
+#endif
+
+/// In a function that waits, or ends something.
+struct Waits {
+    Waits() noexcept { hands_over(); }
+    Waits(const Waits &) = delete;
+    Waits &operator=(const Waits &) = delete;
+    ~Waits() { takes_over(); }
+};
 
 /// Why code of the user's has failed: the error that it has returned, or else what it has thrown, in whose catch block this
 /// is used.
@@ -726,6 +794,7 @@ std::optional<Error> returned_error(F &&f) {
 template <class F, class Told>
 bool contained(F &&f, Told &&told) noexcept {
     bool succeeded = false;
+    takes_over();
     PACELINE_DETAIL_TRY {
         std::optional<Error> returned;
         PACELINE_DETAIL_TRY {
@@ -738,6 +807,7 @@ bool contained(F &&f, Told &&told) noexcept {
         }
     }
     PACELINE_DETAIL_CATCH {}
+    hands_over();
     return succeeded;
 }
 
@@ -811,7 +881,9 @@ using Boxed = std::unique_ptr<F, DropBox>;
 
 template <class F>
 Boxed<std::decay_t<F>> boxed(F &&f) {
-    return Boxed<std::decay_t<F>>(new std::decay_t<F>(std::forward<F>(f)));
+    Boxed<std::decay_t<F>> box(new std::decay_t<F>(std::forward<F>(f)));
+    hands_over();
+    return box;
 }
 
 /// What was moved out of the caller's rvalue goes back, so that it is as it was. Lambdas that
@@ -971,6 +1043,7 @@ Result<std::string> figures_of(F &&ask) {
 } // inline namespace
 } // namespace paceline
 
+#undef PACELINE_DETAIL_TSAN
 #undef PACELINE_DETAIL_TRY
 #undef PACELINE_DETAIL_CATCH
 

@@ -249,7 +249,7 @@ private:
     template <class... Kinds>
     void require(const char *part, Kinds... kinds) const {
         if (!((what() == kinds) || ...)) {
-            detail::raise(Error(Code::Invalid, "an entry of the kind " + std::to_string(kind) +
+            detail::raise(Error(Code::Invalid, "an entry of the kind " + detail::number_text(kind) +
                                                    " (PACE_CQ_) has no " + part + "()"));
         }
     }
@@ -547,7 +547,7 @@ public:
             return Error::last(status);
         }
         options.listeners.keep();
-        return Server(std::make_shared<const detail::ServerCore>(core_, server), nullptr);
+        return Server(detail::shared_of<const detail::ServerCore>(core_, server), nullptr);
     }
     /// As Server::connect(), on a server that is attached to a queue: what happens to the connection comes there, with the
     /// server's tag. Code::Invalid: it is attached to none.
@@ -626,11 +626,10 @@ public:
         return made(status, [&] { return asked; });
     }
     /// As Signals::create(): each of these signals comes as EntryKind::Signal.
-    Result<Signals> signals(span<const std::int32_t> numbers, std::uint64_t tag) const {
-        pace_signals_t *signals = nullptr;
-        const pace_status_t status =
-            pace_cq_signals(raw_, numbers.data(), numbers.size(), tag, &signals);
-        return made(status, [&] { return Signals(signals, core_); });
+    Result<Signals> watch_signals(span<const std::int32_t> numbers, std::uint64_t tag) const {
+        pace_signals_t *raw = nullptr;
+        const pace_status_t status = pace_cq_signals(raw_, numbers.data(), numbers.size(), tag, &raw);
+        return made(status, [&] { return Signals(raw, core_); });
     }
 
     /// For calls to paceline.h. Stays the CompletionQueue's. NULL, which every function refuses, if it was moved from.

@@ -57,7 +57,7 @@ struct Submission {
     Duration delay{};
     /// How long it may take from now on, by the clocks of submitter and worker. After that no attempt begins, and one that
     /// runs has failed. Default: no limit.
-    Duration deadline{forever};
+    Duration deadline{FOREVER};
     /// How many attempts there may be, if those are fewer than the handler's retries allow. 0 (default): as many as those.
     std::uint32_t attempts = 0;
     /// Stores no result: nobody waits for its end.
@@ -118,14 +118,14 @@ struct DeadTask {
 };
 
 /// One attempt of a durable task, which its handler is lent: good during that call.
-class Job {
+class DurableJob {
 public:
-    explicit Job(pace_job_t *raw) noexcept : raw_(raw) {
+    explicit DurableJob(pace_job_t *raw) noexcept : raw_(raw) {
         info_.struct_size = sizeof info_;
         (void)pace_job_info(raw, &info_);
     }
-    Job(const Job &) = delete;
-    Job &operator=(const Job &) = delete;
+    DurableJob(const DurableJob &) = delete;
+    DurableJob &operator=(const DurableJob &) = delete;
 
     /// The task's id, the same for each attempt in any process.
     std::string_view id() const noexcept { return Message::view(info_.id); }
@@ -168,7 +168,7 @@ public:
         return end(message, false, detail::nanos(delay));
     }
 
-    /// For calls to paceline.h. Stays the Job's.
+    /// For calls to paceline.h. Stays the DurableJob's.
     pace_job_t *native() const noexcept { return raw_; }
 
 private:
@@ -185,9 +185,9 @@ private:
 
 /// One attempt of a durable task that the host has taken (DurableQueue::take()), and is to end on any thread. The destructor
 /// gives back what was not ended: it is run again, by this process or another, and this attempt does not count.
-class [[nodiscard]] OpenJob : public Job {
+class [[nodiscard]] OpenJob : public DurableJob {
 public:
-    OpenJob(OpenJob &&other) noexcept : Job(std::exchange(other.raw_, nullptr)) {
+    OpenJob(OpenJob &&other) noexcept : DurableJob(std::exchange(other.raw_, nullptr)) {
         other.info_ = pace_job_info_t{};
     }
     OpenJob &operator=(OpenJob other) noexcept {
@@ -209,7 +209,7 @@ public:
 private:
     friend class DurableQueue;
 
-    explicit OpenJob(pace_job_t *raw) noexcept : Job(raw) {}
+    explicit OpenJob(pace_job_t *raw) noexcept : DurableJob(raw) {}
 };
 
 namespace detail {
@@ -232,7 +232,7 @@ inline std::string bytes_of(const pace_durable_info_t &info) {
 
 /// Says how an attempt has ended whose handler has returned this.
 template <class R>
-void end_job(const Job &job, const R &returned) {
+void end_job(const DurableJob &job, const R &returned) {
     if constexpr (std::is_convertible_v<const R &, std::string_view>) {
         (void)job.complete(returned);
     } else {
@@ -252,8 +252,8 @@ pace_status_t run_job(void *data, pace_job_t *raw) noexcept {
     const bool returned = contained(
         [&] {
             auto &handler = *static_cast<F *>(data);
-            const Job job(raw);
-            using R = std::invoke_result_t<F &, const Job &>;
+            const DurableJob job(raw);
+            using R = std::invoke_result_t<F &, const DurableJob &>;
             if constexpr (std::is_void_v<R>) {
                 handler(job);
             } else {
@@ -325,7 +325,7 @@ private:
 /// its worker pool.
 ///
 ///     auto queue = paceline::DurableQueue::create(workers, "pictures", "nats://127.0.0.1:4222").value();
-///     queue.task("shrink", [](const paceline::Job &job) { return shrunk(job.arguments()); }).value();
+///     queue.task("shrink", [](const paceline::DurableJob &job) { return shrunk(job.arguments()); }).value();
 ///     queue.open().value();
 ///     auto task = queue.submit("shrink", "a picture").value(); // the broker has stored it
 ///     auto report = task.wait(std::chrono::minutes(1)).value();
@@ -348,8 +348,8 @@ public:
                                  : Result<DurableQueue>(Error::last(status));
     }
 
-    /// Has the tasks of a name run by a function of (const Job &), on threads of the pool, several at once. What it returns,
-    /// text or nothing, completes the task, unless it has ended the Job itself. If it throws, or returns a Result with an
+    /// Has the tasks of a name run by a function of (const DurableJob &), on threads of the pool, several at once. What it returns,
+    /// text or nothing, completes the task, unless it has ended the DurableJob itself. If it throws, or returns a Result with an
     /// error, the attempt fails, with the text of that. Without `retry`: ten attempts in all, after half a second and then
     /// twice as long each time. Code::Invalid if the queue is open already, and for a retry that makes no sense; a bad name
     /// is found by open(). A callable that is refused is given back.
@@ -357,8 +357,8 @@ public:
     Result<void> task(const detail::Text &name, F &&handler,
                       const std::optional<Retry> &retry = {}) const {
         using D = std::decay_t<F>;
-        static_assert(std::is_invocable_v<D &, const Job &>,
-                      "what runs durable tasks is called with a const Job &");
+        static_assert(std::is_invocable_v<D &, const DurableJob &>,
+                      "what runs durable tasks is called with a const DurableJob &");
         if (auto refused = detail::refused_if_empty(handler, "handler")) {
             return *std::move(refused);
         }

@@ -204,6 +204,13 @@ struct ReplayConfig {
     }
 };
 
+namespace detail {
+inline void end_replay(pace_replay_t *raw) noexcept {
+    const Waits waits;
+    pace_replay_free(raw);
+}
+} // namespace detail
+
 /// The counts of a replay. Fields as in pace_replay_stats_t.
 struct ReplayStats : pace_replay_stats_t {
     ReplayStats() noexcept : pace_replay_stats_t{} { struct_size = sizeof(pace_replay_stats_t); }
@@ -266,7 +273,7 @@ public:
 private:
     friend class Hub;
     Replay(std::shared_ptr<const detail::HubCore> core, pace_replay_t *raw)
-        : core_(std::move(core)), raw_(raw, &pace_replay_free) {}
+        : core_(std::move(core)), raw_(raw, &detail::end_replay) {}
 
     std::shared_ptr<const detail::HubCore> core_;
     std::unique_ptr<pace_replay_t, void (*)(pace_replay_t *)> raw_;
@@ -300,7 +307,8 @@ struct LinesRead {
 inline Result<std::vector<Record>> read_lines(const detail::Text &path, const Query &query = {}) {
     detail::Rows<Record> rows;
     const pace_query_t raw = query.native();
-    return rows.taken(pace_lines_read(path.c_str(), &raw, detail::collect_record, &rows, nullptr, nullptr));
+    return rows.taken(
+        pace_lines_read(path.c_str(), &raw, detail::collect_record, &rows, nullptr, nullptr));
 }
 
 /// An archive that is read without a hub, or beside one. Code::Unsupported if the library was built without the feature

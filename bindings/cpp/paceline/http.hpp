@@ -589,7 +589,7 @@ public:
         if (status != PACE_OK) {
             return Error::last(status);
         }
-        return Http(std::make_shared<const detail::HttpCore>(pool.core_, http));
+        return Http(detail::shared_of<const detail::HttpCore>(pool.core_, http));
     }
 
     Http(Http &&) noexcept = default;
@@ -601,6 +601,7 @@ public:
     }
     ~Http() {
         if (server_) {
+            const detail::Waits waits;
             (void)pace_server_stop(server());
         }
     }
@@ -748,6 +749,7 @@ public:
         set_time(options.keep_alive_timeout_ns, config.keep_alive_timeout);
         // See ServerState::core().
         std::lock_guard<std::mutex> lock(state_->mutex);
+        detail::hands_over();
         pace_status_t status = pace_http_start(native(), &options);
         pace_server_t *under = nullptr;
         if (status == PACE_OK) {
@@ -757,7 +759,7 @@ public:
         if (status != PACE_OK) {
             return Error::last(status);
         }
-        server_ = std::make_shared<const detail::ServerCore>(core_->pool, under, core_);
+        server_ = detail::shared_of<const detail::ServerCore>(core_->pool, under, core_);
         state_->known = server_;
         return {};
     }
@@ -771,6 +773,7 @@ public:
     Result<void> wait() const { return detail::outcome(pace_server_wait(server())); }
     Result<DrainReport> drain(Duration time) const {
         DrainReport report;
+        const detail::Waits waits;
         const pace_status_t status = pace_server_drain(server(), detail::nanos(time), &report);
         return status == PACE_OK ? Result<DrainReport>(report)
                                  : Result<DrainReport>(Error::last(status));
@@ -797,7 +800,7 @@ public:
 
 private:
     explicit Http(std::shared_ptr<const detail::HttpCore> core)
-        : core_(std::move(core)), state_(std::make_shared<detail::ServerState>()) {}
+        : core_(std::move(core)), state_(detail::shared_of<detail::ServerState>()) {}
 
     template <class Route, class Register, class Hook>
     Result<void> registered(Register add, Hook hook, std::unique_ptr<Route> box) {

@@ -246,6 +246,7 @@ public:
     /// gets the receipt in any case.
     Result<Receipt> publish(std::string_view payload, Receipt *told = nullptr) const {
         Receipt receipt;
+        detail::hands_over();
         return answer(pace_key_publish(raw_, payload.data(), payload.size(), 0, &receipt), receipt,
                       told);
     }
@@ -270,6 +271,7 @@ public:
                                  const Publication &with = {}) const {
         const detail::RawPublication terms(with);
         pace_message_t reply{};
+        const detail::Waits waits;
         const pace_status_t status = pace_key_request(raw_, &terms.raw, payload.data(), payload.size(),
                                                       detail::nanos(time), &reply);
         return status == PACE_OK ? detail::reply_of(status, reply)
@@ -307,6 +309,7 @@ public:
     /// gets. Any other error: none was.
     Result<Receipt> publish_batch(span<const std::string_view> payloads, Receipt *told = nullptr) const {
         const auto pieces = detail::pieces_of(payloads);
+        detail::hands_over();
         Receipt receipt;
         return answer(pace_key_publish_batch(raw_, pieces.data(), pieces.size(), 0, &receipt), receipt,
                       told);
@@ -371,6 +374,7 @@ public:
     Result<Receipt> publish_batch(const Key &key, span<const std::string_view> payloads,
                                   Receipt *told = nullptr) const {
         const auto pieces = detail::pieces_of(payloads);
+        detail::hands_over();
         Receipt receipt;
         return Key::answer(pace_publisher_publish_batch(raw_.get(), key.native(), pieces.data(),
                                                         pieces.size(), 0, &receipt),
@@ -440,7 +444,7 @@ public:
         if (status != PACE_OK) {
             return Error::last(status);
         }
-        return Hub(std::make_shared<const detail::HubCore>(pool.core_, hub));
+        return Hub(detail::shared_of<const detail::HubCore>(pool.core_, hub));
     }
 
     /// Looks a key up. Code::Invalid says what is wrong with it.
@@ -457,6 +461,7 @@ public:
     Result<Receipt> publish(const detail::Text &key, std::string_view payload,
                             Receipt *told = nullptr) const {
         Receipt receipt;
+        detail::hands_over();
         const pace_status_t status =
             pace_hub_publish(native(), key.c_str(), payload.data(), payload.size(), 0, &receipt);
         return Key::answer(status, receipt, told);
@@ -770,6 +775,7 @@ public:
     /// Replies to a request; the first reply counts. Code::Invalid: it is no request.
     Result<Receipt> reply(const Message &request, std::string_view payload) const {
         Receipt receipt;
+        detail::hands_over();
         return Key::answer(pace_hub_reply(native(), &request, payload.data(), payload.size(), &receipt),
                            receipt, nullptr);
     }
@@ -939,7 +945,7 @@ private:
     friend class Hub;
     Topic(Hub hub, std::string pattern, C codec)
         : hub_(std::move(hub)), pattern_(std::move(pattern)),
-          codec_(std::make_shared<const C>(std::move(codec))) {}
+          codec_(detail::shared_of<const C>(std::move(codec))) {}
 
     Hub hub_;
     std::string pattern_;

@@ -125,12 +125,16 @@ struct HubCore {
         : pool(std::move(the_pool)), hub(the_hub) {}
     HubCore(const HubCore &) = delete;
     HubCore &operator=(const HubCore &) = delete;
-    ~HubCore() { pace_hub_free(hub); }
+    ~HubCore() {
+        const Waits waits;
+        pace_hub_free(hub);
+    }
 };
 
 /// What is published beside a payload, as C has it. It points into the Publication.
 struct RawPublication {
     explicit RawPublication(const Publication &with) {
+        hands_over();
         (void)pace_publication_init(&raw, sizeof raw);
         for (const auto &[name, value] : with.headers) {
             headers.push_back({{name.data(), name.size()}, {value.data(), value.size()}});

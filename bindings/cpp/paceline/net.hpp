@@ -346,6 +346,7 @@ public:
     }
     ~Server() {
         if (core_) {
+            const detail::Waits waits;
             (void)pace_server_stop(core_->server);
         }
     }
@@ -392,6 +393,7 @@ public:
     /// after `time`. Inside a handler it is only a request.
     Result<DrainReport> drain(Duration time) const {
         DrainReport report;
+        const detail::Waits waits;
         const pace_status_t status = pace_server_drain(native(), detail::nanos(time), &report);
         return status == PACE_OK ? Result<DrainReport>(report)
                                  : Result<DrainReport>(Error::last(status));
@@ -423,13 +425,14 @@ private:
         // See ServerState::core().
         std::lock_guard<std::mutex> lock(state->mutex);
         pace_server_t *server = nullptr;
+        detail::hands_over();
         const pace_status_t status = pace_server_new(pool.native(), &options.raw, &hooks, &server);
         if (status != PACE_OK) {
             return Error::last(status);
         }
         options.listeners.keep();
         auto *known = state.release();
-        auto core = std::make_shared<const detail::ServerCore>(pool.core_, server);
+        auto core = detail::shared_of<const detail::ServerCore>(pool.core_, server);
         known->known = core;
         return Server(std::move(core), known);
     }

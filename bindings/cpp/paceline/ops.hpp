@@ -99,6 +99,13 @@ struct Crossing {
     bool crossed{};
 };
 
+namespace detail {
+inline void end_watch(pace_watch_t *raw) noexcept {
+    const Waits waits;
+    pace_watch_free(raw);
+}
+} // namespace detail
+
 /// Thresholds that are watched, until this goes: the destructor returns when its callable does not run and has been
 /// deleted. Inside a handler, and on a thread of the pool, it does not wait.
 class [[nodiscard]] Watch {
@@ -114,7 +121,7 @@ public:
 
 private:
     friend class Hub;
-    explicit Watch(pace_watch_t *raw) : raw_(raw, &pace_watch_free) {}
+    explicit Watch(pace_watch_t *raw) : raw_(raw, &detail::end_watch) {}
 
     std::unique_ptr<pace_watch_t, void (*)(pace_watch_t *)> raw_;
 };

@@ -150,6 +150,7 @@ public:
     }
     ~Handle() {
         if (core_) {
+            const detail::Waits waits;
             (void)pace_handle_deregister(core_->pool, ref_.native());
         }
     }
@@ -229,6 +230,7 @@ protected:
     ~TimerRun() = default;
 
     void begin() {
+        takes_over();
         const std::lock_guard<std::mutex> lock(mutex_);
         runner_ = std::this_thread::get_id();
     }
@@ -295,7 +297,7 @@ public:
     /// Waits for up to `time` until it has run, or was cancelled, and the callable was deleted: Code::TimedOut.
     /// Code::WouldDeadlock inside the callable. In a pool without threads the caller takes part meanwhile, as in
     /// Pool::join().
-    Result<void> wait(Duration time = forever) const {
+    Result<void> wait(Duration time = FOREVER) const {
         return run_ ? run_->wait(*core_, time) : detail::gone("timer");
     }
 
@@ -601,7 +603,7 @@ public:
             return Error::last(status);
         }
         (void)hooks.release();
-        return Pool(std::make_shared<const detail::Core>(pool));
+        return Pool(detail::shared_of<const detail::Core>(pool));
     }
 
     /// As the section `pool` of settings says. Code::Invalid tells all that is wrong in them.
@@ -616,7 +618,7 @@ public:
         if (status != PACE_OK) {
             return Error::last(status);
         }
-        return Pool(std::make_shared<const detail::Core>(pool));
+        return Pool(detail::shared_of<const detail::Core>(pool));
     }
 
     Pool(Pool &&) noexcept = default;
@@ -628,6 +630,7 @@ public:
         // Children may keep the Core, so its end is not the pool's. The core stays in place until
         // the handlers have returned: they may know this object.
         if (core_) {
+            const detail::Waits waits;
             (void)pace_pool_shutdown(core_->pool, std::uint64_t{30'000'000'000}, nullptr);
         }
     }
@@ -719,8 +722,9 @@ public:
             return *std::move(refused);
         }
         using Call = detail::TimedCall<std::decay_t<F>>;
-        auto call = std::make_shared<Call>(std::forward<F>(f));
+        auto call = detail::shared_of<Call>(std::forward<F>(f));
         call->self = call;
+        detail::hands_over();
         pace_timer_t id{};
         const pace_status_t status =
             pace_pool_after(native(), detail::nanos(delay), Call::run, call.get(), Call::drop, &id);
@@ -828,6 +832,7 @@ private:
     template <class F>
     Result<Report> end(F &&f) const {
         pace_report_t raw{};
+        const detail::Waits waits;
         raw.struct_size = sizeof raw;
         return made(f(&raw), [&] {
             return Report{raw.drained, raw.requested,    raw.cancelled,  raw.stuck,
@@ -862,6 +867,7 @@ private:
     Result<Handle> add_handler(F &&handler, Add add) const {
         using Box = detail::HandlerBox<std::decay_t<F>>;
         detail::Boxed<Box> box(new Box{std::forward<F>(handler), core_});
+        detail::hands_over();
         pace_handle_t id{};
         const pace_status_t status = add(box.get(), detail::drop_box<Box>, &id);
         if (status != PACE_OK) {
@@ -1007,21 +1013,27 @@ public:
         std::swap(ring_, other.ring_);
         return *this;
     }
-    ~Ring() { pace_ring_free(ring_); }
+    ~Ring() {
+        const detail::Waits waits;
+        pace_ring_free(ring_);
+    }
 
     /// Publishes one event. From outside the pool it waits while the ring is full; inside a handler
     /// that is Code::Full. Code::ShutDown: the ring is closed, or the pool is.
     Result<void> publish(const T &event) const {
+        detail::hands_over();
         return detail::outcome(pace_ring_publish(ring_, std::addressof(event)));
     }
     /// As publish(), but Code::Full at once.
     Result<void> try_publish(const T &event) const {
+        detail::hands_over();
         return detail::outcome(pace_ring_try_publish(ring_, std::addressof(event)));
     }
     /// Publishes several in order, waiting as publish() does. The number published, which is less
     /// than all if the rest is refused; an error only if none was.
     Result<std::size_t> publish_batch(span<const T> events) const {
         std::size_t published = 0;
+        detail::hands_over();
         const pace_status_t status =
             pace_ring_publish_batch(ring_, events.data(), events.size(), &published);
         if (status != PACE_OK && published == 0) {
@@ -1094,29 +1106,28 @@ public:
             return *std::move(refused);
         }
         auto box = detail::boxed(std::forward<F>(f));
-        pace_signals_t *signals = nullptr;
+        pace_signals_t *raw = nullptr;
         const pace_status_t status = pace_signals_new(
             pool.native(), numbers.data(), numbers.size(),
             [](void *data, std::int32_t signal) noexcept {
                 (void)detail::guard([&] { return (*static_cast<D *>(data))(static_cast<int>(signal)); });
             },
-            box.get(), detail::drop_box<D>, &signals);
+            box.get(), detail::drop_box<D>, &raw);
         if (status != PACE_OK) {
             return Error::last(status);
         }
         (void)box.release();
-        return Signals(signals, pool.core_);
+        return Signals(raw, pool.core_);
     }
     /// SIGTERM and SIGINT begin to shut the pool down: it refuses work from outside, and runs what it has
     /// accepted for up to `drain`. Whoever wants to know how it went waits, and calls Pool::shutdown() too.
     static Result<Signals> shut_down(const Pool &pool, Duration drain) {
-        pace_signals_t *signals = nullptr;
-        const pace_status_t status =
-            pace_signals_shut_down(pool.native(), detail::nanos(drain), &signals);
+        pace_signals_t *raw = nullptr;
+        const pace_status_t status = pace_signals_shut_down(pool.native(), detail::nanos(drain), &raw);
         if (status != PACE_OK) {
             return Error::last(status);
         }
-        return Signals(signals, pool.core_);
+        return Signals(raw, pool.core_);
     }
 
     Signals(Signals &&other) noexcept
@@ -1126,12 +1137,16 @@ public:
         std::swap(core_, other.core_);
         return *this;
     }
-    ~Signals() { pace_signals_free(raw_); }
+    ~Signals() {
+        const detail::Waits waits;
+        pace_signals_free(raw_);
+    }
 
     /// Waits for a signal whose callable has run and that nobody has waited for. Code::ShutDown: the pool
     /// has ended; Code::WouldDeadlock on a thread of the pool.
     Result<int> wait() const {
         std::int32_t signal = 0;
+        const detail::Waits waits;
         const pace_status_t status = pace_signals_wait(raw_, &signal);
         return status == PACE_OK ? Result<int>(signal) : Result<int>(Error::last(status));
     }

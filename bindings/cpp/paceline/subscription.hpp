@@ -33,7 +33,7 @@ struct Intensity {
     /// Restarts without a limit: the handler is never suspended.
     static Intensity unlimited() noexcept { return Intensity{PACE_UNLIMITED32, nanoseconds(1)}; }
     /// A suspension lasts until resume().
-    Intensity &set_suspend_for_good() noexcept { return suspension = forever, *this; }
+    Intensity &set_suspend_for_good() noexcept { return suspension = FOREVER, *this; }
     /// How long the first suspension lasts, and the longest one.
     Intensity &set_suspension(Duration first, Duration longest) noexcept {
         return suspension = first, longest_suspension = longest, *this;
@@ -173,7 +173,7 @@ struct SubscriptionConfig {
     /// refuses.
     Overflow overflow = Overflow::Default;
     /// For Overflow::Block: how long a publisher waits at most.
-    Duration block{forever};
+    Duration block{FOREVER};
     /// For mailboxes: the subscription ends when no thread has taken a message for so long, at least 1 ms.
     std::optional<Duration> lease{};
     /// Delivers messages by their priority.
@@ -215,7 +215,7 @@ struct SubscriptionConfig {
         return execution = value, threads = on_threads, *this;
     }
     SubscriptionConfig &set_capacity(std::uint64_t value) { return capacity = value, *this; }
-    SubscriptionConfig &set_overflow(Overflow value, Duration wait = forever) {
+    SubscriptionConfig &set_overflow(Overflow value, Duration wait = FOREVER) {
         return overflow = value, block = wait, *this;
     }
     SubscriptionConfig &set_lease(Duration value) { return lease = value, *this; }
@@ -297,6 +297,7 @@ public:
     }
     ~Subscription() {
         if (id_.id != 0) {
+            const detail::Waits waits;
             (void)pace_hub_unsubscribe(core_->hub, id_, PACE_UNSUBSCRIBE_SYNC, nullptr);
         }
     }
@@ -308,6 +309,7 @@ public:
             return detail::gone("Subscription");
         }
         bool ended = false;
+        const detail::Waits waits;
         const pace_status_t status = pace_hub_unsubscribe(core_->hub, std::exchange(id_, {}),
                                                           static_cast<std::uint32_t>(how), &ended);
         return status == PACE_OK ? Result<bool>(ended) : Result<bool>(Error::last(status));
@@ -320,6 +322,7 @@ public:
             return detail::gone("Subscription");
         }
         std::uint64_t discarded = 0;
+        const detail::Waits waits;
         const pace_status_t status =
             pace_subscription_drain(core_->hub, id_, detail::nanos(within), &discarded);
         if (status != PACE_OK) {
@@ -402,7 +405,7 @@ public:
     /// Suspends it as a supervisor would, for so long, or until resume(): what waits for a subscription, and what comes,
     /// becomes dead letters; what comes to a replay stays in the history, and nothing is brought. False: it was suspended
     /// before, or has ended.
-    Result<bool> suspend(Duration lasts = forever) const {
+    Result<bool> suspend(Duration lasts = FOREVER) const {
         bool suspended = false;
         const pace_status_t status = pace_mailbox_suspend(raw_, nanos(lasts), &suspended);
         return status == PACE_OK ? Result<bool>(suspended) : Result<bool>(Error::last(status));

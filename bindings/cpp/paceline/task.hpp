@@ -85,6 +85,7 @@ public:
     explicit Packed(F &&f) : caller_(f) {
         if constexpr (fits_word<D>) {
             work_ = {run_word<D>, to_word<D>(f), nullptr};
+            hands_over();
         } else {
             box_ = boxed(std::forward<F>(f));
             work_ = {run_box<D>, box_.get(), drop_box<D>};
@@ -118,7 +119,10 @@ struct Core {
     explicit Core(pace_pool_t *raw) noexcept : pool(raw) {}
     Core(const Core &) = delete;
     Core &operator=(const Core &) = delete;
-    ~Core() { pace_pool_free(pool); }
+    ~Core() {
+        const Waits waits;
+        pace_pool_free(pool);
+    }
 
     pace_pool_t *const pool;
 };
@@ -318,7 +322,7 @@ public:
     /// What the task has thrown is the error's thrown(), and value() throws it again. Code::Cancelled:
     /// it never ran. Code::WouldDeadlock: no other thread is left that could run it; Code::Busy:
     /// another thread waits for it. Only these two leave something to wait for.
-    Result<T> wait() { return wait_timeout(forever); }
+    Result<T> wait() { return wait_timeout(FOREVER); }
 
     /// As wait(), but Code::TimedOut, after which one may wait again, when the time is over.
     Result<T> wait_timeout(Duration time) {
@@ -326,7 +330,9 @@ public:
             return detail::gone("task");
         }
         std::int32_t reported = PACE_EFAILED;
+        detail::hands_over();
         const pace_status_t status = pace_task_wait(core_->pool, id_, detail::nanos(time), &reported);
+        detail::takes_over();
         if (is_still_there(status)) {
             return Error::last(status);
         }
@@ -435,6 +441,7 @@ struct Submitter {
         }
         using Box = detail::Submitted<D, R>;
         auto *box = new Box(std::forward<F>(f));
+        hands_over();
         pace_task_t id{};
         const pace_status_t status = put(Box::run, static_cast<void *>(box), Box::drop, &id);
         if (status != PACE_OK) {
@@ -501,6 +508,7 @@ public:
         }
         if constexpr (fits_slot<D> && !fits_word<D>) {
             const D copy(std::forward<F>(f));
+            hands_over();
             return outcome(
                 pace_pool_post_bytes(raw(), lane_, run_slot<D>, std::addressof(copy), sizeof copy));
         } else {
@@ -592,6 +600,7 @@ public:
     }
     ~Strand() {
         if (core_) {
+            const detail::Waits waits;
             (void)pace_strand_drain(core_->pool, id_, PACE_FOREVER, nullptr);
             (void)close();
         }
@@ -638,6 +647,7 @@ public:
             return detail::gone("strand");
         }
         bool drained = false;
+        const detail::Waits waits;
         const pace_status_t status = pace_strand_drain(core_->pool, id_, detail::nanos(time), &drained);
         return status == PACE_OK ? Result<bool>(drained) : Result<bool>(Error::last(status));
     }

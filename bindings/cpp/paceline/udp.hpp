@@ -297,8 +297,8 @@ public:
             return Error(Code::Invalid, "handler is nullptr");
         }
         const pace_udp_options_t options = detail::to_native(config);
-        const auto dropped = std::make_shared<std::atomic<bool>>(false);
-        auto core = std::make_shared<detail::UdpCore>();
+        const auto dropped = detail::shared_of<std::atomic<bool>>(false);
+        auto core = detail::shared_of<detail::UdpCore>();
         auto *box = new detail::UdpBox{std::move(handler), core, dropped};
         pace_udp_hooks_t hooks{};
         (void)pace_udp_hooks_init(&hooks, sizeof hooks);
@@ -308,6 +308,7 @@ public:
         hooks.user_data = box;
         hooks.drop = detail::UdpBox::drop;
         pace_udp_t *udp = nullptr;
+        detail::hands_over();
         const pace_status_t status = pace_udp_new(pool.native(), &options, &hooks, &udp);
         core->open(udp);
         if (status != PACE_OK) {
@@ -326,10 +327,16 @@ public:
         std::swap(pool_, other.pool_);
         return *this;
     }
-    ~Udp() { pace_udp_free(core_ ? core_->take() : nullptr); }
+    ~Udp() {
+        const detail::Waits waits;
+        pace_udp_free(core_ ? core_->take() : nullptr);
+    }
 
     /// Waits until `close` of its handler has returned. Code::WouldDeadlock on a pool's thread.
-    Result<void> wait() const { return detail::outcome(pace_udp_wait(native())); }
+    Result<void> wait() const {
+        const detail::Waits waits;
+        return detail::outcome(pace_udp_wait(native()));
+    }
 
 private:
     friend class CompletionQueue;
@@ -338,7 +345,7 @@ private:
         : UdpRef(std::move(core)), pool_(std::move(pool)) {}
     /// One whose datagrams a completion queue brings.
     Udp(detail::SharedCore pool, pace_udp_t *raw)
-        : UdpRef(std::make_shared<detail::UdpCore>()), pool_(std::move(pool)) {
+        : UdpRef(detail::shared_of<detail::UdpCore>()), pool_(std::move(pool)) {
         core_->open(raw);
     }
 

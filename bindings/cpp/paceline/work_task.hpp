@@ -36,7 +36,7 @@ public:
     /// It is given back at once.
     static OverloadPolicy reject() noexcept { return OverloadPolicy(PACE_OVERLOAD_REJECT); }
     /// Its submitter waits for room; inside the pool it is given back.
-    static OverloadPolicy wait(Duration time = forever) noexcept {
+    static OverloadPolicy wait(Duration time = FOREVER) noexcept {
         return OverloadPolicy(PACE_OVERLOAD_WAIT, time);
     }
     /// Its first attempt runs in the submitter's thread; inside the pool it is given back.
@@ -165,7 +165,10 @@ struct WorkersCore {
     WorkersCore(SharedCore core, pace_workers_t *raw) noexcept : pool(std::move(core)), workers(raw) {}
     WorkersCore(const WorkersCore &) = delete;
     WorkersCore &operator=(const WorkersCore &) = delete;
-    ~WorkersCore() { pace_workers_free(workers); }
+    ~WorkersCore() {
+        const Waits waits;
+        pace_workers_free(workers);
+    }
 
     const SharedCore pool;
     pace_workers_t *const workers;
@@ -256,7 +259,9 @@ struct Attempted final : AttemptPlace<T> {
     std::uint32_t placed{};
 
     template <class G>
-    explicit Attempted(G &&g) : f(std::forward<G>(g)) {}
+    explicit Attempted(G &&g) : f(std::forward<G>(g)) {
+        hands_over();
+    }
 
     /// The error that the callable has returned, if it has.
     std::optional<Error> attempt(Attempt &which) {
@@ -351,13 +356,15 @@ public:
 
     /// Waits until the task has ended, and says how. Code::WouldDeadlock, Code::Busy and Code::TimedOut
     /// leave something to wait for.
-    Result<TaskReport<T>> wait(Duration time = forever) {
+    Result<TaskReport<T>> wait(Duration time = FOREVER) {
         if (!valid()) {
             return detail::gone("task");
         }
         pace_task_report_t raw{};
         raw.struct_size = sizeof raw;
+        detail::hands_over();
         const pace_status_t status = pace_workers_wait(core_->workers, id_, detail::nanos(time), &raw);
+        detail::takes_over();
         if (status != PACE_OK) {
             return Error::last(status);
         }

@@ -80,7 +80,10 @@ public:
         std::swap(core_, other.core_);
         return *this;
     }
-    ~Periodic() { pace_periodic_free(raw_); }
+    ~Periodic() {
+        const detail::Waits waits;
+        pace_periodic_free(raw_);
+    }
 
     /// How many runs were submitted, and how many ticks started none.
     struct Counts {
@@ -531,7 +534,7 @@ public:
         for (const auto &each : settings.middleware) {
             if (each == nullptr) {
                 return Error(Code::Invalid,
-                             "middleware[" + std::to_string(boxes.size()) + "] is nullptr");
+                             "middleware[" + detail::number_text(boxes.size()) + "] is nullptr");
             }
             boxes.push_back(std::make_unique<Box::Owned>(each));
             raw.push_back({Box::before, Box::after, Box::on_error, boxes.back().get(),
@@ -556,7 +559,7 @@ public:
         pace_task_type_config_t raw{};
         (void)pace_task_type_config_init(&raw, sizeof raw);
         const auto limit = [](Duration time) {
-            return time == forever ? PACE_FOREVER : detail::limit_nanos(time);
+            return time == FOREVER ? PACE_FOREVER : detail::limit_nanos(time);
         };
         raw.lane = static_cast<std::uint32_t>(settings.lane);
         if (settings.retry) {
@@ -619,6 +622,7 @@ public:
         pace_workers_report_t raw{};
         raw.struct_size = sizeof raw;
         detail::Rows<Ended> rows;
+        const detail::Waits waits;
         const auto each = [](void *data, std::uint32_t what, const char *name, std::uint64_t count,
                              std::uint32_t thread) noexcept {
             detail::Rows<Ended>::add(data, [&] {
@@ -715,7 +719,7 @@ private:
         if (status != PACE_OK) {
             return Error::last(status);
         }
-        return WorkerPool(std::make_shared<const detail::WorkersCore>(pool.core_, workers));
+        return WorkerPool(detail::shared_of<const detail::WorkersCore>(pool.core_, workers));
     }
 
     detail::SharedWorkers core_;

@@ -679,8 +679,8 @@ TEST_CASE("records of a log and signals come as entries") {
     CHECK(entry.record().field<std::uint64_t>("threads") == 1);
     queue.done(entry).value();
     const std::array<std::int32_t, 1> user{SIGUSR2}, never{SIGKILL};
-    CHECK(queue.signals(never, 2).error() == Code::Invalid);
-    const auto signals = queue.signals(user, 2).value();
+    CHECK(queue.watch_signals(never, 2).error() == Code::Invalid);
+    const auto signals = queue.watch_signals(user, 2).value();
     CHECK(::kill(::getpid(), SIGUSR2) == 0);
     CHECK(next_entry(queue, EntryKind::Signal, 2).signal() == SIGUSR2);
     settle(queue);

@@ -12,10 +12,10 @@
 namespace of_durable_tasks {
 
 using paceline::DurableConfig;
+using paceline::DurableJob;
 using paceline::DurableQueue;
 using paceline::DurableReport;
 using paceline::DurableStatus;
-using paceline::Job;
 using paceline::NatsSettings;
 using paceline::OpenJob;
 using paceline::Result;
@@ -67,7 +67,7 @@ TEST_CASE("settings of a queue of durable tasks that are wrong are told") {
     CHECK_FALSE(says(secret.error(), "secret"));
     const auto opened = [&](const DurableConfig &config, const char *name) {
         const auto queue = DurableQueue::create(workers, name, nowhere, config).value();
-        queue.task("t", [](const Job &) {}).value();
+        queue.task("t", [](const DurableJob &) {}).value();
         return queue.open();
     };
     CHECK(says(opened(DurableConfig().set_results_last(1ms), "q").error(), "results_last"));
@@ -82,13 +82,13 @@ TEST_CASE("settings of a queue of durable tasks that are wrong are told") {
     CHECK(says(queue.take(0s).error(), "not open"));
     CHECK(says(queue.dead().error(), "not open"));
     // A handler that is refused is given back.
-    auto handler = [is = std::make_unique<int>(1)](const Job &) {};
+    auto handler = [is = std::make_unique<int>(1)](const DurableJob &) {};
     const auto again_and_again = Retry::fixed(1, 1ms).jitter(99);
     CHECK(queue.task("t", std::move(handler), again_and_again).error() == Code::Invalid);
     queue.task("t", std::move(handler)).value();
     queue.open().value();
     CHECK(says(queue.open().error(), "open already"));
-    CHECK(says(queue.task("u", [](const Job &) {}).error(), "open already"));
+    CHECK(says(queue.task("u", [](const DurableJob &) {}).error(), "open already"));
     CHECK(says(queue.task_pulled("u").error(), "open already"));
     CHECK(says(queue.schedule("nightly", "* * * * *", "t").error(), "open already"));
     CHECK(queue.find("no id").wait(0s).error() == Code::Invalid);
@@ -109,22 +109,22 @@ TEST_CASE("durable tasks run, and their results come back") {
     }
     const auto soon = Retry::fixed(3, 10ms);
     const auto queue = queue_of(workers, broker.nats());
-    auto echo = [only = std::make_unique<int>(1)](const Job &job) {
+    auto echo = [only = std::make_unique<int>(1)](const DurableJob &job) {
         return std::string(job.arguments()) + " of " + std::string(job.name());
     };
     queue.task("echo", std::move(echo)).value();
-    queue.task("nothing", [](const Job &) {}).value();
-    const auto second = [](const Job &job) -> Result<std::string> {
+    queue.task("nothing", [](const DurableJob &) {}).value();
+    const auto second = [](const DurableJob &job) -> Result<std::string> {
         return job.number() == 2 ? Result<std::string>(std::string("second"))
                                  : Result<std::string>(paceline::Error(Code::Failed, "not yet"));
     };
     queue.task("result", second, soon).value();
-    const auto refuses = [](const Job &job) -> Result<void> {
+    const auto refuses = [](const DurableJob &job) -> Result<void> {
         CHECK(job.time_left() < 1h);
         return paceline::Error(Code::Failed, "as it likes");
     };
     queue.task("refuses", refuses, Retry::none()).value();
-    const auto throws = [](const Job &job) {
+    const auto throws = [](const DurableJob &job) {
         if (job.number() == 1) {
             throw std::runtime_error("on purpose");
         }
@@ -133,7 +133,7 @@ TEST_CASE("durable tasks run, and their results come back") {
         throw std::runtime_error("it has ended before");
     };
     queue.task("throws", throws, soon).value();
-    const auto obeys = [](const Job &job) -> Result<void> {
+    const auto obeys = [](const DurableJob &job) -> Result<void> {
         CHECK_FALSE(job.is_cancelled());
         CHECK(job.time_left() <= 2s);
         while (!job.is_cancelled()) {
@@ -276,7 +276,7 @@ TEST_CASE("a queue of durable tasks that goes waits for the handler that runs") 
     Signal entered;
     {
         const auto queue = queue_of(workers, broker.nats());
-        auto handler = [&, counted = Counted(alive)](const Job &) {
+        auto handler = [&, counted = Counted(alive)](const DurableJob &) {
             entered.set();
             std::this_thread::sleep_for(20ms);
             is_over = true;

@@ -814,8 +814,8 @@ TEST_CASE("queues of durable tasks wait as long as a duration of any type says")
     TAKES("DurableQueue::take_waiting",
           long_times([&](auto time) { return ended(queue->take_waiting(time)); }));
     // It takes what it is given, and finds that there is no job.
-    const paceline::Job none(nullptr);
-    TAKES("Job::retry_after", long_times([&](auto time) {
+    const paceline::DurableJob none(nullptr);
+    TAKES("DurableJob::retry_after", long_times([&](auto time) {
               return none.retry_after("later", time).error() == Code::Invalid;
           }));
 }

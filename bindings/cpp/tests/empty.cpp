@@ -145,7 +145,7 @@ TEST_CASE("an empty callable is refused by name") {
         refuses("DurableQueue::task",
                 paceline::DurableQueue::create(workers, "empty", "nats://127.0.0.1:1")
                     .value()
-                    .task("x", Hook<const paceline::Job &>()),
+                    .task("x", Hook<const paceline::DurableJob &>()),
                 "handler");
     }
     http.start(paceline::HttpConfig().add_listener(paceline::Listen{"127.0.0.1:0"})).value();

@@ -2,10 +2,11 @@
 
 #include "client.hpp"
 
-using paceline::Accepted;
+using paceline::AcceptedConn;
 using paceline::Delimited;
 using paceline::Filter;
 using paceline::FilterRead;
+using paceline::FilterSink;
 using paceline::FixedLength;
 using paceline::Http;
 using paceline::HttpConfig;
@@ -14,7 +15,6 @@ using paceline::Listen;
 using paceline::Reason;
 using paceline::Server;
 using paceline::ServerConfig;
-using paceline::Sink;
 
 TEST_CASE("messages have ends") {
     Delimited lines("\r\n", 5);
@@ -48,7 +48,7 @@ struct Turning : Filter {
     explicit Turning(std::atomic<int> &count) : alive(count) { ++alive; }
     ~Turning() override { --alive; }
 
-    FilterRead received(std::string_view bytes, Sink plain, Sink wire) override {
+    FilterRead received(std::string_view bytes, FilterSink plain, FilterSink wire) override {
         if (!greeted) {
             if (bytes[0] != '!') {
                 return FilterRead::Failed;
@@ -68,7 +68,7 @@ struct Turning : Filter {
         }
         return FilterRead::Open;
     }
-    bool written(std::string_view bytes, Sink wire) override {
+    bool written(std::string_view bytes, FilterSink wire) override {
         std::string turned(bytes);
         for (char &byte : turned) {
             byte = static_cast<char>(byte + 1);
@@ -76,7 +76,7 @@ struct Turning : Filter {
         wire.append(turned);
         return true;
     }
-    void finish(Sink wire) override { wire.append("~"); }
+    void finish(FilterSink wire) override { wire.append("~"); }
     bool cut_off() override { return false; }
 
     std::atomic<int> &alive;
@@ -103,7 +103,7 @@ TEST_CASE("a filter stands between socket and handler, and goes with its connect
     std::atomic<int> alive{0}, factories{0};
     auto pool = Pool::create({2}).value();
     const auto counted = std::make_shared<Counted>(factories);
-    const auto make = [&alive, counted](const Accepted &accepted) {
+    const auto make = [&alive, counted](const AcceptedConn &accepted) {
         CHECK(accepted.peer().value().rfind("127.0.0.1:", 0) == 0);
         CHECK(accepted.local().value().rfind("127.0.0.1:", 0) == 0);
         return std::make_unique<Turning>(alive);

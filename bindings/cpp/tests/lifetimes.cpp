@@ -24,9 +24,9 @@ namespace {
 // What is good for a call only cannot be kept by mistake.
 template <class T>
 inline constexpr bool is_lent = !std::is_copy_constructible_v<T> && !std::is_copy_assignable_v<T>;
-static_assert(is_lent<Message> && is_lent<Datagram> && is_lent<paceline::Sink>);
-static_assert(is_lent<paceline::Accepted> && is_lent<paceline::Conn> && is_lent<paceline::Request>);
-static_assert(is_lent<paceline::Attempt> && is_lent<paceline::Job> && is_lent<paceline::Next>);
+static_assert(is_lent<Message> && is_lent<Datagram> && is_lent<paceline::FilterSink>);
+static_assert(is_lent<paceline::AcceptedConn> && is_lent<paceline::Conn> && is_lent<paceline::Request>);
+static_assert(is_lent<paceline::Attempt> && is_lent<paceline::DurableJob> && is_lent<paceline::Next>);
 
 UdpConfig on_loopback() {
     UdpConfig config;

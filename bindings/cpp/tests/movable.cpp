@@ -136,7 +136,7 @@ struct Codec {
                                     .then(movable_of<paceline::Result<void>>()));
     PLACE("DurableQueue::task", paceline::DurableQueue::create(workers, "", "")
                                     .value()
-                                    .task("", movable_of<const paceline::Job &>()));
+                                    .task("", movable_of<const paceline::DurableJob &>()));
 }
 
 } // namespace

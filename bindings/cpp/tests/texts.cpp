@@ -317,7 +317,7 @@ TEST_CASE("a text with a NUL is refused by name: worker pools and durable tasks"
     if (!durable) {
         return;
     }
-    refuses("DurableQueue::task", durable->task(CUT, [](const paceline::Job &) {}), "name");
+    refuses("DurableQueue::task", durable->task(CUT, [](const paceline::DurableJob &) {}), "name");
     refuses("DurableQueue::task_pulled", durable->task_pulled(CUT), "name");
     refuses("DurableQueue::schedule", durable->schedule(CUT, "* * * * *", "x"), "label");
     refuses("DurableQueue::schedule", durable->schedule("x", CUT, "x"), "when");

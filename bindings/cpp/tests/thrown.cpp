@@ -224,18 +224,18 @@ struct HookedFilter : paceline::Filter {
             (*trouble)();
         }
     }
-    paceline::FilterRead received(std::string_view bytes, paceline::Sink plain,
-                                  paceline::Sink) override {
+    paceline::FilterRead received(std::string_view bytes, paceline::FilterSink plain,
+                                  paceline::FilterSink) override {
         at("received");
         plain.append(bytes);
         return paceline::FilterRead::Open;
     }
-    bool written(std::string_view bytes, paceline::Sink wire) override {
+    bool written(std::string_view bytes, paceline::FilterSink wire) override {
         at("written");
         wire.append(bytes);
         return true;
     }
-    void finish(paceline::Sink) override { at("finish"); }
+    void finish(paceline::FilterSink) override { at("finish"); }
     bool cut_off() override {
         at("cut_off");
         return true;
@@ -278,7 +278,7 @@ bool hook_of_a_server(Trouble &trouble, const std::string &hook) {
 }
 
 bool hook_of_a_filter(Trouble &trouble, const std::string &hook) {
-    const auto make = [&trouble, hook](const paceline::Accepted &) {
+    const auto make = [&trouble, hook](const paceline::AcceptedConn &) {
         if (hook == "filter") {
             trouble();
         }
@@ -894,7 +894,7 @@ const std::map<std::string, Place> &places() {
              if (!queue || !broker.runs()) {
                  return !broker.runs() || queue.error() == Code::Unsupported;
              }
-             const auto call = [&t](const paceline::Job &) { t(); };
+             const auto call = [&t](const paceline::DurableJob &) { t(); };
              queue->task("t", call, paceline::Retry::none()).value();
              queue->open().value();
              std::vector<paceline::DurableReport> ends;
