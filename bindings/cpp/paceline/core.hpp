@@ -37,6 +37,10 @@
 #include <version>
 #endif
 #endif
+#if defined(__cpp_lib_expected)
+#include <expected>
+#endif
+
 #if defined(__cpp_exceptions)
 #define PACELINE_DETAIL_TRY try
 #define PACELINE_DETAIL_CATCH catch (...)
@@ -225,7 +229,8 @@ inline void fail(const Error &error) {
 
 } // namespace detail
 
-/// A value or an Error: what std::expected<T, Error> is, in every standard. Only value() throws: what a task has thrown, if
+/// A value or an Error: as std::expected<T, Error>, which it converts to where there is one. It is the same class in every
+/// standard. Only value() throws: what a task has thrown, if
 /// that is the error, else an Exception. Without exceptions it writes the error's text to the standard error stream, and
 /// aborts.
 template <class T>
@@ -261,6 +266,15 @@ public:
         return has_value() ? std::move(**this) : static_cast<T>(std::forward<U>(other));
     }
 
+#if defined(__cpp_lib_expected)
+    operator std::expected<T, Error>() const & {
+        return has_value() ? std::expected<T, Error>(**this) : std::unexpected(error());
+    }
+    operator std::expected<T, Error>() && {
+        return has_value() ? std::expected<T, Error>(std::move(**this)) : std::unexpected(error());
+    }
+#endif
+
 private:
     void require() const {
         if (!has_value()) {
@@ -290,6 +304,12 @@ public:
             detail::raise(error());
         }
     }
+
+#if defined(__cpp_lib_expected)
+    operator std::expected<void, Error>() const {
+        return has_value() ? std::expected<void, Error>() : std::unexpected(error());
+    }
+#endif
 
 private:
     std::optional<Error> error_{};

@@ -68,12 +68,16 @@ TEST_CASE("value throws again what was thrown") {
 }
 
 #if defined(__cpp_lib_expected)
-TEST_CASE("a result is a std::expected") {
+TEST_CASE("a result converts to a std::expected") {
     using Expected = std::expected<int, Error>;
     const Expected expected = half(4);
     CHECK(expected.value() == 2);
     const Expected failed = half(3);
     CHECK(failed.error() == Code::Invalid);
+    const std::expected<void, Error> nothing = Result<void>();
+    CHECK(nothing.has_value());
+    std::expected<std::unique_ptr<int>, Error> moved = Result(std::make_unique<int>(1));
+    CHECK(*moved.value() == 1);
 }
 #endif
 
