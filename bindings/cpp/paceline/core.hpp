@@ -657,6 +657,14 @@ inline std::uint64_t nanos(Duration time) noexcept {
 /// The same for what is none or the default in C where it finds 0: a limit that is negative is over at once.
 inline std::uint64_t limit_nanos(Duration time) noexcept { return time.count() < 0 ? 1 : nanos(time); }
 
+/// The error of a period that is negative, which C would find to be 0.
+inline std::optional<Error> refused_if_negative(Duration period) {
+    return period.count() < 0
+               ? std::optional<Error>(
+                     Error(Code::Invalid, "period is negative, but must be 1 microsecond to 100 years"))
+               : std::nullopt;
+}
+
 /// A time that C has measured.
 inline nanoseconds time_of(std::uint64_t measured) noexcept {
     const auto most = static_cast<std::uint64_t>(FOREVER.count());

@@ -507,6 +507,9 @@ public:
     }
     /// As Pool::every(): each tick comes as EntryKind::Tick. Ticks that come while one is out are skipped.
     Result<Handle> every(Duration period, std::uint64_t tag) const {
+        if (auto refused = detail::refused_if_negative(period)) {
+            return *std::move(refused);
+        }
         pace_handle_t id{};
         const pace_status_t status = pace_cq_every(raw_, detail::nanos(period), tag, &id);
         return made(status, [&] { return Handle(core_, id); });

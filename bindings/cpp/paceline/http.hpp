@@ -764,14 +764,22 @@ public:
         return {};
     }
 
-    /// As Server's methods of these names.
+    /// As Server's methods of these names. Code::Invalid before start().
     Result<std::string> address(std::size_t index = 0) const {
+        if (!server_) {
+            return not_started();
+        }
         return detail::text_of([this, index](char *text, std::size_t size) {
             return pace_server_address(server(), index, text, size);
         });
     }
-    Result<void> wait() const { return detail::outcome(pace_server_wait(server())); }
+    Result<void> wait() const {
+        return server_ ? detail::outcome(pace_server_wait(server())) : not_started();
+    }
     Result<DrainReport> drain(Duration time) const {
+        if (!server_) {
+            return not_started();
+        }
         DrainReport report;
         const detail::Waits waits;
         const pace_status_t status = pace_server_drain(server(), detail::nanos(time), &report);
@@ -809,6 +817,10 @@ private:
             (void)box.release();
         }
         return detail::outcome(status);
+    }
+
+    static Error not_started() {
+        return Error(Code::Invalid, "the HTTP server was not started: call start() before");
     }
 
     /// The stream server beneath, once it was started.

@@ -704,6 +704,9 @@ public:
     Result<Handle> every(Duration period, F &&handler) const {
         using D = std::decay_t<F>;
         static_assert(detail::is_tick_handler<D>, "a periodic handler is Flow() or Flow(HandleRef)");
+        if (auto refused = detail::refused_if_negative(period)) {
+            return *std::move(refused);
+        }
         if (auto refused = detail::refused_if_empty(handler, "handler")) {
             return *std::move(refused);
         }

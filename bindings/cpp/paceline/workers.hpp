@@ -210,6 +210,9 @@ public:
                            const TaskOptions &options = {}) const {
         using D = std::decay_t<F>;
         using Box = detail::Attempted<D, void>;
+        if (auto refused = detail::refused_if_negative(period)) {
+            return *std::move(refused);
+        }
         if (auto refused = detail::refused_if_empty(f, "f")) {
             return *std::move(refused);
         }

@@ -143,6 +143,21 @@ TEST_CASE("an error that a route returns is a 500, told and counted") {
     CHECK(http.stats().value().panics == 1);
 }
 
+TEST_CASE("what is asked too early, or of no time, names the cause") {
+    const Pool pool = make_pool();
+    const auto http = paceline::Http::create(pool).value();
+    const std::string early = "the HTTP server was not started: call start() before";
+    CHECK(http.address().error().message() == early);
+    CHECK(http.wait().error().message() == early);
+    CHECK(http.drain(1s).error().message() == early);
+    const std::string negative = "period is negative, but must be 1 microsecond to 100 years";
+    CHECK(pool.every(-1s, [] { return Flow::Wait; }).error().message() == negative);
+    const auto workers = paceline::WorkerPool::create(pool).value();
+    CHECK(workers.task_type("x").value().every(-1s, [] {}).error().message() == negative);
+    const auto queue = paceline::CompletionQueue::create(pool).value();
+    CHECK(queue.every(-1s, 1).error().message() == negative);
+}
+
 TEST_CASE("a level handle without an interest is called when there is something to read") {
     const Pool pool = make_pool();
     int ends[2];
