@@ -77,6 +77,21 @@ int main(void) {
     UNTIL(atomic_load(&counts.drops) == 2); /* what was accepted runs */
     SAYS(PACE_EINVAL, pace_strand_new(pool, NULL));
 
+    pace_strand_t drained;
+    counts_t rest = {0};
+    bool is_drained = true;
+    OK(pace_strand_new(pool, &drained));
+    OK(pace_strand_post(pool, drained, count_gated, &rest, count_drop));
+    OK(pace_strand_drain(pool, drained, 1, &is_drained));
+    CHECK(!is_drained);
+    SAYS(PACE_ESHUTDOWN, pace_strand_post(pool, drained, count_run, &rest, count_drop));
+    atomic_store(&rest.gate, true);
+    OK(pace_strand_drain(pool, drained, PACE_FOREVER, &is_drained));
+    CHECK(is_drained && atomic_load(&rest.drops) == 1);
+    OK(pace_strand_drain(pool, drained, PACE_FOREVER, NULL));
+    OK(pace_strand_close(pool, drained));
+    SAYS(PACE_ESTALE, pace_strand_drain(pool, drained, 0, &is_drained));
+
     /* Full, without a thread to empty it. */
     pace_pool_config_t config;
     pace_pool_t *idle = NULL;
