@@ -390,7 +390,8 @@ pace_status_t pace_pool_try_submit(const pace_pool_t *pool,
 /**
  * Waits for up to `timeout_ns` until a task has ended; its `drop` has run then. PACE_OK: it ran, and
  * *outcome is what it reported. `outcome` may be NULL. One thread at a time may wait for a task, and
- * not the task itself, which would wait until its time is out.
+ * not the task itself, which would wait until its time is out. In a pool without threads the caller takes part meanwhile,
+ * as in pace_pool_join().
  *
  * PACE_OK, PACE_ECANCELLED (it never ran) and PACE_EPANIC give the id back, and the others do not:
  * PACE_ETIMEDOUT, PACE_EBUSY (another thread waits), PACE_EDEADLOCK (on a thread of the pool, when

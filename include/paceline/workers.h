@@ -677,7 +677,8 @@ pace_status_t pace_workers_submit_batch(const pace_workers_t *workers,
 
 /**
  * Waits for up to `timeout_ns` until a task has ended, and says how. `report` may be NULL. One thread at a
- * time may wait for a task. PACE_OK gives the id back; its `drop` may run a little later.
+ * time may wait for a task. PACE_OK gives the id back; its `drop` may run a little later. In a pool without threads
+ * the caller takes part meanwhile, as in pace_pool_join().
  *
  * The others do not give it back: PACE_ETIMEDOUT, PACE_EBUSY (another thread waits), PACE_EDEADLOCK (on
  * a thread of the pool, when all others wait already), PACE_ESTALE, PACE_EVERSION.

@@ -84,7 +84,7 @@ using std::chrono::nanoseconds;
 constexpr nanoseconds FOREVER = nanoseconds::max();
 // Qt has a macro of this name.
 #if !defined(forever)
-/// The same.
+/// As a time-out: without a limit; another name of FOREVER.
 constexpr nanoseconds forever = FOREVER;
 #endif
 

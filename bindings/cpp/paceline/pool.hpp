@@ -266,7 +266,7 @@ public:
     }
 
     Kept<F> f;
-    /// C's share of it.
+    /// The reference that C holds until it drops the call.
     std::shared_ptr<TimedCall> self{};
 };
 

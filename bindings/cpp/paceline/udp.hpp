@@ -47,7 +47,7 @@ struct OwnedDatagram {
     std::string bytes{};
     /// How long it was: more than `bytes` has if its end is lost.
     std::size_t length{};
-    /// Who has sent it.
+    /// The address of the peer that has sent the datagram.
     Ip peer{};
 };
 

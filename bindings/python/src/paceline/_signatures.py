@@ -101,6 +101,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
         c.c_void_p,
         c.POINTER(c.c_uint64),
     ),
+    "pace_strand_drain": (c.c_int32, c.c_void_p, c.c_uint64, c.c_uint64, c.POINTER(c.c_bool)),
     "pace_strand_close": (c.c_int32, c.c_void_p, c.c_uint64),
     "pace_handle_options_init": (c.c_int32, c.c_void_p, c.c_size_t),
     "pace_pool_register": (
