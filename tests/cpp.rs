@@ -499,17 +499,23 @@ fn every_text_is_tested_with_a_nul() {
         let given = wrapper.split(call).skip(1);
         given.filter_map(|rest| rest.split(')').next()?.rsplit(|c| !is_word(c)).next()).collect()
     });
-    let settings: BTreeSet<&str> = settings.iter().flat_map(|some: &Vec<_>| some.iter().copied()).collect();
+    let settings: BTreeSet<&str> =
+        settings.iter().flat_map(|some: &Vec<_>| some.iter().copied()).collect();
     // What it is called where it is looped over.
     let elsewhere = ["file", "text", "label", "value", "kept_"];
     let names: BTreeSet<_> = said.iter().filter_map(|name| name.rsplit(':').next()).collect();
-    let missing: Vec<_> =
-        settings.iter().filter(|name| !names.contains(*name) && !elsewhere.contains(*name)).collect();
+    let missing: Vec<_> = settings
+        .iter()
+        .filter(|name| !names.contains(*name) && !elsewhere.contains(*name))
+        .collect();
     assert!(settings.len() > 25 && missing.is_empty(), "of {}: {missing:?}", settings.len());
 
     // Nothing else is handed to C as a text.
-    let parameters: HashSet<_> =
-        wrapper.split("detail::Text &").skip(1).filter_map(|rest| rest.split(|c| !is_word(c)).next()).collect();
+    let parameters: HashSet<_> = wrapper
+        .split("detail::Text &")
+        .skip(1)
+        .filter_map(|rest| rest.split(|c| !is_word(c)).next())
+        .collect();
     let mut others = BTreeSet::new();
     for before in wrapper.split(".c_str()").map(str::trim_end) {
         let name = before.rsplit(|c| !is_word(c)).next().unwrap_or_default();

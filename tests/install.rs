@@ -236,7 +236,10 @@ fn components_are_found_or_named() {
         fs::write(project.join("CMakeLists.txt"), text).expect("it can be written to");
         let mut command = Command::new("cmake");
         command.arg("-S").arg(project).arg("-B").arg(build);
-        command.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display())).output().expect("it starts")
+        command
+            .arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display()))
+            .output()
+            .expect("it starts")
     };
     assert!(find("shared static").status.success());
     let refused = find("static gui");

@@ -48,6 +48,7 @@
 #include "paceline/log.hpp"          // the structured log
 #include "paceline/task.hpp"         // tasks and strands, and what callables are carried in
 #include "paceline/pool.hpp"         // pools of threads: tasks, descriptors, timers, rings, signals
+#include "paceline/scope.hpp"        // tasks that end before what they refer to
 #include "paceline/queue.hpp"        // queues between threads, without a pool
 #include "paceline/conn.hpp"         // connections, their handlers and their filters
 #include "paceline/net.hpp"          // stream servers

@@ -84,7 +84,7 @@ using std::chrono::nanoseconds;
 constexpr nanoseconds FOREVER = nanoseconds::max();
 // Qt has a macro of this name.
 #if !defined(forever)
-/// As a time-out: without a limit; another name of FOREVER.
+/// As a time-out: without a limit, as FOREVER.
 constexpr nanoseconds forever = FOREVER;
 #endif
 

@@ -39,7 +39,7 @@ struct OwnedMessage {
 
     const std::string &key_text() const &noexcept { return key; }
     std::string key_text() && { return std::move(key); }
-    /// The payload of the message as text, owned by this copy.
+    /// The payload of the message, which this object owns.
     const std::string &text() const &noexcept { return payload; }
     std::string text() && { return std::move(payload); }
     /// The value of the first header of this name.

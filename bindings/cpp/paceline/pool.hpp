@@ -266,7 +266,7 @@ public:
     }
 
     Kept<F> f;
-    /// The reference that C holds until it drops the call.
+    /// The share of C, which it gives up by drop().
     std::shared_ptr<TimedCall> self{};
 };
 

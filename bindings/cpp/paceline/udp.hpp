@@ -47,7 +47,7 @@ struct OwnedDatagram {
     std::string bytes{};
     /// How long it was: more than `bytes` has if its end is lost.
     std::size_t length{};
-    /// The address of the peer that has sent the datagram.
+    /// The address of the sender of the datagram.
     Ip peer{};
 };
 

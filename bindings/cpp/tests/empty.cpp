@@ -73,6 +73,8 @@ TEST_CASE("an empty callable is refused by name") {
     const Hook<paceline::Events<int>> events;
     refuses("Ring::serial", paceline::Ring<int>::serial(pool, 1, events), "handler");
     refuses("Ring::concurrent", paceline::Ring<int>::concurrent(pool, 1, events), "handler");
+    paceline::Scope scope(pool);
+    refuses("Scope::post", scope.post(none), "f");
     const std::int32_t numbers[] = {SIGUSR2};
     refuses("Signals::create", paceline::Signals::create(pool, numbers, Hook<int>()), "f");
 

@@ -109,6 +109,12 @@ const std::map<std::string, Ends> WAITS{
          }
          CHECK(busy.entered.wait());
      }},
+    {"Scope",
+     [](const Pool &pool, Busy &busy) {
+         paceline::Scope scope(pool);
+         scope.post([&busy] { busy(); }).value();
+         scope.post([&busy] { busy(); }).value();
+     }},
     {"Server",
      [](const Pool &pool, Busy &busy) {
          const auto server =

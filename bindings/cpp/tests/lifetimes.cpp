@@ -283,6 +283,72 @@ TEST_CASE("a strand that does not end in time says so, and its own task does not
     finish(pool);
 }
 
+TEST_CASE("a scope waits for the tasks that refer to locals") {
+    const Pool pool = make_pool();
+    for (int round = 0; round < 20; ++round) {
+        std::vector<int> squares(100);
+        std::atomic<int> more{0};
+        {
+            paceline::Scope scope(pool);
+            for (int n = 0; n < 100; ++n) {
+                scope
+                    .post([&squares, &scope, &more, n] {
+                        squares[static_cast<std::size_t>(n)] = n * n;
+                        scope.post([&more] { ++more; }).value();
+                    })
+                    .value();
+            }
+        }
+        CHECK(squares[99] == 99 * 99);
+        CHECK(more == 100);
+    }
+    // Also while an exception unwinds.
+    std::atomic<int> ran{0};
+    try {
+        paceline::Scope scope(pool);
+        for (int n = 0; n < 10; ++n) {
+            scope
+                .post([&ran] {
+                    std::this_thread::sleep_for(1ms);
+                    ++ran;
+                })
+                .value();
+        }
+        throw std::runtime_error("unwinds");
+    } catch (const std::runtime_error &) {
+        CHECK(ran == 10);
+    }
+    // It tells of failures, by what was thrown or returned.
+    paceline::Scope scope(pool, paceline::Lane::High);
+    scope.post([] { throw std::out_of_range("too far"); }).value();
+    CHECK_THROWS_AS(scope.wait().value(), std::out_of_range);
+    scope.wait().value();
+    scope.post([] { return paceline::Error(Code::Full, "no room for it"); }).value();
+    CHECK_THROWS_WITH(scope.wait().value(), "no room for it");
+    std::vector<int> once{1};
+    scope.post([is = std::make_unique<int>(1), &once] { once[0] += *is; }).value();
+    scope.wait().value();
+    CHECK(once[0] == 2);
+    finish(pool);
+}
+
+TEST_CASE("a scope inside the only thread of a pool does not wait for ever") {
+    const Pool pool = make_pool(1);
+    std::atomic<int> ran{0};
+    const auto code = pool.submit([&] {
+                              paceline::Scope scope(pool);
+                              scope.post([&ran] { ++ran; }).value();
+                              const auto ended = scope.wait();
+                              return ended ? Code::Ok : ended.error().code();
+                          })
+                          .value()
+                          .wait()
+                          .value();
+    CHECK(code == Code::Cancelled);
+    CHECK(ran == 0);
+    (void)pool.shutdown(PATIENCE).value();
+}
+
 TEST_CASE("a timer that is cancelled and waited for does not run any more") {
     const Pool pool = make_pool();
     std::atomic<int> alive{0};

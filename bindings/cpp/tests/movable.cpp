@@ -64,6 +64,8 @@ struct Codec {
     PLACE("Ring::serial", paceline::Ring<int>::serial(pool, 1, movable()));
     PLACE("Ring::concurrent",
           paceline::Ring<int>::concurrent(pool, 1, movable_of<paceline::Events<int>>()));
+    paceline::Scope scope(pool);
+    PLACE("Scope::post", scope.post(movable()));
     const std::int32_t numbers[] = {SIGUSR2};
     PLACE("Signals::create", paceline::Signals::create(pool, numbers, movable()));
     PLACE("on_unhandled", paceline::on_unhandled(movable()));

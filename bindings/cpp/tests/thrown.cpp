@@ -514,6 +514,9 @@ const std::map<std::string, Place> &places() {
                  CHECK(the_pool().post_batch(batch).value() == 2);
              });
          }},
+        {"Scope::post", [](Trouble &t) {
+             return serves(t, [&] { paceline::Scope(the_pool()).post([&t] { t(); }).value(); });
+         }},
         {"Strand::post", [](Trouble &t) {
              const auto strand = the_pool().strand().value();
              return serves(t, [&] { strand.post([&t] { t(); }).value(); });
