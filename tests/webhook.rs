@@ -36,6 +36,11 @@ impl Server {
     }
 
     fn closed(answers: &[u16]) -> Self {
+        Self::saying(answers, "")
+    }
+
+    /// With this line in each head.
+    fn saying(answers: &[u16], line: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (got, gate) = (Requests::default(), Gate::new());
@@ -48,7 +53,7 @@ impl Server {
                 let Some(request) = read(&connection) else { continue };
                 keep.lock().unwrap().push(request);
                 visitor.wait();
-                answer(connection, answers.next().unwrap_or(200));
+                answer(connection, answers.next().unwrap_or(200), line);
             }
         });
         Self { address, got, gate }
@@ -78,10 +83,11 @@ fn read(connection: &TcpStream) -> Option<(String, String)> {
     Some((head, String::from_utf8(body).ok()?))
 }
 
-fn answer(mut connection: TcpStream, status: u16) {
+fn answer(mut connection: TcpStream, status: u16, line: &str) {
     if status != 0 {
-        let text =
-            format!("HTTP/1.1 {status} X\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok");
+        let text = format!(
+            "HTTP/1.1 {status} X\r\n{line}Content-Length: 2\r\nConnection: close\r\n\r\nok"
+        );
         let _gone = connection.write_all(text.as_bytes());
     }
 }
@@ -132,6 +138,27 @@ fn what_fails_is_tried_again_while_that_may_help() {
     stubborn.flush(LONG).unwrap();
     assert_eq!(counts(&stubborn.stats()), [1, 0, 2, 1, 0]);
     assert_eq!(server.bodies(), ["1", "1", "1", "1", "1", "2", "3", "4", "4", "4"]);
+}
+
+/// Goal: an answer's `Retry-After` is waited for. Method: no attempt may begin so late, so the body is given up.
+#[test]
+fn a_server_may_ask_to_wait() {
+    let _guard = hang_guard();
+    let retry = Retry::fixed(4, SHORT).within(LONG);
+    for (line, wanted) in [
+        ("", [1, 1, 1, 0, 0]),
+        ("Retry-After: soon\r\n", [1, 1, 1, 0, 0]),
+        ("Retry-After: 0\r\n", [1, 1, 1, 0, 0]),
+        ("Retry-After: 3600\r\n", [1, 0, 0, 1, 0]),
+        ("Retry-After: 18446744073709551615\r\n", [1, 0, 0, 1, 0]),
+    ] {
+        let server = Server::saying(&[503], line);
+        server.gate.open();
+        let webhook = server.webhook().retry(retry.clone()).build().unwrap();
+        assert!(webhook.post("1"));
+        webhook.flush(LONG).unwrap();
+        assert_eq!(counts(&webhook.stats()), wanted, "{line:?}: {:?}", webhook.stats());
+    }
 }
 
 #[test]

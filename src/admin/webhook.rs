@@ -34,6 +34,9 @@ use ureq::{Agent, Proxy};
 /// What is dropped by an answer is read up to here, so that its connection can be used again.
 const MOST_READ: u64 = 64 << 10;
 
+/// The longest time that a server may ask to wait, as others wait behind it.
+const MOST_WAIT: Duration = Duration::from_secs(60 * 60);
+
 /// Settings of a [`Webhook`].
 #[must_use = "a builder does nothing until `build`"]
 #[derive(Debug)]
@@ -62,7 +65,8 @@ impl WebhookBuilder {
     }
 
     /// How an attempt that failed is followed by others; default: 5 of them, after 1 s, and twice as long
-    /// after each other. Others wait behind it meanwhile.
+    /// after each other. An answer with `Retry-After` in seconds makes it wait for at least that time, up to one hour.
+    /// Others wait behind it meanwhile.
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = retry;
         self
@@ -346,6 +350,8 @@ struct Failed {
     why: String,
     /// Another attempt may help.
     again: bool,
+    /// What the server asks to wait before it.
+    after: Option<Duration>,
 }
 
 /// What the thread has.
@@ -388,10 +394,10 @@ impl Poster {
     fn deliver(&self, body: &[u8], number: u64) {
         let start = Instant::now();
         let mut attempts = 0;
-        while let Err(Failed { why, again }) = self.attempt(body) {
+        while let Err(Failed { why, again, after }) = self.attempt(body) {
             attempts += 1;
             let next = match again {
-                true => self.retry.next(attempts, start.elapsed(), None, number).ok(),
+                true => self.retry.next(attempts, start.elapsed(), after, number).ok(),
                 false => None,
             };
             let (level, event) = match next {
@@ -419,16 +425,20 @@ impl Poster {
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
-        let failed = |error: ureq::Error| Failed { why: error.to_string(), again: true };
+        let failed =
+            |error: ureq::Error| Failed { why: error.to_string(), again: true, after: None };
         let mut answer = request.send(body).map_err(failed)?;
         let status = answer.status();
+        let asked = answer.headers().get("retry-after").and_then(|value| value.to_str().ok());
+        let after = asked.and_then(|text| text.trim().parse().ok()).map(Duration::from_secs);
         // To its end, or the connection is of no more use.
         let _rest = answer.body_mut().with_config().limit(MOST_READ).read_to_vec();
         match status.as_u16() {
             200..=299 => Ok(()),
             code => {
                 let again = matches!(code, 408 | 429 | 500..);
-                Err(Failed { why: format!("the answer was {status}"), again })
+                let after = after.map(|time| time.min(MOST_WAIT));
+                Err(Failed { why: format!("the answer was {status}"), again, after })
             }
         }
     }

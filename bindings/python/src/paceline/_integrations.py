@@ -36,7 +36,7 @@ class Webhook:
 
     Up to ``capacity`` bodies wait (1 to 65536); more are dropped, and counted. One attempt takes up to
     ``timeout`` seconds (0.001 to 300), and one that fails is tried again as ``retries`` has it (None: 5 times,
-    after a second, and twice as long after each other). ``headers`` go with each request. ``proxy`` is a URL;
+    after a second, and twice as long after each other; ``Retry-After`` in seconds is waited for, up to an hour). ``headers`` go with each request. ``proxy`` is a URL;
     the environment is not asked. To post what a hub tells of itself:
 
         hub.subscribe("$SYS.>", lambda message: webhook.post(message.payload))
