@@ -634,6 +634,10 @@ public:
     Text &operator=(const Text &) = delete;
 
     const char *c_str() const noexcept { return text_; }
+    /// Whether it had a NUL.
+    bool is_cut() const noexcept {
+        return text_ != nullptr && std::string_view(text_).substr(0, 2) == "\1\xFF";
+    }
 
 private:
     std::string kept_{};

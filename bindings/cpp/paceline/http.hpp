@@ -373,6 +373,10 @@ inline Result<void> Response::upgrade(const detail::Text &protocol,
     if (handler == nullptr) {
         return Error(Code::Invalid, "handler is nullptr");
     }
+    if (protocol.is_cut()) {
+        pace_response_free(take());
+        return Error(Code::Invalid, "protocol is a text with a NUL");
+    }
     auto box = std::unique_ptr<detail::ConnBox>(new detail::ConnBox{std::move(handler), *state_});
     pace_conn_hooks_t hooks = detail::ConnBox::hooks();
     hooks.user_data = box.get();

@@ -4,6 +4,7 @@
 #include "client.hpp"
 
 #include <csignal>
+#include <cstdio>
 #include <string_view>
 
 // Its names are its own: all tests are one translation unit.
@@ -85,6 +86,15 @@ TEST_CASE("a text with a NUL is refused by name: the hub") {
     refuses("Archive::import_lines",
             paceline::Archive::import_lines(paceline::HistoryConfig().set_archive("/nowhere"), CUT),
             "lines");
+    const std::string path = "paceline-texts-" + std::to_string(getpid()) + ".db";
+    if (Hub::create(pool,
+                    paceline::HubConfig().add_history(paceline::HistoryConfig().set_archive(path)))) {
+        refuses("Archive::export_lines", paceline::Archive::open(path).value().export_lines(CUT),
+                "path");
+    }
+    for (const char *ending : {"", "-wal", "-shm"}) {
+        (void)std::remove((path + ending).c_str());
+    }
     refuses(
         "HistoryConfig::pattern",
         Hub::create(pool, paceline::HubConfig().add_history(paceline::HistoryConfig().set_pattern(CUT))),
@@ -246,8 +256,10 @@ TEST_CASE("a text with a NUL is refused by name: pools and servers") {
     Signal answered;
     http.route("GET", "/{name}",
                [&](const Request &request, Response response) {
-                   CHECK_FALSE(request.header(CUT)); // Request::header
-                   CHECK_FALSE(request.param(VIEW)); // Request::param
+                   const char *places[] = {"Request::header", "Request::param"};
+                   INFO(std::string(places[0]) + places[1]);
+                   CHECK_FALSE(request.header(CUT));
+                   CHECK_FALSE(request.param(VIEW));
                    CHECK(request.param(std::string_view("name")) == "x");
                    CHECK(response.header(CUT, "x").send("").error() == Code::Invalid);
                    answered.set();
@@ -255,21 +267,23 @@ TEST_CASE("a text with a NUL is refused by name: pools and servers") {
         .value();
     http.route("GET", "/value",
                [&](const Request &, Response response) {
-                   CHECK(response.header("x", CUT).send("").error() ==
-                         Code::Invalid); // Response::header
+                   INFO(std::string("Response::header"));
+                   CHECK(response.header("x", CUT).send("").error() == Code::Invalid);
                    answered.set();
                })
         .value();
     http.route("GET", "/type",
                [&](const Request &, Response response) {
-                   CHECK(response.send_as(CUT, "").error() == Code::Invalid); // Response::send_as
+                   INFO(std::string("Response::send_as"));
+                   CHECK(response.send_as(CUT, "").error() == Code::Invalid);
                    answered.set();
                })
         .value();
     http.route("GET", "/upgrade",
                [&](const Request &, Response response) {
                    const auto upgraded = response.upgrade(CUT, std::make_unique<Quiet>());
-                   CHECK(upgraded.error() == Code::Invalid); // Response::upgrade
+                   INFO(std::string("Response::upgrade"));
+                   CHECK(upgraded.error() == Code::Invalid);
                    answered.set();
                })
         .value();
