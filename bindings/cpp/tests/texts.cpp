@@ -257,7 +257,7 @@ TEST_CASE("a text with a NUL is refused by name: pools and servers") {
     http.route("GET", "/{name}",
                [&](const Request &request, Response response) {
                    const char *places[] = {"Request::header", "Request::param"};
-                   INFO(std::string(places[0]) + places[1]);
+                   INFO((std::string(places[0]) + places[1]));
                    CHECK_FALSE(request.header(CUT));
                    CHECK_FALSE(request.param(VIEW));
                    CHECK(request.param(std::string_view("name")) == "x");
