@@ -517,8 +517,8 @@ fn every_text_is_tested_with_a_nul() {
         .filter_map(|rest| rest.split(|c| !is_word(c)).next())
         .collect();
     let mut others = BTreeSet::new();
-    for before in wrapper.split(".c_str()").map(str::trim_end) {
-        let name = before.rsplit(|c| !is_word(c)).next().unwrap_or_default();
+    for (at, _) in wrapper.match_indices(".c_str()") {
+        let name = wrapper[..at].rsplit(|c| !is_word(c)).next().unwrap_or_default();
         if !name.is_empty() && !parameters.contains(name) {
             others.insert(name);
         }
