@@ -514,9 +514,6 @@ const std::map<std::string, Place> &places() {
                  CHECK(the_pool().post_batch(batch).value() == 2);
              });
          }},
-        {"Scope::post", [](Trouble &t) {
-             return serves(t, [&] { paceline::Scope(the_pool()).post([&t] { t(); }).value(); });
-         }},
         {"Strand::post", [](Trouble &t) {
              const auto strand = the_pool().strand().value();
              return serves(t, [&] { strand.post([&t] { t(); }).value(); });
@@ -935,6 +932,7 @@ const char *const ELSEWHERE[] = {
     "Posting::try_submit", // below
     "Strand::submit",      // below
     "Strand::try_submit",  // below
+    "Scope::post",         // kept for wait(), as with submit(): in lifetimes.cpp
     "Pool::post",          // Posting's, as the next four
     "Pool::try_post",
     "Pool::submit",
