@@ -121,14 +121,14 @@ impl Core {
         Err(Error::invalid("source", "given away already", allowed))
     }
 
-    /// Appends up to `max` entries, at least 1, to `out`, and waits for the first for up to `time`; says how many.
+    /// Appends up to `most` entries, at least 1, to `out`, and waits for the first for up to `time`; says how many.
     /// In a pool without threads the caller takes part meanwhile, unless it sleeps beside the queue.
-    pub(crate) fn wait(&self, out: &mut Vec<Entry>, max: usize, time: Duration) -> Result<usize> {
+    pub(crate) fn wait(&self, out: &mut Vec<Entry>, most: usize, time: Duration) -> Result<usize> {
         if self.shared.is_forked() {
             return Err(Error::Forked);
         }
-        if max == 0 {
-            return Err(Error::invalid("max", 0, "at least 1"));
+        if most == 0 {
+            return Err(Error::invalid("most", 0, "at least 1"));
         }
         let inside = crate::thread_state::is_member();
         if !time.is_zero() && (inside || self.shared.may_not_wait()) {
@@ -142,7 +142,7 @@ impl Core {
         let members = &self.shared.ready.members;
         if time.is_zero() {
             members.host_handles(true);
-            let found = self.find(out, max, time);
+            let found = self.find(out, most, time);
             if matches!(found, Ok(1..)) {
                 self.waiting.fetch_add(TAKEN, Relaxed);
             }
@@ -150,7 +150,7 @@ impl Core {
         }
         members.host_waits();
         self.waiting.fetch_add(1, Relaxed);
-        let waited = self.find(out, max, time);
+        let waited = self.find(out, most, time);
         let has_taken = matches!(waited, Ok(1..));
         if has_taken {
             members.host_handles(false);
@@ -162,15 +162,15 @@ impl Core {
         waited
     }
 
-    fn find(&self, out: &mut Vec<Entry>, max: usize, time: Duration) -> Result<usize> {
+    fn find(&self, out: &mut Vec<Entry>, most: usize, time: Duration) -> Result<usize> {
         let inside = crate::thread_state::is_member();
         let deadline = Deadline::after(Some(time));
         let mut attachments = Vec::new();
         let mut wait = Duration::ZERO;
         // Without time the pool's work is looked at once.
-        let mut has_looked = self.serve_if_due(max)? && time.is_zero();
+        let mut has_looked = self.serve_if_due(most)? && time.is_zero();
         loop {
-            match self.look(&mut attachments, out, max, wait) {
+            match self.look(&mut attachments, out, most, wait) {
                 Found::Entries(count) => {
                     self.shared.note_host();
                     if self.list.listed.load(Relaxed) > 0 {
@@ -185,7 +185,7 @@ impl Core {
             let left = deadline.left().unwrap_or(Duration::MAX);
             if self.takes_part && !self.shared.end.is_stopping() && !inside && !has_looked {
                 take_part(&self.shared, left, |mut worker| {
-                    worker.host(&self.list.listed, max, left.is_zero());
+                    worker.host(&self.list.listed, most, left.is_zero());
                 })?;
                 self.shared.stop_if_drained();
                 has_looked = left.is_zero();

@@ -218,6 +218,9 @@ pub unsafe extern "C" fn pace_cq_wait(
         boundary::check(entries, "entries")?;
         // SAFETY: as the header demands.
         let to = unsafe { Give::new(got, "got") }?;
+        if max == 0 {
+            return Err(Failure::invalid("max", 0, "at least 1"));
+        }
         let mut taken = TAKEN.try_with(Cell::take).unwrap_or_default();
         let waited = cq.core.wait(&mut taken, max, nanos(timeout_ns));
         let most = max.min(isize::MAX as usize / size_of::<pace_cq_entry_t>());
