@@ -664,20 +664,17 @@ fn each_header_is_small_and_compiles_alone() {
     }
     let reached: Vec<_> = header::CPP.reached("pool").into_iter().collect();
     assert_eq!(reached, ["core", "enums", "log", "pool", "task"]);
-    for (compiler, standard) in [("g++", "c++17"), ("clang++", "c++2b")] {
-        if is_missing(compiler, "#include <new>") {
-            continue;
-        }
-        let mut command = Command::new(compiler);
-        command
-            .args(["-fsyntax-only", &format!("-std={standard}")])
-            .args(STRICT.split_whitespace());
-        for directory in ["include", "bindings/cpp"] {
-            command.arg("-I").arg(source(directory));
-        }
-        let units = topics.iter().map(|topic| scratch(&format!("alone-{topic}.cpp")));
-        assert_eq!(printed(command.args(units)), "");
+    // What is missing is missing for each compiler, and each has all of them together in other tests.
+    if is_missing("g++", "#include <new>") {
+        return;
     }
+    let mut command = Command::new("g++");
+    command.args(["-fsyntax-only", "-std=c++17"]).args(STRICT.split_whitespace());
+    for directory in ["include", "bindings/cpp"] {
+        command.arg("-I").arg(source(directory));
+    }
+    let units = topics.iter().map(|topic| scratch(&format!("alone-{topic}.cpp")));
+    assert_eq!(printed(command.args(units)), "");
 }
 
 /// Names that Qt has as macros are no words of the headers.
