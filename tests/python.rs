@@ -116,6 +116,12 @@ fn every_file_of_tests_is_run() {
 }
 
 #[test]
+fn what_is_wrong_is_said_and_types_are_known() {
+    unittest("test_said.py");
+    unittest("test_types.py");
+}
+
+#[test]
 fn structures_are_as_c_has_them_and_names_have_comments() {
     unittest("test_layout.py");
     unittest("test_comments.py");
