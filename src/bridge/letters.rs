@@ -103,7 +103,8 @@ async fn try_to_store(
         values.iter().for_each(|value| headers.append(name.clone(), value.clone()));
     }
     let mut failure = death.failure.replace(['\r', '\n'], " ");
-    failure.truncate(failure.floor_char_boundary(MOST_FAILURE));
+    let most = MOST_FAILURE.min(failure.len());
+    failure.truncate((0..=most).rev().find(|&at| failure.is_char_boundary(at)).unwrap_or(0));
     headers.insert(SUBJECT, found.subject.as_str());
     headers.insert(FAILURE, HeaderValue::from(failure));
     headers.insert(ATTEMPTS, death.attempts.to_string().as_str());
