@@ -178,7 +178,7 @@ pub(super) async fn consume(
                 }
                 match how {
                     // It stays in flight: the broker is told that it is in progress.
-                    End::Dead(death) => {
+                    End::Dead(death) if letters::are_of(source) => {
                         consuming.borrow_mut().dead.insert(entry, death.clone());
                         burials.push(bury(entry, death));
                     }
@@ -364,7 +364,10 @@ async fn take(
             let untried = consuming.borrow().untried.get(&entry).copied().unwrap_or(0);
             let attempt = delivered.saturating_sub(untried).max(1);
             let again = source.retry.next(attempt, Duration::ZERO, None, number).ok();
-            let is_alone = again.is_none() && attempt > 1 && !importing.sink.takes_own();
+            let is_alone = again.is_none()
+                && attempt > 1
+                && !importing.sink.takes_own()
+                && letters::are_of(source);
             let arrival =
                 Arrival { entry, delivered, attempt, key, payload, incoming, again, is_alone };
             consuming.borrow_mut().waiting.push_back(arrival);

@@ -51,6 +51,11 @@ const LIMIT: Duration = Duration::from_secs(2);
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// Whether messages of this stream have letters: letters have none, or each that fails would make another.
+pub(super) fn are_of(source: &Source) -> bool {
+    source.stream != STREAM
+}
+
 /// Stores the letter of a message that its stream still has.
 pub(super) async fn store(
     session: &Session<'_>,
