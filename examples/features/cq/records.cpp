@@ -20,7 +20,7 @@ int main() {
     const auto queue = paceline::CompletionQueue::create(pool).value();
     queue.attach(log, Records).value();
     const std::int32_t wanted[] = {SIGHUP};
-    const auto signals = queue.signals(wanted, Signals).value(); // in the main thread
+    const auto signals = queue.watch_signals(wanted, Signals).value(); // in the main thread
     CHECK(kill(getpid(), SIGHUP) == 0);
 
     for (bool has_started = false, is_signalled = false; !has_started || !is_signalled;) {

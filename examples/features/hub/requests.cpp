@@ -22,10 +22,11 @@ int main() {
 
     CHECK(ping.request("?", 1min).value().text() == "pong"); // waits
     std::atomic<bool> came{false};
-    const auto asked =
-        ping.request_async("?", 1min,
-                           [&came](Result<Message> reply) { came = reply.value().text() == "pong"; })
-            .value();
+    const auto asked = ping.request_async("?", 1min,
+                                          [&came](Result<paceline::OwnedMessage> reply) {
+                                              came = reply.value().text() == "pong";
+                                          })
+                           .value();
     (void)asked; // or hub.give_up(asked)
     WAIT_FOR(came);
     CHECK(nobody.request("?", 1min).error() == paceline::Code::NoResponders);

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 using paceline::DurableStatus;
 
 // The first attempt fails, and another follows.
-static std::string greet(const paceline::Job &job) {
+static std::string greet(const paceline::DurableJob &job) {
     if (job.arguments().empty()) {
         job.permanent("nobody is there").value();
     } else if (job.number() == 1) {
