@@ -173,6 +173,12 @@ extern "C" {
 /** The source of this tag brings nothing more: it was closed, freed or drained. Nothing to complete. */
 #define PACE_CQ_ENDED 20
 
+/**
+ * The client of a request has gone before it has its answer (pace_cq_watch_client): `detail.request.request` is the token
+ * of the request, which is to be completed all the same. Nothing to complete.
+ */
+#define PACE_CQ_CLIENT_GONE 21
+
 /** In an entry's flags: it was brought before, to a thread that neither completed nor renewed it within the lease. */
 #define PACE_CQ_AGAIN 1
 
@@ -534,7 +540,7 @@ pace_status_t pace_cq_wake(pace_cq_t *cq,
 /** A connection: close it after what is queued. A request: no more requests follow on its connection. */
 #define PACE_CQ_CLOSE 8
 
-/** A connection: close it at once. */
+/** A connection: close it at once. A request: it gets no answer, or no more of one, and its connection is closed at once. */
 #define PACE_CQ_ABORT 16
 
 /** A connection: only write and close; the entry stays out, and is completed by another completion. */
@@ -646,6 +652,28 @@ pace_status_t pace_cq_complete(pace_cq_t *cq,
  */
 pace_status_t pace_cq_read(pace_cq_t *cq,
                            uint64_t token);
+
+/**
+ * Has PACE_CQ_CLIENT_GONE brought once if the client of a request goes before it has its answer: it has reset or closed its
+ * connection, or sends no more, unless its listener allows peers to be half open. If it has gone, that comes now. A
+ * client that has only finished sending still gets an answer; of one that goes before the body of its request is whole
+ * PACE_CQ_BODY_BROKEN tells instead.
+ *
+ * PACE_ESTALE: no such request is out, or its answer is complete.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_cq_watch_client(pace_cq_t *cq,
+                                   uint64_t token);
+
+/**
+ * Sets *is_gone to whether the client of a request has gone, as pace_response_is_client_gone().
+ *
+ * PACE_ESTALE: no such request is out, or its answer is complete.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_cq_is_client_gone(pace_cq_t *cq, uint64_t token, bool *is_gone);
 
 /**
  * Answers a request with 101, and gives its connection to a server that is attached to a completion queue

@@ -294,6 +294,16 @@ pace_status_t pace_response_upgrade(pace_response_t *response,
 void pace_response_free(pace_response_t *response);
 
 /**
+ * Sets *is_gone to whether the client of the request has gone: it has reset or closed its connection, or sends no more and
+ * its listener does not allow peers to be half open. Whoever works for long asks from time to time; it is one call of
+ * the kernel. A client that has only finished sending still gets an answer.
+ *
+ * Threads: any, one at a time. In handlers: yes, it never waits.
+ */
+pace_status_t pace_response_is_client_gone(pace_response_t *response,
+                                           bool *is_gone);
+
+/**
  * What was to answer has failed: the peer gets a 500, the connection closes, and the failure is counted in
  * pace_http_stats_t.panics. The response is gone, as by pace_response_free().
  *
@@ -363,6 +373,13 @@ void pace_body_fail(pace_body_t *body);
  * Threads: any, one at a time. In handlers: yes, it never waits.
  */
 pace_status_t pace_body_is_pressed(pace_body_t *body, bool *is_pressed);
+
+/**
+ * As pace_response_is_client_gone(), for the answer whose body this is.
+ *
+ * Threads: any, one at a time. In handlers: yes, it never waits.
+ */
+pace_status_t pace_body_is_client_gone(pace_body_t *body, bool *is_gone);
 
 /**
  * Has `writable` called, in a run of the connection, each time that the output has fallen to its low

@@ -2,7 +2,7 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::attempt::{Advice, fault, message_of};
-use super::boundary::{self, Failure, Out as Give, Result, call, nanos, usable};
+use super::boundary::{self, Failure, Out as Give, Result, call, nanos, out, usable};
 use super::callback::{
     PACE_FLOW_AGAIN, PACE_FLOW_DONE, PACE_FLOW_PAUSE, PACE_FLOW_WAIT, pace_conn_id_t,
 };
@@ -14,10 +14,11 @@ use super::server::pace_server_t;
 use super::status::*;
 use super::task_status::number_of as number_of_status;
 use crate::cq::internal::{Core, Done, Entry, EntryKind, Internal, Parts, Table, Told};
-use crate::http::{Response, Whose};
+use crate::http::{Exchange, HttpEvent, Response, Whose};
 use crate::net::{ConnEvent, WriteStatus};
 use crate::{Error, Flow};
 use core::ffi::{c_char, c_void};
+use core::mem::MaybeUninit;
 use std::sync::{Arc, Weak};
 
 /// A connection whose time was over goes on: the time begins anew.
@@ -28,7 +29,7 @@ pub const PACE_CQ_REFUSE: u32 = 2;
 pub const PACE_CQ_FINISH: u32 = 4;
 /// A connection: close it after what is queued. A request: no more requests follow on its connection.
 pub const PACE_CQ_CLOSE: u32 = 8;
-/// A connection: close it at once.
+/// A connection: close it at once. A request: it gets no answer, or no more of one, and its connection is closed at once.
 pub const PACE_CQ_ABORT: u32 = 16;
 /// A connection: only write and close; the entry stays out, and is completed by another completion.
 pub const PACE_CQ_HOLD: u32 = 32;
@@ -147,11 +148,66 @@ pub unsafe extern "C" fn pace_cq_read(cq: *mut pace_cq_t, token: u64) -> pace_st
         let upload = match cq.state.lock().table.get(token) {
             Some(Item { out: Out::Request(request), .. }) => request.upload.clone(),
             // Another thread writes a piece of its answer.
-            Some(Item { out: Out::Busy(upload), .. }) => upload.clone(),
+            Some(Item { out: Out::Busy(_, upload), .. }) => upload.clone(),
             _ => None,
         };
         if upload.is_some_and(|upload| upload.ask()) { Ok(()) } else { Err(NO_BODY) }
     })
+}
+
+/// Has PACE_CQ_CLIENT_GONE brought once if the client of a request goes before it has its answer: it has reset or closed its
+/// connection, or sends no more, unless its listener allows peers to be half open. If it has gone, that comes now. A
+/// client that has only finished sending still gets an answer; of one that goes before the body of its request is whole
+/// PACE_CQ_BODY_BROKEN tells instead.
+///
+/// PACE_ESTALE: no such request is out, or its answer is complete.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_cq_watch_client(cq: *mut pace_cq_t, token: u64) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let cq = unsafe { open(cq) }?;
+        let (exchange, tag) = exchange_of(cq, token)?;
+        let (core, whose) = (Arc::downgrade(&cq.core), Whose { number: token, tag });
+        exchange.on_gone(Box::new(move || tell(&core, whose, HttpEvent::Gone(whose))));
+        Ok(())
+    })
+}
+
+/// Sets *is_gone to whether the client of a request has gone, as pace_response_is_client_gone().
+///
+/// PACE_ESTALE: no such request is out, or its answer is complete.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_cq_is_client_gone(
+    cq: *mut pace_cq_t,
+    token: u64,
+    is_gone: Option<&mut MaybeUninit<bool>>,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let cq = unsafe { open(cq) }?;
+        let to = out(is_gone, "is_gone")?;
+        to.set(exchange_of(cq, token)?.0.is_client_gone());
+        Ok(())
+    })
+}
+
+/// Of a request that is out, with the tag of its route.
+fn exchange_of(cq: &pace_cq_t, token: u64) -> Result<(Arc<Exchange>, u64)> {
+    match cq.state.lock().table.get(token) {
+        Some(Item { out: Out::Request(request), tag, .. }) => {
+            Some((Arc::clone(request.answer.exchange()), *tag))
+        }
+        // Another thread writes a piece of its answer.
+        Some(Item { out: Out::Busy(exchange, _), tag, .. }) => {
+            exchange.as_ref().map(|exchange| (Arc::clone(exchange), *tag))
+        }
+        _ => None,
+    }
+    .ok_or(NOT_OUT)
 }
 
 /// Answers a request with 101, and gives its connection to a server that is attached to a completion queue
@@ -393,7 +449,7 @@ unsafe fn answer(
             (false, result.map_err(Failure::from))
         }
         Out::Bytes(..) | Out::Datagram(_) | Out::Record(_) => (false, Ok(())),
-        Out::Messages(_) | Out::Busy(_) => {
+        Out::Messages(_) | Out::Busy(..) => {
             let _ = cq;
             (false, Err(NOT_OUT))
         }
@@ -527,7 +583,7 @@ unsafe fn of_request(
         (None, result)
     };
     let is_whole = !has(PACE_CQ_MORE) || has(PACE_CQ_ERROR_PAGE);
-    if has(PACE_CQ_FAIL) || is_whole && matches!(answer, Answer::Request(_)) {
+    if has(PACE_CQ_FAIL | PACE_CQ_ABORT) || is_whole && matches!(answer, Answer::Request(_)) {
         // Before the answer is complete: its connection may go on then, on another thread, and the body's end would be
         // told of a request that is not out any more.
         forget();
@@ -536,6 +592,10 @@ unsafe fn of_request(
         Answer::Request(request) => {
             if has(PACE_CQ_FAIL) {
                 request.response.fail();
+                return over(Ok(()));
+            }
+            if has(PACE_CQ_ABORT) {
+                request.response.abort();
                 return over(Ok(()));
             }
             let is_nothing = completion.answer == 0 && !has(PACE_CQ_MORE | PACE_CQ_ERROR_PAGE);
@@ -561,6 +621,9 @@ unsafe fn of_request(
         Answer::Body(body, watched) => {
             if has(PACE_CQ_FAIL) {
                 body.fail();
+                return over(Ok(()));
+            }
+            if has(PACE_CQ_ABORT) {
                 return over(Ok(()));
             }
             (body, watched)
@@ -611,11 +674,14 @@ struct Telling {
 
 impl Telling {
     fn tell(&self) {
-        if let Some(core) = self.core.upgrade() {
-            let told = Told::Http(crate::http::HttpEvent::Writable(self.whose));
-            let kind = EntryKind::Internal(Internal(told));
-            core.note(Entry::new(self.whose.tag, kind));
-        }
+        tell(&self.core, self.whose, HttpEvent::Writable(self.whose));
+    }
+}
+
+fn tell(core: &Weak<Core>, whose: Whose, event: HttpEvent) {
+    if let Some(core) = core.upgrade() {
+        let kind = EntryKind::Internal(Internal(Told::Http(event)));
+        core.note(Entry::new(whose.tag, kind));
     }
 }
 

@@ -15,7 +15,7 @@ use super::udp::{as_data as address, pace_ip_t};
 use super::values::pace_field_t;
 use crate::EventKind;
 use crate::cq::internal::{EntryKind, Held, Internal, Mail, OpenAttempt, Parts, Told};
-use crate::http::{self, AttachedRequest, Body, Upload};
+use crate::http::{self, AttachedRequest, Body, Exchange, Upload};
 use crate::hub::{Messages, Received};
 use crate::net::{ConnEvent, ConnEventKind, UdpEvent};
 use crate::task::Status;
@@ -72,6 +72,9 @@ pub const PACE_CQ_RECORD: u32 = 18;
 pub const PACE_CQ_SIGNAL: u32 = 19;
 /// The source of this tag brings nothing more: it was closed, freed or drained. Nothing to complete.
 pub const PACE_CQ_ENDED: u32 = 20;
+/// The client of a request has gone before it has its answer (pace_cq_watch_client): `detail.request.request` is the token
+/// of the request, which is to be completed all the same. Nothing to complete.
+pub const PACE_CQ_CLIENT_GONE: u32 = 21;
 
 /// In an entry's flags: it was brought before, to a thread that neither completed nor renewed it within the lease.
 pub const PACE_CQ_AGAIN: u32 = 1;
@@ -210,8 +213,8 @@ pub(super) enum Out {
     Attempt(OpenAttempt),
     Messages(Box<Group>),
     Record(Laid),
-    /// A completion has it. Of a request: its body, if that is read in parts and has not ended.
-    Busy(Option<Arc<Upload>>),
+    /// A completion has it. Of a request: itself, and its body, if that is read in parts and has not ended.
+    Busy(Option<Arc<Exchange>>, Option<Arc<Upload>>),
 }
 
 /// A request whose answer is not complete.
@@ -228,6 +231,15 @@ pub(super) enum Answer {
     Body(Body, bool),
 }
 
+impl Answer {
+    pub(super) fn exchange(&self) -> &Arc<Exchange> {
+        match self {
+            Self::Request(request) => request.response.exchange(),
+            Self::Body(body, _) => body.exchange(),
+        }
+    }
+}
+
 impl Item {
     /// One message, or reply.
     pub(super) fn message(tag: u64, message: Received, mail: Option<Mail>, attempt: u32) -> Self {
@@ -238,11 +250,13 @@ impl Item {
 
     /// For a thread that completes it.
     pub(super) fn take(&mut self) -> Self {
-        let upload = match &self.out {
-            Out::Request(request) => request.upload.clone(),
-            _ => None,
+        let (exchange, upload) = match &self.out {
+            Out::Request(request) => {
+                (Some(Arc::clone(request.answer.exchange())), request.upload.clone())
+            }
+            _ => (None, None),
         };
-        let out = core::mem::replace(&mut self.out, Out::Busy(upload));
+        let out = core::mem::replace(&mut self.out, Out::Busy(exchange, upload));
         Self { tag: self.tag, again: self.again, out }
     }
 
@@ -462,6 +476,9 @@ fn see_http(tag: u64, event: http::HttpEvent, ended: &mut Option<u64>) -> Seen {
         http::HttpEvent::Writable(whose) => {
             return Seen::Told(of_body(PACE_CQ_BODY_WRITABLE, tag, whose.number));
         }
+        http::HttpEvent::Gone(whose) => {
+            return Seen::Told(of_body(PACE_CQ_CLIENT_GONE, tag, whose.number));
+        }
         http::HttpEvent::End(whose, is_whole) => {
             *ended = Some(whose.number);
             let kind = if is_whole { PACE_CQ_BODY_END } else { PACE_CQ_BODY_BROKEN };
@@ -527,7 +544,7 @@ pub(super) fn rows(item: &Item, token: u64, slots: &mut Slots<'_>) {
             put(slots, pace_cq_entry_t { detail, ..row(PACE_CQ_ATTEMPT) });
         }
         // Errors of sockets are told, and never out.
-        Out::Datagram(_) | Out::Busy(_) => {}
+        Out::Datagram(_) | Out::Busy(..) => {}
         Out::Messages(group) => {
             let kind = if group.mail.is_some() { PACE_CQ_MESSAGE } else { PACE_CQ_REPLY };
             group.show(&row(kind), slots);

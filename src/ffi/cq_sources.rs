@@ -419,6 +419,7 @@ impl Source for Requested {
             let tag = match &event {
                 http::HttpEvent::Request(request) => request.tag,
                 http::HttpEvent::Writable(whose)
+                | http::HttpEvent::Gone(whose)
                 | http::HttpEvent::Part(whose, _)
                 | http::HttpEvent::End(whose, _) => whose.tag,
                 http::HttpEvent::Ended(tag, _) => {

@@ -230,6 +230,31 @@ pub unsafe extern "C" fn pace_response_free(response: *mut pace_response_t) {
     });
 }
 
+/// Sets *is_gone to whether the client of the request has gone: it has reset or closed its connection, or sends no more and
+/// its listener does not allow peers to be half open. Whoever works for long asks from time to time; it is one call of
+/// the kernel. A client that has only finished sending still gets an answer.
+///
+/// Threads: any, one at a time. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_response_is_client_gone(
+    response: *mut pace_response_t,
+    is_gone: Option<&mut MaybeUninit<bool>>,
+) -> pace_status_t {
+    call(|| {
+        let to = out(is_gone, "is_gone")?;
+        let mut gone = true;
+        // SAFETY: as the header demands.
+        unsafe {
+            change(response, |response| {
+                gone = response.is_client_gone();
+                response
+            })
+        }?;
+        to.set(gone);
+        Ok(())
+    })
+}
+
 /// What was to answer has failed: the peer gets a 500, the connection closes, and the failure is counted in
 /// pace_http_stats_t.panics. The response is gone, as by pace_response_free().
 ///
@@ -389,6 +414,23 @@ pub unsafe extern "C" fn pace_body_is_pressed(
         let body = unsafe { open_body(body) }?;
         let to = out(is_pressed, "is_pressed")?;
         to.set(body.is_pressed());
+        Ok(())
+    })
+}
+
+/// As pace_response_is_client_gone(), for the answer whose body this is.
+///
+/// Threads: any, one at a time. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_body_is_client_gone(
+    body: *mut pace_body_t,
+    is_gone: Option<&mut MaybeUninit<bool>>,
+) -> pace_status_t {
+    call(|| {
+        // SAFETY: as the header demands.
+        let body = unsafe { open_body(body) }?;
+        let to = out(is_gone, "is_gone")?;
+        to.set(body.is_client_gone());
         Ok(())
     })
 }

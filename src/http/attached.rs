@@ -52,6 +52,8 @@ pub(crate) enum HttpEvent {
     Request(AttachedRequest),
     /// The output of this answer's body pressed, and has fallen to the low mark.
     Writable(Whose),
+    /// The client of this request has gone.
+    Gone(Whose),
     /// A part of this request's body, which was asked for.
     Part(Whose, Vec<u8>),
     /// The end of this request's body; whether it was whole.

@@ -52,7 +52,7 @@ mod telemetry;
 #[cfg(feature = "capi")]
 pub(crate) use self::{
     attached::{AttachedRequest, HttpEvent, Requests, Upload, Whose},
-    exchange::is_inside_any,
+    exchange::{Exchange, is_inside_any},
     message::form::{decode, split},
 };
 pub use exchange::body::Body;

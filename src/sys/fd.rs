@@ -36,6 +36,29 @@ pub(crate) fn is_any_readable(descriptors: impl Iterator<Item = RawFd>) -> bool 
     found > 0 && all.iter().any(|one| one.revents & !libc::POLLNVAL != 0)
 }
 
+/// What the peer of a stream socket has done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Peer {
+    There,
+    /// It sends no more. Whether it still reads cannot be seen.
+    Finished,
+    /// It has reset the connection, or closed a Unix socket: nothing reaches it any more.
+    Gone,
+}
+
+/// Looks without reading, so what the peer has sent before stays where it is.
+pub(crate) fn peer_of(fd: BorrowedFd<'_>) -> Peer {
+    let mut one = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLRDHUP, revents: 0 };
+    // SAFETY: there is one valid entry, and the call does not wait.
+    let found = unsafe { libc::poll(&raw mut one, 1, 0) };
+    match one.revents {
+        _ if found <= 0 => Peer::There,
+        events if events & (libc::POLLERR | libc::POLLHUP) != 0 => Peer::Gone,
+        events if events & libc::POLLRDHUP != 0 => Peer::Finished,
+        _ => Peer::There,
+    }
+}
+
 /// Takes the lock of this open file, if nobody has it. True, too, on a file system that has no locks.
 pub(crate) fn try_lock(fd: BorrowedFd<'_>) -> bool {
     // SAFETY: it takes no pointer, and a borrowed descriptor is open.

@@ -431,6 +431,45 @@ static void requests(void) {
     entry = one(cq, PACE_CQ_REQUEST_ENDED, 10);
     OK(pace_cq_done(cq, &entry, 1));
 
+    /* A client that goes: told once, now if it has gone. Its request is completed all the same. */
+    for (int kind = 0; kind < 2; kind++) {
+        bool gone = true;
+        int own = dial(address);
+        request_of(own, "GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+        entry = one(cq, PACE_CQ_REQUEST, 7);
+        OK(pace_cq_is_client_gone(cq, entry.token, &gone));
+        CHECK(!gone);
+        OK(pace_cq_watch_client(cq, entry.token));
+        struct linger abrupt = {kind, 0};
+        CHECK(setsockopt(own, SOL_SOCKET, SO_LINGER, &abrupt, sizeof abrupt) == 0);
+        close(own);
+        /* The end of a request that was reset is told by another source. */
+        for (int left = 1 + kind; left > 0; left--) {
+            CHECK(take(cq, &part, 1) == 1);
+            if (part.kind == PACE_CQ_REQUEST_ENDED && kind == 1) {
+                OK(pace_cq_done(cq, &part, 1));
+                continue;
+            }
+            CHECK(part.kind == PACE_CQ_CLIENT_GONE && part.tag == 7 && part.token == 0);
+            CHECK(part.detail.request.request == entry.token);
+        }
+        OK(pace_cq_is_client_gone(cq, entry.token, &gone));
+        CHECK(gone);
+        OK(pace_cq_watch_client(cq, entry.token));
+        CHECK(one(cq, PACE_CQ_CLIENT_GONE, 7).detail.request.request == entry.token);
+        SAYS(PACE_EINVAL, pace_cq_is_client_gone(cq, entry.token, NULL));
+        answer = completion(entry.token, kind == 0 ? PACE_CQ_ABORT : 0);
+        answer.answer = 200;
+        SAYS(kind == 1 ? PACE_ESTALE : PACE_OK, pace_cq_complete(cq, &answer, 1));
+        SAYS(PACE_ESTALE, pace_cq_watch_client(cq, entry.token));
+        SAYS(PACE_ESTALE, pace_cq_is_client_gone(cq, entry.token, &gone));
+        if (kind == 1) continue;
+        entry = one(cq, PACE_CQ_REQUEST_ENDED, 10);
+        memcpy(&status, (const char *)entry.bytes + 16, sizeof status);
+        CHECK(status == 0);
+        OK(pace_cq_done(cq, &entry, 1));
+    }
+
     /* What no route takes; one that fails; one that nobody answers. */
     request_of(fd, "GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n");
     entry = one(cq, PACE_CQ_REQUEST, 9);

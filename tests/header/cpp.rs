@@ -71,7 +71,7 @@ const ENUMS: &[Enum] = &[
     of("ConnEventKind", "PACE_CONN_EVENT_", Unsigned, "What has happened to a connection that is attached to a completion queue."),
     Enum {
         values: "READY TICK TIMER TASK CONN REQUEST BODY BODY_END BODY_BROKEN BODY_WRITABLE REQUEST_ENDED DATAGRAM \
-            DATAGRAM_ERROR ATTEMPT TASK_ENDED MESSAGE REPLY RECORD SIGNAL ENDED",
+            DATAGRAM_ERROR ATTEMPT TASK_ENDED MESSAGE REPLY RECORD SIGNAL ENDED CLIENT_GONE",
         ..of("EntryKind", "PACE_CQ_", Unsigned, "What an entry of a completion queue tells of.")
     },
 ];

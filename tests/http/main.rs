@@ -14,5 +14,6 @@ mod bodies;
 mod clients;
 mod ends;
 mod framing;
+mod gone;
 mod middleware;
 mod upgraded;

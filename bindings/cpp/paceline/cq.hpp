@@ -130,7 +130,7 @@ private:
     }
 };
 
-/// A part of the body of a request that is read in parts, its end, or news of the body of its answer.
+/// A part of the body of a request that is read in parts, its end, or news of the body of its answer or of its client.
 struct BodyEntry {
     /// The token of the request.
     std::uint64_t request;
@@ -192,7 +192,7 @@ struct Entry : pace_cq_entry_t {
     /// Of the four kinds that begin with EntryKind::Body: whose body it is, and the part that has come.
     BodyEntry body() const {
         require("body", EntryKind::Body, EntryKind::BodyEnd, EntryKind::BodyBroken,
-                EntryKind::BodyWritable);
+                EntryKind::ClientGone, EntryKind::BodyWritable);
         return {detail.request.request, text()};
     }
     /// Of EntryKind::RequestEnded: how a request of the HTTP server has ended.
@@ -460,6 +460,19 @@ public:
     /// Asks for the next part of the body of a request that is read in parts: EntryKind::Body, or the body's end, comes
     /// when it is there. Code::Stale: there is none, or it was answered.
     Result<void> read(Token of) const { return detail::outcome(pace_cq_read(raw_, of.number)); }
+    /// Has EntryKind::ClientGone brought once if the client of a request goes before it has its answer: it has reset or closed
+    /// its connection, or sends no more, unless its listener allows peers to be half open. If it has gone, that comes now;
+    /// of one that goes before the body of its request is whole EntryKind::BodyBroken tells instead.
+    /// Code::Stale: no such request is out.
+    Result<void> watch_client(Token of) const {
+        return detail::outcome(pace_cq_watch_client(raw_, of.number));
+    }
+    /// Whether the client of a request has gone: see Response::is_client_gone(). Code::Stale: no such request is out.
+    Result<bool> is_client_gone(Token of) const {
+        bool gone = false;
+        const pace_status_t status = pace_cq_is_client_gone(raw_, of.number, &gone);
+        return status == PACE_OK ? Result<bool>(gone) : Result<bool>(Error::last(status));
+    }
     /// Answers a request with 101: what happens to its connection comes to the queue of the attached server `to`,
     /// beginning with ConnEventKind::Opened; `wanted` are PACE_WANTED_ bits. It stays the HTTP server's: Http::conn()
     /// finds it, by the number that this gives. `headers` are lines, each ended by CR LF. The request is completed, unless

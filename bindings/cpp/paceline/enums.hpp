@@ -475,6 +475,10 @@ enum class EntryKind : std::uint32_t {
     /// The source of this tag brings nothing more: it was closed, freed or drained. Nothing to
     /// complete.
     Ended = 20,
+    /// The client of a request has gone before it has its answer (pace_cq_watch_client):
+    /// `detail.request.request` is the token of the request, which is to be completed all the same.
+    /// Nothing to complete.
+    ClientGone = 21,
 };
 
 } // namespace paceline

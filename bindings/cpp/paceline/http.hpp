@@ -186,6 +186,12 @@ public:
         (void)pace_body_is_pressed(raw_, &pressed);
         return pressed;
     }
+    /// Whether the client has gone, as Response::is_client_gone(): for a body that has nothing to write for long.
+    bool is_client_gone() const noexcept {
+        bool gone = true;
+        (void)pace_body_is_client_gone(raw_, &gone);
+        return gone;
+    }
     /// Has `f()` called, in a run of the connection, each time that the output has fallen to its low
     /// mark. If the output is not above its high mark now, it is called once without delay.
     template <class F>
@@ -332,6 +338,15 @@ public:
         const pace_status_t status =
             pace_response_stream(take(), length.value_or(PACE_LENGTH_UNKNOWN), &body);
         return status == PACE_OK ? Result<Body>(Body(body)) : Result<Body>(Error::last(status));
+    }
+
+    /// Whether the client has gone: it has reset or closed its connection, or sends no more and its listener does not allow
+    /// peers to be half open. Whoever works for long asks from time to time; it is one call of the kernel. A client that
+    /// has only finished sending still gets an answer.
+    bool is_client_gone() const noexcept {
+        bool gone = true;
+        (void)pace_response_is_client_gone(raw_, &gone);
+        return gone;
     }
 
     /// What was to answer has failed: the peer gets a 500, the connection closes, and the failure is counted

@@ -393,6 +393,21 @@ TEST_CASE("requests come as entries, with bodies both ways") {
     }
     {
         Client client(http);
+        client.send("GET /hello/you HTTP/1.1\r\nHost: here\r\n\r\n");
+        const Entry asked = next_entry(queue, EntryKind::Request, 1);
+        CHECK(!queue.is_client_gone(asked).value());
+        queue.watch_client(asked).value();
+        client.finish();
+        CHECK(next_entry(queue, EntryKind::ClientGone, 1).body().request == asked.token);
+        CHECK(queue.is_client_gone(asked).value());
+        queue.complete(Completion::answer(asked, 200, "still")).value();
+        CHECK(client.receive().find("\r\n\r\nstill") != std::string::npos);
+        CHECK(ended(200) == "/hello/you");
+        CHECK(queue.watch_client(asked).error() == Code::Stale);
+        CHECK(queue.is_client_gone(asked).error() == Code::Stale);
+    }
+    {
+        Client client(http);
         client.send("PUT /file HTTP/1.1\r\nHost: here\r\nContent-Length: 5\r\n\r\n");
         const Entry upload = next_entry(queue, EntryKind::Request, 2);
         queue.read(upload).value();

@@ -417,6 +417,42 @@ class Https(Case):
         self.assertEqual(len(self.ask(server, "GET /generator")[1]), 5000)
         self.end(server)
 
+    def test_a_client_that_goes_cancels_its_coroutine(self) -> None:
+        async def main() -> None:
+            begun, seen = asyncio.Event(), []
+            http = Http(self.pool, threads=0)
+
+            @http.get("/")
+            async def waits(request: Request) -> str:
+                self.assertFalse(request.is_client_gone)
+                begun.set()
+                try:
+                    await asyncio.Event().wait()
+                finally:
+                    seen.append(request.is_client_gone)
+                return "never"
+
+            http.start()
+            http.attach()
+            host, port = http.addresses[0].rsplit(":", 1)
+            for kind in (0, 1):
+                begun.clear()
+                client = socket.create_connection((host, int(port)))
+                client.sendall(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n" * 2)
+                await asyncio.wait_for(begun.wait(), 60)
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", kind, 0))
+                client.close()
+                while len(seen) <= kind or http.stats().in_work > 0:
+                    await asyncio.sleep(0.001)
+            stats = http.stats()
+            self.assertEqual(seen, [True, True])
+            self.assertEqual((stats.begun, stats.panics, sum(stats.aborted.values())), (2, 0, 2))
+            http.close()
+
+        with told() as texts:
+            asyncio.run(asyncio.wait_for(main(), 60))
+        self.assertEqual(texts, [])
+
     def test_a_close_cancels_coroutines_whose_clients_are_cut_off(self) -> None:
         async def main() -> list[str]:
             told: list[str] = []

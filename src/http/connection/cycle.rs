@@ -119,6 +119,7 @@ impl RequestCycle {
             Stage::Work => {
                 // Nothing is read before the answer, also if whoever took the body resumes once more behind its end.
                 conn.pause();
+                conn.answers_first.set(true);
                 Step::wait(0)
             }
             Stage::Over => Step::wait(bytes.len()),
@@ -482,6 +483,7 @@ impl RequestCycle {
             && let Some(outcome) = self.exchange.outcome()
         {
             conn.connection.output.calls.unpause();
+            conn.answers_first.set(false);
             self.conclude(service, conn, outcome);
         }
     }
@@ -758,6 +760,8 @@ impl RequestCycle {
             // It gets its answer.
             Stage::Work => self.last = true,
             Stage::Collect(_) | Stage::Feed(_) => {
+                // Whoever takes the body hears of it there.
+                self.exchange.forget_gone();
                 let outcome = self.exchange.outcome().unwrap_or(Outcome::Lost);
                 self.end_work(service, outcome.is_answer());
                 self.count(service, outcome, Abort::Disconnected);
@@ -769,6 +773,9 @@ impl RequestCycle {
     }
 
     pub(crate) fn end(&mut self, service: &Hook<'_>, reason: Reason) {
+        if let Stage::Feed(_) = self.stage {
+            self.exchange.forget_gone();
+        }
         if self.working {
             let outcome = self.exchange.outcome().unwrap_or(Outcome::Lost);
             self.end_work(service, outcome.is_answer());

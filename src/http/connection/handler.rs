@@ -86,6 +86,9 @@ impl ConnHandler for HttpHandler {
             self.cycle.call_writable(service, conn);
         }
         self.cycle.look(service, conn);
+        if conn.connection.has_peer_left() {
+            self.cycle.exchange.tell_gone();
+        }
     }
 
     fn draining(&mut self, conn: &Conn) {

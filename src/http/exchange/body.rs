@@ -47,6 +47,12 @@ impl Body {
         Self { exchange, rest, answered }
     }
 
+    /// Whether its client has gone, as [`Response::is_client_gone`](crate::http::Response::is_client_gone): for a body that
+    /// has nothing to write for long. (A write to a client that has gone fails, but not always the first one.)
+    pub fn is_client_gone(&self) -> bool {
+        self.exchange().is_client_gone()
+    }
+
     /// Writes, in order, without waiting. What the peer does not take is queued; with
     /// [`WriteStatus::AboveHighMark`] whoever can should write no more until the output has fallen
     /// ([`on_writable`](Self::on_writable)). [`WriteStatus::Unwanted`]: the peer gets no body (an answer to HEAD,
@@ -152,7 +158,7 @@ impl Body {
         ConnRef { connection: Arc::clone(&self.exchange().connection) }
     }
 
-    fn exchange(&self) -> &Arc<Exchange> {
+    pub(crate) fn exchange(&self) -> &Arc<Exchange> {
         self.exchange.as_ref().expect("finishing a body consumes it")
     }
 }

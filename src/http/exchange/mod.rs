@@ -31,6 +31,10 @@
 //! 5. What is written inside a run, on its thread, is only gathered: that run flushes it. All others
 //!    write through. So bytes that are accepted leave.
 //!
+//! 6. A hook for the client's going is called once, if that is seen before the request is done: whoever sees it notes it
+//!    and then takes the hook, whoever leaves one looks behind that for the note, both under the lock. A body that breaks
+//!    off tells its taker itself, so the hook is forgotten then.
+//!
 //! # Orderings
 //!
 //! `finish` is a Release, which pairs with the Acquire of `leave`, `enter` and `outcome`: a run that
@@ -202,6 +206,8 @@ struct Trace {
 struct Left {
     late: Late,
     trace: Option<Box<Trace>>,
+    /// Called once, if the client goes before it has its answer.
+    gone: Option<Box<dyn FnOnce() + Send>>,
 }
 
 /// What a response leaves for its connection.
@@ -262,7 +268,7 @@ impl Exchange {
             started: AtomicBool::new(false),
             flags: AtomicU8::new(0),
             due: AtomicBool::new(false),
-            late: Mutex::new(Left { late: Late::Nothing, trace: None }),
+            late: Mutex::new(Left { late: Late::Nothing, trace: None, gone: None }),
             left: AtomicBool::new(false),
         }
     }
@@ -372,6 +378,7 @@ impl Exchange {
             self.left.store(false, Relaxed);
             drop(self.exchange_late(Late::Nothing));
             drop(self.take_trace());
+            self.forget_gone();
         }
     }
 
@@ -481,6 +488,22 @@ impl Exchange {
     /// The connection has ended.
     pub(crate) fn end(&self) {
         drop(self.exchange_late(Late::Ended));
+        self.tell_gone();
+    }
+
+    /// The client has gone, or sends no more: whoever works for it is told, once.
+    pub(crate) fn tell_gone(&self) {
+        if let Some(hook) = self.take_gone() {
+            hook();
+        }
+    }
+
+    pub(crate) fn forget_gone(&self) {
+        drop(self.take_gone());
+    }
+
+    fn take_gone(&self) -> Option<Box<dyn FnOnce() + Send>> {
+        self.lock().gone.take()
     }
 
     fn exchange_late(&self, new: Late) -> Late {
@@ -608,6 +631,30 @@ impl Exchange {
         if !self.connection.output.is_pressed() {
             self.call_soon();
         }
+    }
+
+    /// Has `hook` called once, by any thread, if the client goes before it has its answer; now, if it has gone. It neither
+    /// waits nor panics.
+    pub(crate) fn on_gone(&self, hook: Box<dyn FnOnce() + Send>) {
+        if self.connection.is_forked() {
+            // As above.
+            return;
+        }
+        self.left.store(true, Relaxed);
+        let mut left = self.lock();
+        let has_ended = matches!(left.late, Late::Ended);
+        let before = left.gone.replace(hook);
+        drop(left);
+        drop(before);
+        // Whoever has looked for a hook in vain has noted before that why; the lock orders that.
+        if has_ended || self.connection.has_peer_left() {
+            self.tell_gone();
+        }
+    }
+
+    /// Whether nobody is there for the answer any more.
+    pub(crate) fn is_client_gone(&self) -> bool {
+        self.connection.is_peer_gone()
     }
 
     fn leave_late(&self, new: Late) {

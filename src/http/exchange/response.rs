@@ -325,6 +325,13 @@ impl Response {
         Ok(())
     }
 
+    /// Whether its client has gone: it has reset or closed the connection, or sends no more and is not [allowed to be half
+    /// open](crate::net::ServerBuilder::allow_half_open). Whoever works for long looks here from time to time; it is one
+    /// call of the kernel. A client that has only finished sending still gets an answer.
+    pub fn is_client_gone(&self) -> bool {
+        self.exchange().is_client_gone()
+    }
+
     /// The connection that it goes to. To write there while a request is in work would break the
     /// protocol.
     pub fn conn(&self) -> ConnRef {
@@ -442,6 +449,14 @@ impl Response {
         if let Some(exchange) = self.exchange.take() {
             exchange.count_failure();
             refuse_unanswered(exchange, Refusal::Panicked, true, &self.take_kept());
+        }
+    }
+
+    /// There is no answer, and the connection is closed at once.
+    pub(crate) fn abort(mut self) {
+        if let Some(exchange) = self.exchange.take() {
+            exchange.seal();
+            exchange.finish(Outcome::Lost);
         }
     }
 

@@ -159,6 +159,9 @@ pub struct Conn {
     pub(crate) touched: Cell<bool>,
     /// When the handler wants to be called, on the monotonic clock; `u64::MAX`: never.
     pub(crate) deadline: Cell<u64>,
+    /// Nothing is read before a request is answered, and what the peer has sent behind it is worth nothing if the
+    /// peer has gone.
+    pub(crate) answers_first: Cell<bool>,
     /// What the handler of a hosted connection, notified, brings from whoever has completed an event.
     pub(crate) answer: Cell<Option<Box<Answer>>>,
 }
@@ -180,6 +183,7 @@ impl Conn {
             connection,
             touched: Cell::new(false),
             deadline: Cell::new(u64::MAX),
+            answers_first: Cell::new(false),
             answer: Cell::new(None),
         }
     }

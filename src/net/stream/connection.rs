@@ -16,7 +16,9 @@ use crate::pool::Key;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 use crate::sync::store_load_barrier;
+use crate::sys::fd::{Peer, peer_of};
 use socket2::Socket;
+use std::os::fd::AsFd;
 use std::sync::{Arc, OnceLock};
 
 /// How a connection stands whose events a completion queue brings; others are always IDLE. See `net/server/host.rs`.
@@ -44,6 +46,8 @@ pub(crate) struct Connection {
     pub(crate) is_outgoing: bool,
     /// The peer has finished, and the connection is closed when nothing is in work.
     finishing: AtomicBool,
+    /// The peer sends no more, as was seen while a request of its was in work and nothing was read.
+    peer_left: AtomicBool,
     key: OnceLock<Key>,
     pub(crate) peer: Address,
 }
@@ -68,6 +72,7 @@ impl Connection {
             hosted: AtomicU8::new(Hosted::Idle as u8),
             is_outgoing,
             finishing: AtomicBool::new(false),
+            peer_left: AtomicBool::new(false),
             key: OnceLock::new(),
             peer,
         }
@@ -144,6 +149,23 @@ impl Connection {
         self.finishing.store(true, Relaxed);
         // Against *end a request, then look whether it finishes*.
         store_load_barrier();
+    }
+
+    /// By the handler. False: that was noted before.
+    pub(crate) fn note_peer_left(&self) -> bool {
+        // Relaxed: whoever leaves a hook for it looks behind that, under the lock that whoever takes the hook has.
+        !self.peer_left.swap(true, Relaxed)
+    }
+
+    pub(crate) fn has_peer_left(&self) -> bool {
+        self.peer_left.load(Relaxed)
+    }
+
+    /// Whether nobody is there for an answer any more, as far as the kernel knows now.
+    pub(crate) fn is_peer_gone(&self) -> bool {
+        let Ok(output) = self.reach() else { return true };
+        let peer = output.lock().wire().map_or(Peer::Gone, |wire| peer_of(wire.as_fd()));
+        peer == Peer::Gone || peer == Peer::Finished && !self.origin.limits.allow_half_open
     }
 
     #[inline]

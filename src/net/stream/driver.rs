@@ -38,6 +38,7 @@ use crate::pool::{Activity, Flow, HandleOptions, Key, Pool, TurnClock};
 use crate::source::Ready;
 use crate::sync::store_load_barrier;
 use crate::sys::clock;
+use crate::sys::fd::{Peer, peer_of};
 use crate::trace::Name;
 use core::any::Any;
 use socket2::Socket;
@@ -272,6 +273,9 @@ impl Driver {
     #[inline(never)]
     fn end_turn(&mut self, calls: Calls) -> Result<Flow, Reason> {
         self.receive()?;
+        if self.ending && self.conn.answers_first.get() {
+            self.look_at_peer()?;
+        }
         if self.is_through() {
             self.reason = Some(Reason::Drained);
             self.conn.close();
@@ -611,6 +615,28 @@ impl Driver {
             cut_off.map_err(|error| self.failed(error.kind()))?;
         }
         self.peer_finished()
+    }
+
+    /// A request is in work, and nothing is read that would say that its peer has gone.
+    #[cold]
+    fn look_at_peer(&mut self) -> Result<(), Reason> {
+        if self.peer_done || self.closing || self.phase != Phase::Open {
+            return Ok(());
+        }
+        let error = self.socket().take_error().ok().flatten();
+        if let Some(kind) = self.broken.or_else(|| error.map(|error| error.kind())) {
+            return Err(self.failed(kind));
+        }
+        // What it was sent by another thread may have been all that it had waited for.
+        let left = peer_of(self.as_fd()) != Peer::There;
+        if left
+            && !self.connection().origin.limits.allow_half_open
+            && self.connection().note_peer_left()
+        {
+            self.handler_and_conn(|handler, conn| handler.notified(conn));
+            return self.attend_touched();
+        }
+        Ok(())
     }
 
     #[inline(never)]

@@ -438,6 +438,15 @@ class Request:
         """Whether the request was answered, or its answer has begun."""
         return self._number == 0
 
+    @property
+    def is_client_gone(self) -> bool:
+        """Whether nobody waits for the answer any more: the client has reset or closed its connection, or sends no more and
+        its listener does not ``allow_half_open``; or the answer is complete. Whoever works for long looks here from time
+        to time. A handler that is a coroutine is cancelled when its client goes."""
+        gone = ctypes.c_bool()
+        status = quick.pace_cq_is_client_gone(self._core.queue.pointer, self._name, ctypes.byref(gone))
+        return status != layout.OK or gone.value
+
     def respond(self, response: Union[Response, BytesLike, str, dict[str, Any]]) -> None:
         """Answers; a dictionary is sent as JSON. Raises StaleError if it was answered before, or its connection has ended;
         InvalidError if the status or a header cannot be: then the peer gets a 500."""
@@ -487,6 +496,12 @@ class Request:
                 "%s was not answered: its handler returned None, and it is lost now; its client gets a 500",
                 self,
             )
+
+    def _abandon(self) -> None:
+        """Nobody waits for its answer, or for the rest of it: the connection is closed."""
+        self._number = 0
+        self._core.end(self._name)
+        self._core.complete_one(self._name, layout.CQ_ABORT)
 
     def _fail(self) -> None:
         """Its handler has raised. An answer that was not sent yet comes too late."""
@@ -683,8 +698,8 @@ class Core(Hosts):
         self.streams: dict[int, _Stream] = {}
         #: Bodies of requests that are streamed, and their connections.
         self.bodies: dict[int, tuple[RequestBody, int]] = {}
-        #: Coroutines that answer.
-        self.tasks: set[asyncio.Task[None]] = set()
+        #: Coroutines that answer, by the numbers of their requests.
+        self.tasks: dict[int, asyncio.Task[None]] = {}
         self.upgraded: Optional[Upgraded] = None
         # Collecting garbage, or a signal's handler, may come back here at any place.
         self.lock = threading.RLock()
@@ -795,10 +810,8 @@ class Core(Hosts):
         if self.started:
             lib.pace_server_cut_off(self.server)
         self.end_queue()
-        for task in list(self.tasks):
-            # Its client was cut off. A loop that is closed runs nothing.
-            with contextlib.suppress(RuntimeError):
-                task.get_loop().call_soon_threadsafe(task.cancel)
+        for number in list(self.tasks):
+            self.cancel(number)
         if self.upgraded is not None:
             self.upgraded.close()
 
@@ -908,9 +921,20 @@ class Core(Hosts):
         if self.loop is None:
             coroutine.close()
             raise InvalidError("a handler that is a coroutine needs an asyncio loop: attach")
+        number = request._name
         task = self.loop.create_task(self._finish(request, coroutine))
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        self.tasks[number] = task
+        task.add_done_callback(lambda _: self.tasks.pop(number, None))
+        # It may have answered before, in part or whole.
+        quick.pace_cq_watch_client(self.queue.pointer, number)
+
+    def cancel(self, number: int) -> None:
+        """Its client has gone, or was cut off: nobody waits for what the coroutine would answer."""
+        task = self.tasks.get(number)
+        if task is not None:
+            # A loop that is closed runs nothing.
+            with contextlib.suppress(RuntimeError):
+                task.get_loop().call_soon_threadsafe(task.cancel)
 
     def give(self, request: Request, result: Any) -> None:
         """Answers with what a handler has returned. A peer that is gone is none of its business."""
@@ -936,9 +960,13 @@ class Core(Hosts):
             if issubclass(type(raised), (StaleError, NotOffered)) and request.answered:
                 # The peer is gone, or was told.
                 return
-            if not (self.closed and issubclass(type(raised), asyncio.CancelledError)):
-                report("the handler of %s has failed", request, raised=raised)
-            request._fail()
+            is_cancelled = issubclass(type(raised), asyncio.CancelledError)
+            if is_cancelled and request.is_client_gone:
+                request._abandon()
+            else:
+                if not (self.closed and is_cancelled):
+                    report("the handler of %s has failed", request, raised=raised)
+                request._fail()
             if issubclass(type(raised), (asyncio.CancelledError, *LEAVING)):
                 raise
 
@@ -1151,6 +1179,8 @@ class Hand:
             core.go_on(whose, self)
         elif kind == layout.CQ_REQUEST_ENDED:
             core.tell_end(block)
+        elif kind == layout.CQ_CLIENT_GONE:
+            core.cancel(whose)
         elif kind == layout.CQ_ENDED:
             # It comes to one thread, which has the others end.
             core.end_queue()
