@@ -74,6 +74,7 @@ pub use pool::{
     Audit, Builder, EventKind, Flow, Handle, HandleId, HandleOptions, LaneRef, Pin, Pool,
     PoolReport, Promotion, Recording, Ring, SetStats, Signals, SlowReport, SourceKind, Stats,
     Strand, Task, ThreadRole, ThreadState, ThreadStats, Timer, Trace, Unposted, promote_new_leader,
+    unconfined,
 };
 pub use queue::{Lane, Queue, QueueFull};
 pub use source::{Interest, Ready, ScriptedCall, ScriptedIo, ScriptedSource};

@@ -1,13 +1,18 @@
 //! Where threads run: within the mask of whoever builds the pool, pinned as asked, and honestly so.
-#![allow(unsafe_code, reason = "a filter that makes pinning fail, for one child")]
+#![allow(
+    unsafe_code,
+    reason = "a filter that makes pinning fail, for one child, and a hook of a fork"
+)]
 
 mod common;
 
 use common::{
     Count, Tid, all_threads, allow_cpus, allowed_cpus, finish, hang_guard, in_child,
-    open_descriptors, skipped, threads_named, until,
+    in_child_blocking, open_descriptors, quiet_panic, skipped, threads_named, until,
 };
-use paceline::{Error, Pin, Pool};
+use paceline::{Error, Pin, Pool, Signals, unconfined};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// The CPUs of a pool's threads, by their index, from the kernel.
 fn masks(name: &str, threads: usize) -> Vec<String> {
@@ -182,5 +187,75 @@ fn pinning_that_fails_is_an_error_if_strict_and_a_mark_if_not() {
         assert_eq!(pool.submit(|| 7).unwrap().wait().unwrap(), 7);
         finish(&pool);
         assert_eq!(Tid::current().status("Seccomp").as_deref(), Some("2"));
+    });
+}
+
+/// What a program finds that inherits from whoever starts it.
+fn found(program: &mut Command) -> (u64, String) {
+    let output = program.arg("/proc/self/status").output().unwrap();
+    read(&String::from_utf8(output.stdout).unwrap())
+}
+
+/// What is blocked, and where it may run, of a `status` in `/proc`.
+fn read(status: &str) -> (u64, String) {
+    let field = |name| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
+    (u64::from_str_radix(field("SigBlk:"), 16).unwrap(), field("Cpus_allowed_list:").to_owned())
+}
+
+fn of_thread() -> (u64, String) {
+    read(&std::fs::read_to_string("/proc/thread-self/status").unwrap())
+}
+
+/// A task of this pool starts programs, and threads.
+fn start_all(pool: &Pool, host: (u64, String)) {
+    let task = pool.submit(move || {
+        let own = of_thread();
+        assert_eq!(found(&mut Command::new("cat")), own);
+        let (program, nested, thread) = unconfined(|| {
+            let nested = unconfined(|| found(&mut Command::new("cat")));
+            let thread = std::thread::spawn(of_thread).join().unwrap();
+            (found(&mut Command::new("cat")), nested, thread)
+        });
+        assert_eq!([&program, &nested, &thread], [&host; 3]);
+        assert_eq!(of_thread(), own);
+        let mut forks = Command::new("cat");
+        // SAFETY: the hook does nothing. That there is one has the child forked.
+        unsafe { forks.pre_exec(|| Ok(())) };
+        assert_eq!(found(&mut forks), host);
+        assert!(std::panic::catch_unwind(|| unconfined(|| quiet_panic("inside"))).is_err());
+        assert_eq!(of_thread(), own);
+    });
+    task.unwrap().wait().unwrap();
+}
+
+/// Goal: programs and threads that a task starts have the signals and the CPUs of the host, if they are started as the guide
+/// says, and a forked child in any case; the thread of the pool keeps its own.
+#[test]
+fn what_a_task_starts_has_what_the_host_has() {
+    in_child(|| {
+        let _guard = hang_guard();
+        let host = found(&mut Command::new("cat"));
+        let pool = Pool::builder().threads(1).pin(Pin::Compact).build().unwrap();
+        start_all(&pool, host);
+        finish(&pool);
+        // Elsewhere nothing changes.
+        let own = of_thread();
+        assert_eq!(unconfined(of_thread), own);
+    });
+}
+
+/// Goal: signals that the library watches are let through there.
+#[test]
+fn what_a_task_starts_is_not_kept_from_signals_that_are_watched() {
+    in_child_blocking(&[libc::SIGHUP], || {
+        let _guard = hang_guard();
+        let (blocked, cpus) = found(&mut Command::new("cat"));
+        let hangup = 1 << (libc::SIGHUP - 1);
+        assert_eq!(blocked & hangup, hangup);
+        let pool = Pool::builder().threads(1).pin(Pin::Compact).build().unwrap();
+        let signals = Signals::new(&pool, &[libc::SIGHUP], |_| {}).unwrap();
+        start_all(&pool, (blocked & !hangup, cpus));
+        drop(signals);
+        finish(&pool);
     });
 }

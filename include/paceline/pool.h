@@ -262,6 +262,24 @@ pace_status_t pace_pool_stop_now(const pace_pool_t *pool,
 void pace_pool_free(pace_pool_t *pool);
 
 /**
+ * The calling thread has the signal mask and the CPUs of the thread that built its pool until pace_confine(), so that
+ * programs (posix_spawn, system, popen) and threads (pthread_create) that it starts inherit those. A thread of a pool blocks
+ * the signals that are for the program and may be pinned to one CPU: a program that is started without this ignores
+ * SIGTERM and Ctrl-C, and threads share one CPU. Signals that pace_signals_new() watches are let through. On a thread that is
+ * no pool's it does nothing, and it may be called again before pace_confine(). A child of fork() has all that by itself.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+void pace_unconfine(void);
+
+/**
+ * Ends what the last pace_unconfine() of the calling thread has begun. Without one it does nothing.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+void pace_confine(void);
+
+/**
  * Says "I am about to block": another thread of this thread's pool is called to lead and to take
  * over what this one has claimed. Outside of handlers it does nothing.
  *

@@ -14,6 +14,7 @@ use super::sized::{self, In, InOut};
 use super::status::*;
 use super::values::{PACE_DEFAULT, PACE_FOREVER};
 use crate::admin::PoolSettings;
+use crate::sys::host::{Unconfined, end_unconfined};
 use crate::{Builder, Lane, Pool, Promotion, SourceKind, Strand, Task};
 use core::ffi::{c_char, c_void};
 use core::mem::{MaybeUninit, offset_of};
@@ -330,6 +331,26 @@ pub extern "C" fn pace_pool_free(pool: Option<Box<pace_pool_t>>) {
         let _ = pool.pool.end_with_owner();
         drop(pool);
     });
+}
+
+/// The calling thread has the signal mask and the CPUs of the thread that built its pool until pace_confine(), so that
+/// programs (posix_spawn, system, popen) and threads (pthread_create) that it starts inherit those. A thread of a pool blocks
+/// the signals that are for the program and may be pinned to one CPU: a program that is started without this ignores
+/// SIGTERM and Ctrl-C, and threads share one CPU. Signals that pace_signals_new() watches are let through. On a thread that is
+/// no pool's it does nothing, and it may be called again before pace_confine(). A child of fork() has all that by itself.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub extern "C" fn pace_unconfine() {
+    call_void(|| core::mem::forget(Unconfined::begin()));
+}
+
+/// Ends what the last pace_unconfine() of the calling thread has begun. Without one it does nothing.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub extern "C" fn pace_confine() {
+    call_void(end_unconfined);
 }
 
 /// Says "I am about to block": another thread of this thread's pool is called to lead and to take

@@ -4,6 +4,7 @@ use super::Shared;
 use super::{this_thread, turn};
 use crate::error::{Error, Result};
 use crate::sync::store_load_barrier;
+use crate::sys::host::Unconfined;
 use crate::thread_state::is_member;
 use crate::trace;
 use core::cell::RefCell;
@@ -83,4 +84,26 @@ pub fn promote_new_leader() {
     if let Some((shared, member)) = current() {
         shared.ready.promote_for_blocking(Some(member));
     }
+}
+
+/// Runs `start` with the signal mask and the CPUs of the thread that built this thread's pool, so that programs and threads
+/// that it starts inherit those. A thread of a pool blocks the signals that are for the program and may be pinned to one
+/// CPU: a program that is started without this ignores SIGTERM and Ctrl-C, and threads share one CPU. Signals that a
+/// [`Signals`](crate::Signals) watches are let through. On a thread that is no pool's it only calls `start`.
+///
+/// A child of `fork` has all that by itself; [`Command`](std::process::Command) forks only with `pre_exec`.
+///
+/// ```
+/// use paceline::{Pool, unconfined};
+/// use std::process::Command;
+/// # fn main() -> paceline::Result<()> {
+/// let pool = Pool::new()?;
+/// let task = pool.submit(|| unconfined(|| Command::new("true").spawn())?.wait())?;
+/// assert!(task.wait()?.is_ok_and(|status| status.success()));
+/// # Ok(())
+/// # }
+/// ```
+pub fn unconfined<R>(start: impl FnOnce() -> R) -> R {
+    let _until_the_end = Unconfined::begin();
+    start()
 }

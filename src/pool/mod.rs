@@ -105,7 +105,7 @@ mod worker;
 pub use config::{Builder, Promotion, SourceKind};
 #[cfg(feature = "config")]
 pub(crate) use config::{MAX_JOINED, MAX_THREADS};
-pub use context::promote_new_leader;
+pub use context::{promote_new_leader, unconfined};
 pub use end::PoolReport;
 pub use handle::{Handle, HandleOptions};
 pub use handler::{EventKind, Flow, SlowReport};

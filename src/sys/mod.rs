@@ -14,6 +14,7 @@ pub(crate) mod eventfd;
 pub(crate) mod fd;
 pub(crate) mod fork;
 pub(crate) mod futex;
+pub(crate) mod host;
 #[cfg(any(feature = "archive", feature = "nats"))]
 pub(crate) mod own_file;
 pub(crate) mod signalfd;

@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "signalfd(2), pthread_sigmask(3)")]
 
 use super::fd::check;
+use super::host::note_watched;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -35,7 +36,10 @@ impl SignalFd {
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         // SAFETY: `set` is readable; what was blocked before is not asked for.
         match unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, core::ptr::null_mut()) } {
-            0 => Ok(Self { fd }),
+            0 => {
+                note_watched(signals);
+                Ok(Self { fd })
+            }
             error => Err(io::Error::from_raw_os_error(error)),
         }
     }

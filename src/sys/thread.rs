@@ -11,6 +11,7 @@
 use crate::sync::atomic::Ordering::{Acquire, Release};
 use crate::sys::clock;
 use crate::sys::futex::Futex;
+use crate::sys::host::Inherited;
 use core::ffi::{c_int, c_ulong, c_void};
 use core::mem::{self, MaybeUninit};
 use core::ptr;
@@ -51,6 +52,7 @@ struct Start {
     name: [u8; NAME_LEN],
     ended: Arc<Futex>,
     body: Box<dyn FnOnce() + Send>,
+    host: Inherited,
 }
 
 /// A running thread. Dropping it detaches the thread. In a forked child, where the thread does not
@@ -79,8 +81,9 @@ pub(crate) fn spawn(
     injected::failure()?;
     let attributes = Attributes::with_stack(stack_size.unwrap_or(DEFAULT_STACK))?;
     let ended = Arc::new(Futex::new(RUNNING));
-    let start = Start { name: cut(name), ended: ended.clone(), body };
-    let _blocked = BlockedSignals::new()?;
+    let blocked = BlockedSignals::new()?;
+    let host = Inherited::of_caller(blocked.before);
+    let start = Start { name: cut(name), ended: ended.clone(), body, host };
     let thread = create(&attributes, Box::new(start))?;
     Ok(JoinHandle { thread: Some(thread), ended })
 }
@@ -207,11 +210,12 @@ fn create(attributes: &Attributes, start: Box<Start>) -> io::Result<libc::pthrea
 /// The first function of every thread.
 extern "C" fn run(start: *mut c_void) -> *mut c_void {
     // SAFETY: `create` made this pointer from a box and gave it to this thread alone.
-    let Start { name, ended, body } = *unsafe { Box::from_raw(start.cast::<Start>()) };
+    let Start { name, ended, body, host } = *unsafe { Box::from_raw(start.cast::<Start>()) };
     // SAFETY: `cut` ends the name with a 0. It names the calling thread, which exists.
     unsafe { libc::pthread_setname_np(libc::pthread_self(), name.as_ptr().cast()) };
     // SAFETY: changes how late this thread's own timed waits may end, and nothing else.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, TIMER_SLACK_NS) };
+    host.keep();
     if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
         mem::forget(payload); // its destructor might panic, and nothing is left to contain that
     }

@@ -199,8 +199,47 @@ static void ends(void) {
     OK(pace_promote_new_leader()); /* outside: nothing */
 }
 
+/* What a program has that is started here. */
+static void blocked_by(char *line, size_t size) {
+    FILE *out = popen("grep SigBlk /proc/self/status", "r");
+    CHECK(out != NULL && fgets(line, (int)size, out) != NULL);
+    CHECK(pclose(out) == 0);
+}
+
+static void start_programs(void *data, int32_t *outcome) {
+    const char *host = data;
+    char own[64], line[64];
+    (void)outcome;
+    pace_confine(); /* without the other: nothing */
+    blocked_by(own, sizeof own);
+    CHECK(strcmp(own, host) != 0);
+    pace_unconfine();
+    pace_unconfine();
+    blocked_by(line, sizeof line);
+    CHECK(strcmp(line, host) == 0);
+    pace_confine();
+    blocked_by(line, sizeof line);
+    CHECK(strcmp(line, host) == 0);
+    pace_confine();
+    blocked_by(line, sizeof line);
+    CHECK(strcmp(line, own) == 0);
+}
+
+static void programs(void) {
+    char host[64];
+    blocked_by(host, sizeof host);
+    pace_pool_t *own = pool_of(2);
+    pace_task_t task;
+    OK(pace_pool_submit(own, PACE_LANE_NORMAL, start_programs, host, NULL, &task));
+    OK(pace_task_wait(own, task, PACE_FOREVER, NULL));
+    pace_pool_free(own);
+    pace_unconfine(); /* on a thread that is no pool's: nothing */
+    pace_confine();
+}
+
 int main(void) {
     check_begin();
+    programs();
     hooks_are_called();
     every_field_is_checked();
     structs_may_grow();

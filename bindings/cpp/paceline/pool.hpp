@@ -52,6 +52,19 @@ inline Result<void> promote_new_leader() {
     return status == PACE_OK ? Result<void>() : Result<void>(Error::last(status));
 }
 
+/// While it lives, the calling thread has the signal mask and the CPUs of the thread that built its pool, so that programs
+/// (posix_spawn, std::system, popen) and threads (std::thread) that it starts inherit those. A thread of a pool blocks the
+/// signals that are for the program and may be pinned to one CPU: a program that is started without this ignores SIGTERM and
+/// Ctrl-C, and threads share one CPU. Signals that a Signals watches are let through. On a thread that is no pool's it
+/// does nothing. It is of one thread. A child of fork() has all that by itself.
+class [[nodiscard]] Unconfined {
+public:
+    Unconfined() noexcept { pace_unconfine(); }
+    ~Unconfined() { pace_confine(); }
+    Unconfined(const Unconfined &) = delete;
+    Unconfined &operator=(const Unconfined &) = delete;
+};
+
 // ---- handles and timers --------------------------------------------------------------------------
 
 namespace detail {

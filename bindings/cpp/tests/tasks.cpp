@@ -270,6 +270,28 @@ TEST_CASE("promotion may be asked for anywhere") {
     finish(pool);
 }
 
+TEST_CASE("a program that a task starts may have what the host has") {
+    const auto blocked = [] {
+        std::array<char, 64> line{};
+        FILE *out = popen("grep SigBlk /proc/self/status", "r");
+        CHECK(std::fgets(line.data(), static_cast<int>(line.size()), out) != nullptr);
+        pclose(out);
+        return std::string(line.data());
+    };
+    const auto host = blocked();
+    const auto pool = Pool::create().value();
+    const auto own = pool.submit([&blocked] { return blocked(); }).value().wait().value();
+    const auto unconfined = pool.submit([&blocked] {
+                                    const Unconfined meanwhile;
+                                    return blocked();
+                                })
+                                .value()
+                                .wait()
+                                .value();
+    CHECK(own != host);
+    CHECK(unconfined == host);
+}
+
 TEST_CASE("a forked child is told so") {
     const Pool pool = make_pool(1);
     auto task = pool.submit([] { return 1; }).value();

@@ -118,8 +118,7 @@ impl RequestCycle {
             Stage::Discard(_) => self.discard(service, conn, bytes),
             Stage::Work => {
                 // Nothing is read before the answer, also if whoever took the body resumes once more behind its end.
-                conn.pause();
-                conn.answers_first.set(true);
+                conn.pause_until_answered();
                 Step::wait(0)
             }
             Stage::Over => Step::wait(bytes.len()),
@@ -482,8 +481,7 @@ impl RequestCycle {
         if let Stage::Work | Stage::Feed(_) = self.stage
             && let Some(outcome) = self.exchange.outcome()
         {
-            conn.connection.output.calls.unpause();
-            conn.answers_first.set(false);
+            conn.answered();
             self.conclude(service, conn, outcome);
         }
     }
@@ -760,8 +758,6 @@ impl RequestCycle {
             // It gets its answer.
             Stage::Work => self.last = true,
             Stage::Collect(_) | Stage::Feed(_) => {
-                // Whoever takes the body hears of it there.
-                self.exchange.forget_gone();
                 let outcome = self.exchange.outcome().unwrap_or(Outcome::Lost);
                 self.end_work(service, outcome.is_answer());
                 self.count(service, outcome, Abort::Disconnected);
@@ -773,15 +769,13 @@ impl RequestCycle {
     }
 
     pub(crate) fn end(&mut self, service: &Hook<'_>, reason: Reason) {
-        if let Stage::Feed(_) = self.stage {
-            self.exchange.forget_gone();
-        }
         if self.working {
             let outcome = self.exchange.outcome().unwrap_or(Outcome::Lost);
             self.end_work(service, outcome.is_answer());
             self.count(service, outcome, Abort::by(reason));
         }
-        self.exchange.end();
+        // Whoever takes a body hears of it there.
+        self.exchange.end(matches!(self.stage, Stage::Feed(_)));
     }
 
     // --- counts and reports ----------------------------------------------------------------------

@@ -293,9 +293,10 @@ impl Exchange {
         RequestFlags::from_bits(self.flags.load(Relaxed))
     }
 
-    /// No answer begins any more, whoever has the response.
+    /// No answer begins any more, whoever has the response. If the client goes, that is told by what has led to this.
     pub(crate) fn seal(&self) {
         self.connection.output.change(|_| self.started.store(true, Relaxed));
+        self.forget_gone();
     }
 
     /// Runs code of the user that may finish the request.
@@ -485,9 +486,12 @@ impl Exchange {
         }
     }
 
-    /// The connection has ended.
-    pub(crate) fn end(&self) {
+    /// The connection has ended; whether whoever works for its client is told otherwise.
+    pub(crate) fn end(&self, is_told: bool) {
         drop(self.exchange_late(Late::Ended));
+        if is_told {
+            return self.forget_gone();
+        }
         self.tell_gone();
     }
 
@@ -498,7 +502,7 @@ impl Exchange {
         }
     }
 
-    pub(crate) fn forget_gone(&self) {
+    fn forget_gone(&self) {
         drop(self.take_gone());
     }
 

@@ -282,6 +282,17 @@ impl Conn {
         self.connection.output.calls.pause();
     }
 
+    /// A request is in work, and nothing is read until [`answered`](Self::answered).
+    pub(crate) fn pause_until_answered(&self) {
+        self.pause();
+        self.answers_first.set(true);
+    }
+
+    pub(crate) fn answered(&self) {
+        self.connection.output.calls.unpause();
+        self.answers_first.set(false);
+    }
+
     /// Ends a pause, when the hook has returned. What was not consumed is shown again, and nothing is read before that.
     /// A resume that comes before `data` is called does not end a pause that `data` makes.
     pub fn resume(&self) {

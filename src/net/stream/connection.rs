@@ -18,7 +18,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 use crate::sync::store_load_barrier;
 use crate::sys::fd::{Peer, peer_of};
 use socket2::Socket;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, OnceLock};
 
 /// How a connection stands whose events a completion queue brings; others are always IDLE. See `net/server/host.rs`.
@@ -151,10 +151,12 @@ impl Connection {
         store_load_barrier();
     }
 
-    /// By the handler. False: that was noted before.
-    pub(crate) fn note_peer_left(&self) -> bool {
+    /// By the handler, which reads nothing now: whether the peer sends no more, and that was not seen before.
+    pub(crate) fn note_peer_left(&self, socket: BorrowedFd<'_>) -> bool {
         // Relaxed: whoever leaves a hook for it looks behind that, under the lock that whoever takes the hook has.
-        !self.peer_left.swap(true, Relaxed)
+        !self.origin.limits.allow_half_open
+            && peer_of(socket) != Peer::There
+            && !self.peer_left.swap(true, Relaxed)
     }
 
     pub(crate) fn has_peer_left(&self) -> bool {

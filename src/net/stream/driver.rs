@@ -30,7 +30,7 @@ use super::input::{Input, ReadBuffer};
 use super::output_buffer::{End, OutputBuffer, OutputState};
 use super::service::Permit;
 use super::socket;
-use super::status::{Accept, Reason, Timeout, TimeoutAction};
+use super::status::{Accept, Phase, Reason, Timeout, TimeoutAction};
 use crate::contain::contain;
 use crate::error::Result;
 use crate::net::calls::Calls;
@@ -38,7 +38,6 @@ use crate::pool::{Activity, Flow, HandleOptions, Key, Pool, TurnClock};
 use crate::source::Ready;
 use crate::sync::store_load_barrier;
 use crate::sys::clock;
-use crate::sys::fd::{Peer, peer_of};
 use crate::trace::Name;
 use core::any::Any;
 use socket2::Socket;
@@ -49,17 +48,6 @@ use std::sync::Arc;
 
 /// Reads in one run, before others have their turn, unless the thread's turn is over earlier.
 const READS: usize = 16;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
-    Connecting,
-    New,
-    Open,
-    /// Everything is sent, and the socket is shut down for writing. It is read from, and what comes is dropped: a
-    /// descriptor that is closed with unread input makes the kernel send a reset, which can destroy
-    /// what the peer has not read yet.
-    Lingering,
-}
 
 /// The activity in the slot. What each run looks at comes first.
 #[repr(C)]
@@ -273,7 +261,7 @@ impl Driver {
     #[inline(never)]
     fn end_turn(&mut self, calls: Calls) -> Result<Flow, Reason> {
         self.receive()?;
-        if self.ending && self.conn.answers_first.get() {
+        if self.ending && self.conn.answers_first.get() && self.phase == Phase::Open {
             self.look_at_peer()?;
         }
         if self.is_through() {
@@ -620,23 +608,15 @@ impl Driver {
     /// A request is in work, and nothing is read that would say that its peer has gone.
     #[cold]
     fn look_at_peer(&mut self) -> Result<(), Reason> {
-        if self.peer_done || self.closing || self.phase != Phase::Open {
-            return Ok(());
-        }
         let error = self.socket().take_error().ok().flatten();
         if let Some(kind) = self.broken.or_else(|| error.map(|error| error.kind())) {
             return Err(self.failed(kind));
         }
-        // What it was sent by another thread may have been all that it had waited for.
-        let left = peer_of(self.as_fd()) != Peer::There;
-        if left
-            && !self.connection().origin.limits.allow_half_open
-            && self.connection().note_peer_left()
-        {
+        // One that sends no more may have got, by another thread, all that it had waited for.
+        if self.connection().note_peer_left(self.as_fd()) {
             self.handler_and_conn(|handler, conn| handler.notified(conn));
-            return self.attend_touched();
         }
-        Ok(())
+        self.attend_touched()
     }
 
     #[inline(never)]

@@ -108,3 +108,15 @@ impl Reason {
         !matches!(self, Peer | Local | Drained | Refused | TimedOut(Timeout::Idle))
     }
 }
+
+/// Where a connection is between its socket and its end; see `driver.rs`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Phase {
+    Connecting,
+    New,
+    Open,
+    /// Everything is sent, and the socket is shut down for writing. It is read from, and what comes is dropped: a
+    /// descriptor that is closed with unread input makes the kernel send a reset, which can destroy
+    /// what the peer has not read yet.
+    Lingering,
+}

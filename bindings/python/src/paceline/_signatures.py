@@ -38,6 +38,8 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "pace_pool_shutdown": (c.c_int32, c.c_void_p, c.c_uint64, c.c_void_p),
     "pace_pool_stop_now": (c.c_int32, c.c_void_p, c.c_void_p),
     "pace_pool_free": (None, c.c_void_p),
+    "pace_unconfine": (None,),
+    "pace_confine": (None,),
     "pace_promote_new_leader": (c.c_int32,),
     "pace_pool_post": (c.c_int32, c.c_void_p, c.c_uint32, c.c_void_p, c.c_void_p, c.c_void_p),
     "pace_pool_try_post": (c.c_int32, c.c_void_p, c.c_uint32, c.c_void_p, c.c_void_p, c.c_void_p),
