@@ -207,7 +207,7 @@ static void blocked_by(char *line, size_t size) {
 }
 
 static void start_programs(void *data, int32_t *outcome) {
-    const char *host = data;
+    const char *host = (const char *)data;
     char own[64], line[64];
     (void)outcome;
     pace_confine(); /* without the other: nothing */

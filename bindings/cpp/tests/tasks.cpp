@@ -282,7 +282,7 @@ TEST_CASE("a program that a task starts may have what the host has") {
     const auto pool = Pool::create().value();
     const auto own = pool.submit([&blocked] { return blocked(); }).value().wait().value();
     const auto unconfined = pool.submit([&blocked] {
-                                    const Unconfined meanwhile;
+                                    const paceline::Unconfined meanwhile;
                                     return blocked();
                                 })
                                 .value()
