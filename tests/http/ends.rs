@@ -463,6 +463,31 @@ fn connections_beyond_the_maximum_are_told_too() {
     }
 }
 
+/// Goal: whoever keeps all places without asking for anything keeps nobody out. Method: idle connections take all places, or
+/// those that a server keeps free while it can, of a server whose keep-alive time is long.
+#[test]
+fn idle_connections_give_way_when_few_places_are_left() {
+    const PLACES: usize = 32;
+    let _guard = hang_guard();
+    for kind in KINDS {
+        let pool = pool(2);
+        let (server, address) = serve(&pool, kind, |builder| {
+            let builder = root(builder).keep_alive_timeout(2 * LONG);
+            builder.server(|server| server.max_connections(PLACES))
+        });
+        let mut idle: Vec<_> = (0..PLACES).map(|_| Asker::connect(&address)).collect();
+        assert_eq!(idle[0].ask(format!("GET / {HOST}\r\n")).status, 200);
+        let room = PLACES - PLACES / 8;
+        until_stats(&server, "some give way", |stats| stats.server.open <= room);
+        let ask = || Asker::connect(&address).ask(format!("GET / {HOST}\r\n")).status;
+        (0..2 * PLACES).for_each(|_| assert_eq!(ask(), 200));
+        drop(idle);
+        until_stats(&server, "all have ended", |stats| stats.server.open == 0);
+        let closed = end(&server).server.closed;
+        assert!(closed.timed_out >= PLACES as u64 / 8, "{closed:?}");
+    }
+}
+
 #[test]
 fn connections_have_a_last_request_and_a_time() {
     let _guard = hang_guard();

@@ -531,7 +531,7 @@ impl RequestCycle {
             self.stage = Stage::Over;
             return conn.abort();
         };
-        conn.set_deadline(None);
+        conn.begin_other_protocol();
         if let Accept::Refuse(message) = handler.open(conn) {
             // If there is no room for it, there is nothing better to be done.
             let _ = conn.write(&message);

@@ -22,6 +22,7 @@ const _: () = assert!(size_of::<HttpHandler>() <= 56);
 
 impl HttpHandler {
     pub(crate) fn new(service: &Arc<HttpService>, conn: &Conn) -> Self {
+        conn.gives_way.set(true);
         let telemetry = Arc::clone(&service.telemetry);
         let exchange = Arc::new(Exchange::new(Arc::clone(&conn.connection), telemetry));
         Self { service: Arc::clone(service), cycle: RequestCycle::new(exchange) }

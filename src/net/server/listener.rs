@@ -106,7 +106,9 @@ impl Listener {
     /// A connection came.
     fn take_in(&self, socket: Socket, peer: Address) {
         let Self { service, origin, .. } = self;
-        let Some(permit) = Permit::take(service, origin) else {
+        let permit = Permit::take(service, origin);
+        service.look_after_times(origin.is_crowded());
+        let Some(permit) = permit else {
             origin.turned_away();
             service.log_refused(origin, &peer);
             return socket::turn_away(&socket, origin.limits.refusal_in_plain());
@@ -122,7 +124,6 @@ impl Listener {
 
     /// A drain takes those in first who wait already: to them it is a connection.
     fn accept_some(&mut self) -> Flow {
-        self.service.look_after_times();
         for _ in 0..ACCEPTS {
             if self.service.is_cut() {
                 return Flow::Done;

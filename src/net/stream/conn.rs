@@ -162,6 +162,8 @@ pub struct Conn {
     /// Nothing is read before a request is answered, and what the peer has sent behind it is worth nothing if the
     /// peer has gone.
     pub(crate) answers_first: Cell<bool>,
+    /// While it is idle, it makes room for others when few places are left.
+    pub(crate) gives_way: Cell<bool>,
     /// What the handler of a hosted connection, notified, brings from whoever has completed an event.
     pub(crate) answer: Cell<Option<Box<Answer>>>,
 }
@@ -177,6 +179,26 @@ pub(crate) enum Answer {
     End(Reason),
 }
 
+#[cfg(feature = "http")]
+impl Conn {
+    /// A request is in work, and nothing is read until [`answered`](Self::answered).
+    pub(crate) fn pause_until_answered(&self) {
+        self.pause();
+        self.answers_first.set(true);
+    }
+
+    pub(crate) fn answered(&self) {
+        self.connection.output.calls.unpause();
+        self.answers_first.set(false);
+    }
+
+    /// It is not one of HTTP any more.
+    pub(crate) fn begin_other_protocol(&self) {
+        self.set_deadline(None);
+        self.gives_way.set(false);
+    }
+}
+
 impl Conn {
     pub(crate) fn new(connection: Arc<Connection>) -> Self {
         Self {
@@ -184,6 +206,7 @@ impl Conn {
             touched: Cell::new(false),
             deadline: Cell::new(u64::MAX),
             answers_first: Cell::new(false),
+            gives_way: Cell::new(false),
             answer: Cell::new(None),
         }
     }
@@ -282,15 +305,10 @@ impl Conn {
         self.connection.output.calls.pause();
     }
 
-    /// A request is in work, and nothing is read until [`answered`](Self::answered).
-    pub(crate) fn pause_until_answered(&self) {
-        self.pause();
-        self.answers_first.set(true);
-    }
-
-    pub(crate) fn answered(&self) {
-        self.connection.output.calls.unpause();
-        self.answers_first.set(false);
+    /// For how long it may be idle, in nanoseconds.
+    pub(crate) fn idle_limit(&self) -> u64 {
+        let origin = &self.connection.origin;
+        if self.gives_way.get() { origin.idle_that_gives_way() } else { origin.limits.idle }
     }
 
     /// Ends a pause, when the hook has returned. What was not consumed is shown again, and nothing is read before that.

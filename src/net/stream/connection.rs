@@ -159,10 +159,12 @@ impl Connection {
             && !self.peer_left.swap(true, Relaxed)
     }
 
+    #[cfg(feature = "http")]
     pub(crate) fn has_peer_left(&self) -> bool {
         self.peer_left.load(Relaxed)
     }
 
+    #[cfg(feature = "http")]
     /// Whether nobody is there for an answer any more, as far as the kernel knows now.
     pub(crate) fn is_peer_gone(&self) -> bool {
         let Ok(output) = self.reach() else { return true };

@@ -770,7 +770,7 @@ impl Driver {
             Phase::Lingering => (due(true, self.active, limits.linger), None),
             Phase::Open => [
                 (due(self.still != 0, self.still, limits.stall), Some(Timeout::Stall)),
-                (due(true, self.active, limits.idle), Some(Timeout::Idle)),
+                (due(true, self.active, self.conn.idle_limit()), Some(Timeout::Idle)),
                 (due(self.waits_for_rest(), self.partial, limits.read), Some(Timeout::Read)),
                 (self.conn.deadline.get(), Some(Timeout::Deadline)),
             ]

@@ -15,6 +15,9 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize};
 use crate::trace::Name;
 use std::sync::Arc;
 
+/// Idle for so many nanoseconds, a connection that gives way is closed when few places are left.
+const CROWDED_IDLE: u64 = 1_000_000_000;
+
 /// The number of reasons, for counting.
 const REASONS: usize = 11;
 
@@ -90,6 +93,21 @@ impl Origin {
         let max = self.limits.max_connections;
         let one_more = |open: usize| (open < max).then_some(open + 1);
         self.open.fetch_update(Relaxed, Relaxed, one_more).is_ok()
+    }
+
+    /// Whether fewer than an eighth of the places are left. Never with fewer than eight of them.
+    pub(crate) fn is_crowded(&self) -> bool {
+        let max = self.limits.max_connections;
+        // Relaxed: whoever comes later looks again.
+        self.open.load(Relaxed) > max - max / 8
+    }
+
+    /// For how long a connection may be idle that gives way to others.
+    pub(crate) fn idle_that_gives_way(&self) -> u64 {
+        match self.is_crowded() && self.limits.idle != u64::MAX {
+            true => self.limits.idle.min(CROWDED_IDLE),
+            false => self.limits.idle,
+        }
     }
 
     pub(crate) fn release(&self) {

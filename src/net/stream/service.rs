@@ -236,7 +236,7 @@ impl Service {
         let removed = lock(self.shard(id)).remove(&id.to_bits());
         connection.origin.ended(reason, close_panicked);
         drop(removed);
-        self.look_after_times();
+        self.look_after_times(false);
         let level = if reason.is_abrupt() { Level::Debug } else { Level::Trace };
         self.log.log(Component::Net, level, "connection.closed", |record| {
             record
@@ -273,12 +273,12 @@ impl Service {
         self.untimed.store(true, Relaxed);
     }
 
-    /// Has connections without a timer look at their times: when somebody comes, who may need the room of one
-    /// whose time is over, and when one has ended, which may have left room for a timer. Otherwise such a
-    /// connection could stay for as long as it is silent.
+    /// Has connections look at their times that have no timer for it, or one for later: when somebody comes, who may need
+    /// the room of one whose time is over, and when one has ended, which may have left room for a timer. Otherwise
+    /// such a connection could stay for as long as it is silent.
     #[inline]
-    pub(crate) fn look_after_times(&self) {
-        if self.untimed.load(Relaxed) {
+    pub(crate) fn look_after_times(&self, is_crowded: bool) {
+        if is_crowded || self.untimed.load(Relaxed) {
             self.call_untimed();
         }
     }
