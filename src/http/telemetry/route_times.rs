@@ -37,7 +37,7 @@ impl RouteTimes {
                     ("route", route),
                     ("status", *status),
                 ];
-                let help = "From a request's head to the last byte of its answer";
+                let help = "From a request's head until its answer was handed over whole, which may still be on its way";
                 to.histogram("paceline_http_request_seconds", help, &labels, times.snapshot());
             }
         }
