@@ -4,7 +4,8 @@
 mod common;
 
 use common::{Count, Fd, Gate, OnDrop, Random, finish, hang_guard, in_child, until};
-use paceline::{Error, Flow, Handle, HandleOptions, Pool};
+use paceline::{Error, Flow, Handle, HandleOptions, Interest, Pool};
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex};
@@ -362,4 +363,78 @@ fn a_handler_that_replaces_its_descriptor_leaves_others_alone() {
         drop(registered);
         finish(&pool);
     });
+}
+
+/// A descriptor that the program closes by its number, as C does.
+struct Lent(ManuallyDrop<Fd>);
+
+impl AsFd for Lent {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Goal: a descriptor that is closed before its handle is deregistered does not silence the next one of its number.
+/// Method: that is registered while the older handle waits, edge- and level-triggered, with one leader and several. The
+/// older one is closed, which is in the log, and what it owns is not closed. Seen to fail where the older handle's end
+/// took the descriptor off the source.
+#[test]
+fn what_is_closed_while_registered_does_not_silence_the_next_of_its_number() {
+    in_child(|| {
+        let _guard = hang_guard();
+        for (leaders, level) in [(1, false), (1, true), (3, false), (3, true)] {
+            let (log, events) = common::log_of_events("warn");
+            let pool = Pool::builder().threads(4).leaders(leaders).log(&log).build().unwrap();
+            let options = HandleOptions::new().interest(Interest::READABLE);
+            let options = if level { options.level() } else { options };
+            let (bytes, dropped) = (Count::new(), Count::new());
+            let register = |fd: Fd| {
+                let (bytes, on_drop) = (bytes.clone(), dropped.on_drop());
+                let handler = move |fd: &mut Lent, _| {
+                    let _kept = &on_drop;
+                    bytes.add(fd.0.drain() as u64);
+                    Flow::Wait
+                };
+                pool.register_with(Lent(ManuallyDrop::new(fd)), options, handler).unwrap()
+            };
+            let (read, _write) = Fd::pipe();
+            let number = read.number();
+            let old = register(read);
+            common::close_number(number);
+            let (read, write) = Fd::pipe();
+            assert_eq!(read.number(), number, "the lowest free number");
+            let new = register(read);
+            write.write(b"1").unwrap();
+            bytes.until(1);
+            assert!(!old.is_open() && new.is_open());
+            assert_eq!(dropped.get(), 1, "the handler of the older one");
+            assert!(matches!(old.deregister(), Err(Error::Stale { .. })));
+            write.write(b"2").unwrap();
+            bytes.until(2);
+            log.flush(common::PATIENCE).unwrap();
+            let told = events.lock().unwrap().clone();
+            assert_eq!(
+                told.iter().map(|told| told.2).collect::<Vec<_>>(),
+                ["pool.closed_registered"]
+            );
+            drop(ManuallyDrop::into_inner(new.deregister().unwrap().0));
+            finish(&pool);
+        }
+    });
+}
+
+/// Goal: a descriptor that is registered twice is refused, whichever leader would watch it.
+#[test]
+fn what_is_registered_is_refused_with_several_leaders_too() {
+    let _guard = hang_guard();
+    let pool = Pool::builder().threads(4).leaders(3).build().unwrap();
+    let fd = Arc::new(Fd::eventfd());
+    let handle = pool.register(Arc::clone(&fd), |_, _| Flow::Wait).unwrap();
+    for _ in 0..3 {
+        let again = pool.register(Arc::clone(&fd), |_, _| Flow::Wait);
+        assert!(matches!(again, Err(Error::Os { .. })), "{again:?}");
+    }
+    assert!(handle.is_open());
+    drop(handle);
+    finish(&pool);
 }

@@ -601,7 +601,9 @@ pace_status_t pace_handle_options_init(pace_handle_options_t *options, size_t si
  * Calls `ready` whenever `fd` becomes ready; the first call reports what is ready already. `options`
  * of NULL means edge-triggered, for reading and writing. An edge-triggered `fd` must be non-blocking.
  *
- * The descriptor stays the caller's: close it after `drop` has run, or in `drop`.
+ * The descriptor stays the caller's: close it after `drop` has run, or in `drop`. If it is closed before, this handle is
+ * closed as soon as another descriptor of its number is registered: `drop` runs then, and the log has a warning,
+ * pool.closed_registered.
  *
  * PACE_EINVAL if `fd` is negative, or in blocking mode; PACE_EOS if it cannot be waited for (regular
  * files cannot) or is registered already; PACE_EFULL when all max_handles are in use;

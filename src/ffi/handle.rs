@@ -70,7 +70,9 @@ pub extern "C" fn pace_handle_options_init(
 /// Calls `ready` whenever `fd` becomes ready; the first call reports what is ready already. `options`
 /// of NULL means edge-triggered, for reading and writing. An edge-triggered `fd` must be non-blocking.
 ///
-/// The descriptor stays the caller's: close it after `drop` has run, or in `drop`.
+/// The descriptor stays the caller's: close it after `drop` has run, or in `drop`. If it is closed before, this handle is
+/// closed as soon as another descriptor of its number is registered: `drop` runs then, and the log has a warning,
+/// pool.closed_registered.
 ///
 /// PACE_EINVAL if `fd` is negative, or in blocking mode; PACE_EOS if it cannot be waited for (regular
 /// files cannot) or is registered already; PACE_EFULL when all max_handles are in use;
@@ -95,7 +97,7 @@ pub unsafe extern "C" fn pace_pool_register(
         let call = callback(ready, "ready")?;
         let to = out(handle, "handle")?;
         let (registration, owner) = pair(user_data, drop);
-        let made = pool.pool.register_activity(borrowed, options, false, |_| {
+        let made = pool.pool.register_activity(borrowed, options.lent(), false, |_| {
             Box::new(Descriptor { owner, call, fd, handle: NO_HANDLE })
         });
         conclude(made, &registration, to).map(|()| registration.keep())

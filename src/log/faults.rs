@@ -74,13 +74,17 @@ const fn kind(event: &'static str, means: &'static str) -> Kind {
 }
 
 /// All that is said. What is not here is an answer to a setting that the program has chosen by name.
-static KINDS: [Kind; 19] = [
+static KINDS: [Kind; 20] = [
     kind(
         "pool.panicked",
         "code of the program has failed; if it was a timer's or a handle's, that is closed",
     ),
     kind("pool.unhandled", "code of the program has thrown an exception that nothing catches"),
     kind("pool.not_pinned", "a thread could not be pinned to its CPU"),
+    kind(
+        "pool.closed_registered",
+        "a handle's descriptor was closed before the handle, which is closed now",
+    ),
     kind("pool.thread_stuck", "a handler has not returned until the end of its pool"),
     kind(
         "handler.panicked",

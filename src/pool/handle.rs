@@ -4,7 +4,7 @@ use super::Pool;
 use super::handler::Flow;
 use super::host::HandleId;
 use super::shared::Shared;
-use super::slots::{Activity, Close, Handles, Key, NEVER, Payload, Slot, Start, Traits};
+use super::slots::{Abandoned, Activity, Close, Handles, Key, NEVER, Payload, Slot, Start, Traits};
 use crate::error::{Error, Result};
 use crate::source::{Interest, Ready};
 use crate::time::MAX_DELAY;
@@ -47,6 +47,7 @@ pub struct HandleOptions {
     may_block: bool,
     paused: bool,
     timed: bool,
+    lent: bool,
 }
 
 impl Default for HandleOptions {
@@ -57,6 +58,7 @@ impl Default for HandleOptions {
             may_block: false,
             paused: false,
             timed: false,
+            lent: false,
         }
     }
 }
@@ -98,6 +100,12 @@ impl HandleOptions {
     /// readiness is kept, and does not make it run.
     pub(crate) fn timed(mut self) -> Self {
         self.timed = true;
+        self
+    }
+
+    /// The descriptor is the program's, which may close it behind the pool's back.
+    pub(crate) fn lent(mut self) -> Self {
+        self.lent = true;
         self
     }
 }
@@ -333,7 +341,8 @@ impl Pool {
     /// `io` must be non-blocking, because the handler has to go on until it sees EAGAIN before it
     /// returns [`Flow::Wait`]; see [`Flow`]. The first call reports what is ready already. The
     /// handler runs on one thread at a time. It must leave `io` with the descriptor that it has:
-    /// another one put in its place is not waited for.
+    /// another one put in its place is not waited for. If the descriptor is closed otherwise, the handle is closed as soon
+    /// as another one of its number is registered, and the log has a warning, `pool.closed_registered`.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the descriptor is in blocking mode. [`Error::Os`] if it cannot be
@@ -361,7 +370,8 @@ impl Pool {
         S: AsFd + Send + 'static,
         F: FnMut(&mut S, Ready) -> Flow + Send + 'static,
     {
-        self.register_activity(io, options, false, |io| Box::new(Descriptor { io, handler }))
+        let make = |io| -> Box<dyn Activity> { Box::new(Descriptor { io, handler }) };
+        self.register_activity(io, options.lent(), false, make)
     }
 
     /// Registers what `activity` makes of `io`.
@@ -387,6 +397,7 @@ impl Pool {
             interest: options.interest.bits(),
             timer: options.timed,
             hosted,
+            lent: options.lent,
             ..Traits::default()
         };
         let payload = Payload::activity(activity(io));
@@ -403,12 +414,17 @@ impl Pool {
         #[allow(unsafe_code, reason = "the descriptor lives in the slot now")]
         // SAFETY: the payload, and with it the descriptor, is this thread's until `end_registering`.
         let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(descriptor) };
-        let source = &shared.ready.handles.sets[traits.set as usize].source;
-        let registered = source.register(fd, key.token(), options.interest, options.level);
-        if let Err(error) = registered {
-            slot.forget_descriptor();
-            let _queued = shared.ready.handles.end_registering(key.index, Flow::Done);
-            return Err(failed(error));
+        match shared.ready.handles.watch(key, fd) {
+            Ok(None) => {}
+            Ok(Some(Abandoned::Closed(old))) => {
+                super::log::closed_registered(&shared.log, descriptor, old);
+            }
+            Ok(Some(Abandoned::Queued(index))) => shared.push_activation(index),
+            Err(error) => {
+                slot.forget_descriptor();
+                let _queued = shared.ready.handles.end_registering(key.index, Flow::Done);
+                return Err(failed(error));
+            }
         }
         if shared.ready.handles.end_registering(key.index, Flow::Wait) {
             shared.push_activation(key.index);

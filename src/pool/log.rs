@@ -2,12 +2,14 @@
 
 use super::end::PoolReport;
 use super::members::Members;
+use super::slots::Key;
 use crate::contain::{discard, message_of};
 use crate::log::{Component, Level, Logger, faults};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::trace::Name;
 use core::any::Any;
 use core::time::Duration;
+use std::os::fd::RawFd;
 
 /// Written once.
 const DRAINING: u32 = 1;
@@ -86,6 +88,17 @@ pub(super) fn panicked(
         record.with("what", what).with("thread", thread).say(says);
     });
     discard(panic);
+}
+
+/// The program has closed a descriptor that is registered, and registers another one of its number.
+#[cold]
+pub(super) fn closed_registered(log: &Logger, descriptor: RawFd, old: Key) {
+    log.warn(Component::Pool, "pool.closed_registered", |record| {
+        record.with("descriptor", i64::from(descriptor)).with("handle", old.token() + 1).say(
+            "its descriptor was closed, and the number is another one's: deregister a handle before \
+             its descriptor is closed",
+        );
+    });
 }
 
 /// Code of another language's has failed, and nothing of ours will.

@@ -195,9 +195,54 @@ static void kinds(void) {
     finish(pool);
 }
 
+static void note_reuse(void *data, const pace_log_record_t *record) {
+    if (strcmp(record->event, "pool.closed_registered") == 0) atomic_fetch_add((atomic_int *)data, 1);
+}
+
+/* A descriptor that is closed before its handle, and whose number the next one has, silences nobody. */
+static void closed_before_its_handle(void) {
+    pace_log_config_t config;
+    pace_log_t *log = NULL;
+    atomic_int told = 0;
+    pace_pool_config_t settings;
+    pace_pool_t *pool = NULL;
+    pace_handle_options_t options;
+    reader_t old = {0}, reader = {0};
+    pace_handle_t handles[2];
+    int ends[2], next[2];
+    OK(pace_log_config_init(&config, sizeof config));
+    config.on_record = note_reuse;
+    config.user_data = &told;
+    OK(pace_log_new(&config, &log));
+    OK(pace_pool_config_init(&settings, sizeof settings));
+    settings.threads = 2;
+    settings.log = log;
+    OK(pace_pool_new(&settings, &pool));
+    OK(pace_handle_options_init(&options, sizeof options));
+    options.interest = PACE_INTEREST_READABLE;
+    make_pipe(ends);
+    OK(pace_pool_register(pool, ends[0], &options, read_all, &old, drop_reader, &handles[0]));
+    CHECK(close(ends[0]) == 0);
+    make_pipe(next);
+    CHECK(next[0] == ends[0]);
+    OK(pace_pool_register(pool, next[0], &options, read_all, &reader, drop_reader, &handles[1]));
+    CHECK(atomic_load(&old.counts.drops) == 1);
+    SAYS(PACE_ESTALE, pace_handle_deregister(pool, handles[0]));
+    CHECK(write(next[1], "x", 1) == 1);
+    UNTIL(atomic_load(&reader.bytes) == 1);
+    OK(pace_log_flush(log, 3600 * SECOND));
+    CHECK(atomic_load(&told) == 1);
+    CHECK(atomic_load(&old.counts.runs) == 0 && atomic_load(&reader.counts.drops) == 0);
+    OK(pace_handle_deregister(pool, handles[1]));
+    close(ends[1]), close(next[0]), close(next[1]);
+    finish(pool);
+    pace_log_free(log);
+}
+
 int main(void) {
     check_begin();
     readers();
+    closed_before_its_handle();
     refusals();
     ticks();
     kinds();

@@ -369,6 +369,12 @@ fn own(result: libc::c_int) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
+/// Closes a descriptor by its number, which nothing owns.
+pub fn close_number(number: i32) {
+    // SAFETY: no pointers.
+    check(unsafe { libc::close(number) }).unwrap();
+}
+
 /// A descriptor of any kind, read and written as a file.
 #[derive(Debug)]
 pub struct Fd(pub OwnedFd);

@@ -31,6 +31,35 @@ TEST_CASE("a handler reads what comes") {
     finish(pool);
 }
 
+TEST_CASE("a descriptor that is closed before its handle does not silence the next of its number") {
+    const Pool pool = make_pool();
+    std::atomic<int> alive{0};
+    std::array<int, 2> ends{};
+    REQUIRE(pipe2(ends.data(), O_NONBLOCK | O_CLOEXEC) == 0);
+    const auto options = HandleOptions().set_interest(Interest::readable());
+    auto old =
+        pool.register_fd(ends[0], options, [c = Counted(alive)](int, Ready) { return Flow::Wait; })
+            .value();
+    close(ends[0]);
+    close(ends[1]);
+    Pipe pipe;
+    REQUIRE(pipe.reader() == ends[0]);
+    Signal heard;
+    auto handle = pool.register_fd(pipe.reader(), options,
+                                   [&](int fd, Ready) {
+                                       read_all(fd);
+                                       heard.set();
+                                       return Flow::Wait;
+                                   })
+                      .value();
+    CHECK(alive.load() == 0);
+    CHECK(old.deregister().error() == Code::Stale);
+    pipe.write("x");
+    CHECK(heard.wait());
+    CHECK(handle.deregister().has_value());
+    finish(pool);
+}
+
 TEST_CASE("a handler goes with its handle, and with Done") {
     const Pool pool = make_pool();
     std::atomic<int> alive{0};

@@ -48,6 +48,24 @@ class Queues(Case):
         self.assertEqual(stats.brought, stats.completed + stats.withdrawn + stats.out)
         return stats
 
+    def test_a_descriptor_closed_while_registered(self) -> None:
+        """The next of its number is heard of, also when the older handle ends."""
+        first, _peer = socket.socketpair()
+        number = first.fileno()
+        self.queue.register(first, 1)
+        first.close()
+        second, peer = socket.socketpair()
+        self.addCleanup(peer.close)
+        self.addCleanup(second.close)
+        self.assertEqual(second.fileno(), number)
+        self.queue.register(second, 2)
+        self.assertEqual(self.pool.stats().handles, 1)
+        for _ in range(2):
+            peer.sendall(b"x")
+            entry = self.one(EntryKind.READY, 2)
+            second.recv(1)
+            self.queue.complete(entry)
+
     def test_tags_and_timers(self) -> None:
         self.assertEqual(self.queue.wait(timeout=0), [])
         self.queue.post(3, 4, 5)

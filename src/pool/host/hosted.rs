@@ -81,7 +81,7 @@ impl Pool {
     {
         let descriptor = Some(io.as_fd().as_raw_fd());
         let outbox = Arc::<Outbox>::clone(outbox);
-        self.register_activity(io, options, true, |io| {
+        self.register_activity(io, options.lent(), true, |io| {
             Box::new(Hosted { io, descriptor, tag, outbox, period: 0, due: 0 })
         })
     }

@@ -1,7 +1,8 @@
 //! What is registered: slots, the sets that they are waited for in, and what becomes of a slot when its handler
 //! returns or when it is closed.
 
-use super::{Activity, Close, Finish, Key, Payload, Slot, SlotTable, Start, Traits};
+use super::descriptors::Descriptors;
+use super::{Activity, Close, Finish, Key, Payload, Seized, Slot, SlotTable, Start, Traits};
 use crate::contain::contain;
 use crate::error::{Error, Result};
 use crate::pool::handler::Flow;
@@ -12,6 +13,8 @@ use crate::sync::atomic::Ordering::{AcqRel, Acquire};
 use crate::sys::futex::Futex;
 use crate::trace::Name;
 use core::time::Duration;
+use std::io;
+use std::os::fd::{BorrowedFd, RawFd};
 
 /// Runs `f` on the payload of a slot that the caller has claimed and not finished.
 #[inline]
@@ -55,6 +58,14 @@ impl Changes {
     }
 }
 
+/// What has become of a handle whose number is another one's now.
+pub(crate) enum Abandoned {
+    /// It is closed.
+    Closed(Key),
+    /// Its handler has exchanged its descriptor, and is to run: the caller pushes it.
+    Queued(u32),
+}
+
 /// Fields are dropped in order: what was registered, before the sources.
 pub(crate) struct Handles {
     pub(crate) slots: SlotTable,
@@ -62,6 +73,7 @@ pub(crate) struct Handles {
     pub(crate) stack: IntrusiveStack,
     pub(crate) sets: HandleSets,
     pub(crate) changed: Changes,
+    descriptors: Descriptors,
 }
 
 impl Handles {
@@ -71,6 +83,7 @@ impl Handles {
             stack: IntrusiveStack::new(),
             sets,
             changed: Changes::new(),
+            descriptors: Descriptors::new(),
         }
     }
 
@@ -177,6 +190,63 @@ impl Handles {
         false
     }
 
+    /// Has the source of a slot that was let by [`Start::Registering`] watch its descriptor. What has become of the handle
+    /// that had this number before, if there is one still: its descriptor was closed without it.
+    pub(crate) fn watch(&self, key: Key, fd: BorrowedFd<'_>) -> io::Result<Option<Abandoned>> {
+        let slot = self.slots.slot(key.index);
+        let (traits, number) = (slot.traits(), slot.descriptor());
+        let interest = Interest::from_bits(traits.interest);
+        let watch = |set: u16| {
+            let source = &self.sets[set as usize].source;
+            source.register(fd, key.token(), interest, traits.level)
+        };
+        let before = {
+            let mut newest = self.descriptors.lock(number);
+            let before = newest.get(&number).copied();
+            let set = before.map_or(traits.set, |old| self.slots.slot(old.index).traits().set);
+            if set != traits.set {
+                // Its own set would accept what another one watches.
+                watch(set)?;
+                self.sets[set as usize].source.deregister(number)?;
+            }
+            watch(traits.set)?;
+            newest.insert(number, key);
+            before
+        };
+        Ok(before.and_then(|old| self.abandon(old, number)))
+    }
+
+    /// Closes a handle whose descriptor the program has closed. What was registered is not dropped: that would close the
+    /// number, which is another one's by now. None: it is left alone, as it runs, and may end by itself then, or is none of
+    /// those that the program names.
+    #[cold]
+    fn abandon(&self, key: Key, number: RawFd) -> Option<Abandoned> {
+        let slot = self.slots.slot(key.index);
+        if !slot.traits().lent {
+            return None;
+        }
+        let payload = match slot.seize(key.generation)? {
+            Seized::Closed => self.take_closed(key),
+            Seized::Running => {
+                let has_it = with_claimed(slot, |payload| payload.still_has(number));
+                if !has_it {
+                    let queued = self.end_registering(key.index, Flow::Wait);
+                    return queued.then_some(Abandoned::Queued(key.index));
+                }
+                let payload =
+                    with_claimed(slot, |payload| core::mem::replace(payload, Payload::Empty));
+                let _done = self.end_registering(key.index, Flow::Done);
+                payload
+            }
+        };
+        let has_it = payload.still_has(number);
+        let _panicked = contain(|| match payload {
+            Payload::Activity(activity, _) if has_it => core::mem::forget(activity.into_io()),
+            other => drop(other),
+        });
+        Some(Abandoned::Closed(key))
+    }
+
     /// A level-triggered handle is asked about again. Should that fail, the descriptor is gone, and
     /// there is nothing more to report about it.
     fn rearm(&self, index: u32, traits: Traits) {
@@ -184,9 +254,13 @@ impl Handles {
         if !with_claimed(slot, |payload| payload.still_has(slot.descriptor())) {
             return;
         }
-        let token = Key { index, generation: slot.generation() }.token();
-        let interest = Interest::from_bits(traits.interest);
-        let _gone = self.sets[traits.set as usize].source.rearm(slot.descriptor(), token, interest);
+        let key = Key { index, generation: slot.generation() };
+        let (number, interest) = (slot.descriptor(), Interest::from_bits(traits.interest));
+        let newest = self.descriptors.lock(number);
+        if newest.get(&number) == Some(&key) {
+            let source = &self.sets[traits.set as usize].source;
+            let _gone = source.rearm(number, key.token(), interest);
+        }
     }
 
     fn set_next_deadline(&self, index: u32) {
@@ -221,10 +295,18 @@ impl Handles {
         // SAFETY: `close` made the payload the caller's.
         let payload =
             unsafe { slot.payload(|payload| core::mem::replace(payload, Payload::Empty)) };
-        if slot.descriptor() >= 0 && payload.still_has(slot.descriptor()) {
-            // Fails only if the descriptor was closed behind our back: then it is off already.
-            let set = &self.sets[slot.traits().set as usize];
-            let _gone = set.source.deregister(slot.descriptor());
+        let number = slot.descriptor();
+        if number >= 0 {
+            let has_it = payload.still_has(number);
+            let key = Key { index, generation: slot.generation() };
+            let mut newest = self.descriptors.lock(number);
+            if newest.get(&number) == Some(&key) {
+                newest.remove(&number);
+                if has_it {
+                    // Fails only if the descriptor was closed behind our back: then it is off already.
+                    let _gone = self.sets[slot.traits().set as usize].source.deregister(number);
+                }
+            }
         }
         payload
     }

@@ -20,7 +20,7 @@
 //! | IDLE | waits for readiness | none | no thread runs it |
 //! | ARMED | a timer that waits, or a handle that waits for a time alone | one, in a timer intake or wheel; *staged*: none | no thread runs it |
 //! | QUEUED | runnable: an activation | one, in ready work | no thread runs it |
-//! | RUNNING | its handler runs, or it is being registered | none | the runner, or who registers it |
+//! | RUNNING | its handler runs, or it is being registered or seized | none | the runner, or who registers or seizes it |
 //! | CLOSING | its handler runs, to be closed after | none | the runner |
 //! | ORPHAN | being closed | one | the closer |
 //! | DEAD | closed | one; its finder frees the slot | none, it is empty |
@@ -39,7 +39,8 @@
 //! others may have resumed while it ran: so that is remembered (*resumed*), and a pause by an answer ends at once if it
 //! was resumed during the run. A pause by another thread that comes after that stays.
 //!
-//! A *withdrawal* is a close that leaves a slot alone whose handler runs.
+//! A *withdrawal* is a close that leaves a slot alone whose handler runs. Who *seizes* a handle that waits is its runner,
+//! without running it.
 //!
 //! # Invariants
 //!
@@ -69,10 +70,11 @@ use core::any::Any;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
+mod descriptors;
 mod handles;
 mod slab;
 
-pub(crate) use handles::{Handles, with_claimed};
+pub(crate) use handles::{Abandoned, Handles, with_claimed};
 pub(crate) use slab::{Entry, Slab};
 
 use super::handler::{EventKind, Flow};
@@ -210,6 +212,8 @@ pub(crate) struct Traits {
     pub(crate) plain: bool,
     /// It is of those who stand on the pool: no number of the program's names it.
     pub(crate) service: bool,
+    /// Its descriptor is the program's, which may close it behind the pool's back.
+    pub(crate) lent: bool,
     /// Interest bits, needed to re-arm level-triggered handles.
     pub(crate) interest: u8,
 }
@@ -230,6 +234,7 @@ impl Traits {
             | u32::from(self.hosted) << 20
             | u32::from(self.plain) << 21
             | u32::from(self.service) << 22
+            | u32::from(self.lent) << 23
             | u32::from(self.interest) << 24
     }
 
@@ -244,6 +249,7 @@ impl Traits {
             hosted: bits & 1 << 20 != 0,
             plain: bits & 1 << 21 != 0,
             service: bits & 1 << 22 != 0,
+            lent: bits & 1 << 23 != 0,
             interest: (bits >> 24) as u8,
         }
     }
@@ -288,6 +294,16 @@ pub(crate) enum Close {
     Mine,
     /// The handler is running; the runner closes it (or hands it over, if the caller waits).
     Running,
+}
+
+/// What `seize` made of a slot.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+#[must_use]
+pub(crate) enum Seized {
+    /// It is RUNNING, and the caller finishes it.
+    Running,
+    /// It is closed; then `closer_done`.
+    Closed,
 }
 
 /// A timer that is due.
@@ -565,6 +581,15 @@ impl Slot {
     #[must_use]
     pub(crate) fn withdraw(&self, generation: u32) -> bool {
         self.change(generation, |word| Some((withdrawn(word)?, ()))).is_some()
+    }
+
+    /// Takes the payload of tenant `generation` unless its handler runs: to look at it, as a runner that will
+    /// [finish](Self::finish), or, if it is QUEUED, as by [`withdraw`](Self::withdraw).
+    pub(crate) fn seize(&self, generation: u32) -> Option<Seized> {
+        self.change(generation, |word| match word & STATE {
+            IDLE => Some((word & !STATE | RUNNING, Seized::Running)),
+            _ => Some((withdrawn(word)?, Seized::Closed)),
+        })
     }
 
     /// After `Close::Running` with `wait`: the runner has handed the payload over.
