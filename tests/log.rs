@@ -320,6 +320,14 @@ fn http_tells_of_what_it_answers_in_a_handlers_place() {
         .route("GET", "/bad", |_: &Request, _: Response| quiet_panic("a route's fault"))
         .route("GET", "/good", |_: &Request, response: Response| response.text("ok"))
         .route("GET", "/none", |_: &Request, response: Response| drop(response))
+        .route("GET", "/mark", |_: &Request, response: Response| {
+            response.text(&"no number".parse::<u32>()?.to_string())?;
+            Ok::<_, Box<dyn std::error::Error>>(())
+        })
+        .route("GET", "/late", |_: &Request, response: Response| {
+            response.text("ok").map_err(|error| error.to_string())?;
+            Err::<(), _>("it is answered already".to_owned())
+        })
         .serve()
         .unwrap();
     let ask = |line: &str| {
@@ -336,6 +344,8 @@ fn http_tells_of_what_it_answers_in_a_handlers_place() {
         ("GET  /good HTTP/1.1", 400, "BadRequest"),
         ("GET /bad HTTP/1.1", 500, "Panicked"),
         ("GET /none?secret=1 HTTP/1.1", 500, "Unanswered"),
+        ("GET /late HTTP/1.1", 200, ""),
+        ("GET /mark HTTP/1.1", 500, "Unanswered"),
     ];
     for (line, status, _) in asked {
         assert_eq!(ask(line), status, "{line}");
@@ -353,7 +363,11 @@ fn http_tells_of_what_it_answers_in_a_handlers_place() {
     let names: Vec<_> = names.iter().map(|(method, path)| format!("{method} {path}")).collect();
     assert_eq!(names, ["GET /nowhere", "POST /good", "GET /bad"]);
     let panicked = told.of("handler.panicked");
-    assert_eq!((panicked.len(), &*panicked[0].message), (1, "a route's fault"));
+    assert_eq!(&*panicked[0].message, "a route's fault");
+    // What `?` returns is a failure, too, if nothing was answered.
+    assert_eq!(&*panicked[1].message, "invalid digit found in string");
+    assert_eq!((panicked.len(), named(&panicked[1])), (2, ("GET".into(), "/mark".into())));
+    assert_eq!((server.stats().panics, server.stats().refused.unanswered), (2, 2));
     assert_eq!(named(&panicked[0]), ("GET".into(), "/bad".into()));
     assert!(text(&panicked[0], "peer").starts_with("127.0.0.1:"));
     let unanswered = told.until("request.unanswered");

@@ -63,6 +63,7 @@ pub use exchange::response::Response;
 pub use message::reading::fuzzing;
 pub use server::{Http, HttpBuilder};
 pub use service::middleware::Next;
+pub use service::returned::HandlerResult;
 pub use telemetry::RequestEnd;
 pub use telemetry::access_log::AccessLog;
 pub use telemetry::stats::{Aborted, Answered, HttpStats, Refused};

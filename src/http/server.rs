@@ -6,6 +6,7 @@ use super::exchange::response::Response;
 use super::service::HttpService;
 use super::service::limits::{HttpLimits, of_outgoing};
 use super::service::middleware::{Middleware, Next};
+use super::service::returned::{HandlerResult, conclude};
 use super::service::routes::{Route, Routes, WholeHandler};
 use super::telemetry::access_log::AccessLog;
 use super::telemetry::counters::Counters;
@@ -96,16 +97,17 @@ impl HttpBuilder {
     /// The pattern `*` with OPTIONS is for the whole server (`OPTIONS *`), which without such a route
     /// names the methods of all routes. CONNECT has no routes: it is answered with 501.
     ///
-    /// The handler runs on a thread of the pool, for many connections at once. What it returns is
-    /// dropped: the result of [`Response::send`], as a rule.
-    pub fn route<R>(
+    /// The handler runs on a thread of the pool, for many connections at once. It returns nothing, or a `Result`: that of
+    /// [`Response::send`], as a rule. If it returns `Err` without having answered, as by `?`, the client gets a 500, and
+    /// the log has the error's text; see [`HandlerResult`].
+    pub fn route<R: HandlerResult>(
         mut self,
         method: &str,
         pattern: &str,
         handler: impl Fn(&Request<'_>, Response) -> R + Send + Sync + 'static,
     ) -> Self {
         let handler = Box::new(move |request: &Request<'_>, response: Response| {
-            drop(handler(request, response));
+            conclude(handler(request, response));
         });
         self.routes.push((method.into(), pattern.into(), Route::Whole(handler)));
         self
@@ -181,11 +183,11 @@ impl HttpBuilder {
     /// status that they would get otherwise, 404, 405 (with `Allow`), 501, or 400 for a parameter that cannot be
     /// decoded: [`Response::error`] answers as the server does, and [`Response::status`] sets another status. The last
     /// fallback that was set is the one.
-    pub fn fallback<R>(
+    pub fn fallback<R: HandlerResult>(
         mut self,
         handler: impl Fn(&Request<'_>, Response) -> R + Send + Sync + 'static,
     ) -> Self {
-        self.fallback = Some(Box::new(move |request, response| drop(handler(request, response))));
+        self.fallback = Some(Box::new(move |request, response| conclude(handler(request, response))));
         self
     }
 

@@ -233,6 +233,17 @@ pub(crate) fn is_inside_any() -> bool {
     INSIDE.get() != 0
 }
 
+/// Whether the code that runs on this thread has just dropped its response without an answer.
+#[cold]
+pub(crate) fn is_unanswered_here() -> bool {
+    let Ok(Some(exchange)) = HANDED_BACK.try_with(Cell::take) else { return false };
+    let refused = Outcome::Refused { refusal: Refusal::Unanswered, closes: false }.to_word();
+    let closed = Outcome::Refused { refusal: Refusal::Unanswered, closes: true }.to_word();
+    let word = exchange.outcome().map(Outcome::to_word);
+    let _ = HANDED_BACK.try_with(|handed_back| handed_back.set(Some(exchange)));
+    word == Some(refused) || word == Some(closed)
+}
+
 /// Restores what ran outside.
 struct Inside(usize);
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod limits;
 pub(crate) mod middleware;
+pub(crate) mod returned;
 pub(crate) mod routes;
 
 use self::limits::HttpLimits;

@@ -9,7 +9,7 @@ pub(crate) mod stats;
 use self::access_log::Opened;
 use self::counters::Counters;
 use crate::http::message::refusal::Refusal;
-use crate::log::{Component, Level, Logger, Record};
+use crate::log::{Component, Level, Logger, Record, faults};
 use crate::net::Address;
 use crate::pool::{discard, message_of};
 use core::any::Any;
@@ -71,6 +71,13 @@ impl Telemetry {
         self.counters.refused(refusal);
         if refusal == Refusal::Unanswered {
             // A fault of the handler's, which nobody else tells of: by `?` it drops the response, too.
+            if let Some(says) = faults::take_text() {
+                self.counters.panicked();
+                return self.log.error(Component::Http, "handler.panicked", |record| {
+                    record.with("peer", peer.to_string()).say(says);
+                    name(record);
+                });
+            }
             return self.log.warn(Component::Http, "request.unanswered", |record| {
                 let said = "its response was dropped without an answer: the client got a 500";
                 record.with("peer", peer.to_string()).say(said);

@@ -2,7 +2,7 @@
 //! touches nobody else's tenancy.
 //!
 //! The table, its words and the ready stack are the real ones; `Bench` takes the steps of
-//! `Handles::{finish, end_registering, close, dispose, bury, take_once}`, `Worker::run_activation`, `Handle::fetch` and
+//! `Handles::{finish, end_registering, abandon, close, dispose, bury, take_once}`, `Worker::run_activation`, `Handle::fetch` and
 //! the expiry in `Leadership::sort_out`, without an event source. loom reports a payload that two
 //! threads are in.
 //!
@@ -26,7 +26,7 @@
 use super::explore;
 use crate::pool::Flow;
 use crate::pool::slots::{
-    Activity, Claim, Close, Expire, Finish, Key, Payload, SlotTable, Start, Traits,
+    Activity, Claim, Close, Expire, Finish, Key, Payload, Seized, SlotTable, Start, Traits,
 };
 use crate::queue::{Erased, IntrusiveStack};
 use crate::source::Ready;
@@ -166,8 +166,16 @@ impl Bench {
     }
 
     fn end_registering(&self, key: Key) {
-        match self.slots.slot(key.index).finish(Flow::Wait, Ready::NONE, || true) {
+        self.end_owning(key, Flow::Wait);
+    }
+
+    fn end_owning(&self, key: Key, flow: Flow) {
+        match self.slots.slot(key.index).finish(flow, Ready::NONE, || true) {
             Finish::Rests => {}
+            Finish::Announce => {
+                self.changed.fetch_add(1, AcqRel);
+                self.changed.wake(i32::MAX);
+            }
             Finish::Queued => self.stack.push(key.index, &self.slots),
             Finish::Close => self.dispose(key.index),
             other => panic!("{other:?}"),
@@ -252,6 +260,18 @@ impl Bench {
     /// `Shared::end_here`, up to the run.
     fn withdraw(&self, key: Key) -> Option<Payload> {
         self.slots.slot(key.index).withdraw(key.generation).then(|| self.take_closed(key))
+    }
+
+    /// `Handles::abandon`, of a handle that has its descriptor still.
+    fn abandon(&self, key: Key) -> Option<Payload> {
+        match self.slots.slot(key.index).seize(key.generation)? {
+            Seized::Closed => Some(self.take_closed(key)),
+            Seized::Running => {
+                let payload = self.take_payload(key.index);
+                self.end_owning(key, Flow::Done);
+                Some(payload)
+            }
+        }
     }
 
     fn take_closed(&self, key: Key) -> Payload {
@@ -445,6 +465,31 @@ fn a_withdrawal_meets_no_run() {
         }
         bench.is_empty_after_all();
         assert_eq!(record.drops(), 1);
+    });
+}
+
+/// Goal: a handle that is taken from its owner is dropped once, and does not run afterwards; who deregisters it meanwhile,
+/// and waits, is not left waiting. Method: an event and its run, and a deregistration that waits, beside that.
+#[test]
+fn an_abandoned_handle_ends_once() {
+    explore(2, || {
+        let bench = Arc::new(Bench::new());
+        let (key, record, _) = bench.let_to(Flow::Wait, Start::Idle);
+        let runner = spawn(&bench, move |bench| {
+            bench.ready(key, Ready::READABLE);
+            bench.run_next();
+        });
+        let owner = spawn(&bench, move |bench| drop(bench.deregister(key)));
+        let mine = bench.abandon(key);
+        let runs = record.runs();
+        let is_mine = mine.is_some();
+        drop(mine);
+        runner.join().unwrap();
+        owner.join().unwrap();
+        while bench.run_next() {}
+        bench.is_empty_after_all();
+        assert_eq!(record.drops(), 1);
+        assert!(!is_mine || record.runs() == runs);
     });
 }
 
