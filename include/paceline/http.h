@@ -671,11 +671,11 @@ pace_status_t pace_http_new(const pace_pool_t *pool, pace_http_t **http);
  * methods have there. GET serves HEAD too, where HEAD has no route of its own. Without a route the
  * answer is 405 if other methods have one for the path, and else 404. OPTIONS without a route is
  * answered with 204 and the methods that the path has routes for (Allow), "OPTIONS *" with all methods,
- * unless the pattern "*" has a route. What is wrong with a route is told by pace_http_start().
+ * unless the pattern "*" has a route.
  *
  * `drop` runs when the server was freed, and the last connection and the last response are gone.
  *
- * PACE_EINVAL also when the server has been started.
+ * PACE_EINVAL if there cannot be such a route, or there is one already, and also when the server has been started.
  *
  * Threads: any. In handlers: yes, it never waits.
  */

@@ -22,8 +22,8 @@ use super::values::pace_text_t;
 use crate::Pool;
 use crate::cq::internal::Core;
 use crate::http::{
-    AccessLog, Http, HttpBuilder, HttpStats, Next, Request, RequestBody, RequestEnd, Requests,
-    Response,
+    AccessLog, Http, HttpBuilder, HttpStats, Next, Patterns, Request, RequestBody, RequestEnd,
+    Requests, Response,
 };
 use crate::log::Log;
 use crate::ops::Ops;
@@ -40,7 +40,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 /// in the order of the requests.
 pub struct pace_http_t {
     pool: Pool,
-    routes: Mutex<Vec<Route>>,
+    routes: Mutex<Routes>,
     running: OnceLock<Running>,
     /// Where what is attached goes: to one completion queue.
     pub(super) attached: OnceLock<(Weak<Core>, Arc<Requests>)>,
@@ -257,11 +257,11 @@ pub unsafe extern "C" fn pace_http_new(
 /// methods have there. GET serves HEAD too, where HEAD has no route of its own. Without a route the
 /// answer is 405 if other methods have one for the path, and else 404. OPTIONS without a route is
 /// answered with 204 and the methods that the path has routes for (Allow), "OPTIONS *" with all methods,
-/// unless the pattern "*" has a route. What is wrong with a route is told by pace_http_start().
+/// unless the pattern "*" has a route.
 ///
 /// `drop` runs when the server was freed, and the last connection and the last response are gone.
 ///
-/// PACE_EINVAL also when the server has been started.
+/// PACE_EINVAL if there cannot be such a route, or there is one already, and also when the server has been started.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
@@ -430,7 +430,7 @@ pub extern "C" fn pace_http_start(
         }
         // SAFETY: as the header demands.
         let (mut builder, filters) = unsafe { builder_of(&http.pool, &options) }?;
-        for route in routes.iter() {
+        for route in &routes.set {
             builder = route.add_to(builder);
         }
         let server = builder.serve()?;
@@ -439,7 +439,7 @@ pub extern "C" fn pace_http_start(
             pool: http.pool.clone(),
             _hooks: None,
         };
-        let attached: Vec<_> = routes.iter().filter_map(Route::requests).collect();
+        let attached: Vec<_> = routes.set.iter().filter_map(Route::requests).collect();
         server.server().when_over(move || attached.iter().for_each(|requests| requests.end()));
         http.running.get_or_init(|| Running { server, beneath });
         drop(routes);
@@ -587,6 +587,13 @@ pub(super) enum Target {
     Ops(Weak<Ops>),
 }
 
+#[derive(Default)]
+struct Routes {
+    set: Vec<Route>,
+    /// So that a wrong pattern is refused when it is set.
+    patterns: Patterns,
+}
+
 struct Route {
     method: String,
     pattern: String,
@@ -619,8 +626,9 @@ pub(super) unsafe fn add(
     usable(http)?;
     let method = method.get("method")?.to_owned();
     let pattern = pattern.get("pattern")?.to_owned();
+    let check = |patterns: &mut Patterns| patterns.add(&method, &pattern).map_err(Failure::from);
     // SAFETY: as the caller promises.
-    unsafe { keep(http, method, pattern, target, user_data, drop) }
+    unsafe { keep(http, check, (method.clone(), pattern.clone()), target, user_data, drop) }
 }
 
 /// # Safety
@@ -632,7 +640,7 @@ pub(super) unsafe fn add_mounted(
     target: Target,
 ) -> Result {
     // SAFETY: as the caller promises; there is no code of the program's.
-    unsafe { keep(http, String::new(), prefix.to_owned(), target, ptr::null_mut(), None) }
+    unsafe { keep(http, |_| Ok(()), (String::new(), prefix.into()), target, ptr::null_mut(), None) }
 }
 
 /// # Safety
@@ -645,7 +653,7 @@ pub(super) unsafe fn add_nowhere(
     drop: pace_drop_fn,
 ) -> Result {
     // SAFETY: as the caller promises.
-    unsafe { keep(http, String::new(), String::new(), target, user_data, drop) }
+    unsafe { keep(http, |_| Ok(()), <_>::default(), target, user_data, drop) }
 }
 
 /// # Safety
@@ -653,8 +661,8 @@ pub(super) unsafe fn add_nowhere(
 /// As the header demands of the arguments.
 unsafe fn keep(
     http: Option<&pace_http_t>,
-    method: String,
-    pattern: String,
+    check: impl FnOnce(&mut Patterns) -> Result,
+    (method, pattern): (String, String),
     target: Target,
     user_data: *mut c_void,
     drop: pace_drop_fn,
@@ -664,10 +672,11 @@ unsafe fn keep(
     if http.running.get().is_some() {
         return Err(STARTED);
     }
+    check(&mut routes.patterns)?;
     let (registration, owner) = pair(user_data, drop);
     registration.keep();
     let context = Arc::new(Context { owner, shared: Arc::clone(http.pool.shared()) });
-    routes.push(Route { method, pattern, target, context });
+    routes.set.push(Route { method, pattern, target, context });
     Ok(())
 }
 

@@ -54,6 +54,7 @@ pub(crate) use self::{
     attached::{AttachedRequest, HttpEvent, Requests, Upload, Whose},
     exchange::{Exchange, is_inside_any},
     message::form::{decode, split},
+    service::routes::Patterns,
 };
 pub use exchange::body::Body;
 pub use exchange::request::{Request, RequestBody};

@@ -628,7 +628,7 @@ public:
     /// Requests of this method whose path matches this pattern go to this handler, with their whole
     /// body. "/hello/{name}" stands for one segment, "/files/{*path}" for all that follows. GET serves
     /// HEAD too. Each method is routed by itself; OPTIONS without a route of its own is answered with 204
-    /// and the methods of the path (Allow). What is wrong with a route is told by start().
+    /// and the methods of the path (Allow). Code::Invalid if there cannot be such a route, or there is one already.
     Result<void> route(const detail::Text &method, const detail::Text &pattern, RequestHandler handler) {
         if (auto refused = detail::refused_if_empty(handler, "handler")) {
             return *std::move(refused);

@@ -937,7 +937,7 @@ class Https(Case):
             ("get /", 'method is "get", but must be "GET"'),
         ):
             with self.assertRaisesRegex(paceline.InvalidError, re.escape(told)):
-                self.serve({route: str})
+                Http(self.pool).route(*route.split())(str)
         with self.assertRaisesRegex(
             paceline.InvalidError, "listen is empty, but must be an address or more"
         ):

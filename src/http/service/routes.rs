@@ -125,6 +125,37 @@ impl Tables {
     }
 }
 
+/// The patterns of routes, in the order in which they are set.
+#[derive(Default)]
+pub(crate) struct Patterns {
+    tables: Vec<Table>,
+    known: HashSet<(String, String)>,
+}
+
+impl Patterns {
+    /// # Errors
+    /// [`Error::Invalid`] names the route that cannot be; nothing has changed then.
+    pub(crate) fn add(&mut self, method: &str, pattern: &str) -> Result<()> {
+        check(method, pattern)?;
+        let number = self.known.len() as u32;
+        let route = (method.to_owned(), pattern.to_owned());
+        if self.known.contains(&route) {
+            let value = format!("{method} {pattern}");
+            return Err(Error::invalid("route", value, "there once"));
+        }
+        let known = self.tables.iter().position(|table| table.method == method);
+        let at = known.unwrap_or_else(|| {
+            self.tables.push(Table { method: method.to_owned(), router: Router::new() });
+            self.tables.len() - 1
+        });
+        self.tables[at].router.insert(pattern, number).map_err(|error| {
+            Error::invalid("route", pattern, format!("a pattern of its own ({error})"))
+        })?;
+        self.known.insert(route);
+        Ok(())
+    }
+}
+
 /// What was found.
 pub(crate) enum Found<'r> {
     Route(&'r Endpoint),
@@ -159,23 +190,9 @@ impl Routes {
         fallback: Option<Box<WholeHandler>>,
     ) -> Result<Self> {
         let middleware = Arc::from(middleware);
-        let (mut endpoints, mut tables) = (Vec::<Endpoint>::new(), Vec::<Table>::new());
-        let mut patterns = HashSet::new();
+        let (mut endpoints, mut patterns) = (Vec::<Endpoint>::new(), Patterns::default());
         for (method, pattern, route) in routes {
-            check(&method, &pattern)?;
-            if !patterns.insert((method.clone(), pattern.clone())) {
-                let value = format!("{method} {pattern}");
-                return Err(Error::invalid("route", value, "there once"));
-            }
-            let known = tables.iter().position(|table| table.method == method);
-            let at = known.unwrap_or_else(|| {
-                tables.push(Table { method: method.clone(), router: Router::new() });
-                tables.len() - 1
-            });
-            let router = &mut tables[at].router;
-            router.insert(&pattern, endpoints.len() as u32).map_err(|error| {
-                Error::invalid("route", &pattern, format!("a pattern of its own ({error})"))
-            })?;
+            patterns.add(&method, &pattern)?;
             endpoints.push(Endpoint {
                 name: Name::new(&format!("{method} {pattern}")),
                 pattern: Some(pattern),
@@ -184,7 +201,7 @@ impl Routes {
                 method,
             });
         }
-        let tables = Arc::new(Tables(tables));
+        let tables = Arc::new(Tables(patterns.tables));
         let nowhere = |name: &str, route: Route| Endpoint {
             pattern: None,
             name: Name::new(name),

@@ -1291,7 +1291,7 @@ class Http(Serving):
         """Requests of this method whose path matches this pattern go to the decorated function. A
         pattern is a path with parameters: "/hello/{name}" for one segment, "/files/{*path}" for all
         that follows. GET serves HEAD too. Each method is routed by itself. OPTIONS without a route of its
-        own is answered with 204 and ``Allow``. What is wrong with a pattern ``start`` says. A function that is defined
+        own is answered with 204 and ``Allow``. Raises InvalidError if there cannot be such a route. A function that is defined
         again, as by a notebook's cell, takes the place of the one before, also while the server runs."""
 
         def decorate(handler: H) -> H:
