@@ -2,6 +2,7 @@
 
 pub(crate) mod receipt;
 
+use crate::queue::Lane;
 use core::fmt;
 use receipt::Receipt;
 use std::io;
@@ -75,11 +76,8 @@ pub enum Error {
         /// How many there are.
         capacity: usize,
     },
-    /// A lane or a queue has no room at this moment, and the work was not accepted.
-    NoRoom {
-        /// What is full: "lane" or "queue".
-        what: &'static str,
-    },
+    /// A lane, a queue or the like has no room at this moment, and the work was not accepted.
+    NoRoom(NoRoom),
     /// A message was published, and a subscription has refused it because its mailbox is full. Others may have taken
     /// it: the receipt says so.
     MailboxFull {
@@ -138,7 +136,7 @@ impl fmt::Display for Error {
             Self::Cancelled => f.write_str("the task was cancelled"),
             Self::Stale { what } => write!(f, "this {what} has ended, was closed, or was taken"),
             Self::Full { what, capacity } => write!(f, "all {capacity} {what} are in use"),
-            Self::NoRoom { what } => write!(f, "the {what} is full"),
+            Self::NoRoom(room) => room.fmt(f),
             Self::MailboxFull { mailbox, capacity, receipt } => {
                 write!(f, "{mailbox} is full ({capacity} messages); ")?;
                 let Receipt { matched, enqueued, rejected, .. } = **receipt;
@@ -177,6 +175,67 @@ impl std::error::Error for Error {
     }
 }
 
+/// What has no room for more, and what helps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct NoRoom {
+    /// What is full: "the normal lane of the pool".
+    pub what: &'static str,
+    /// How much it holds. 0: it is not known.
+    pub capacity: usize,
+    /// What would help: "a larger lane_capacity, more threads, …".
+    pub helps: &'static str,
+}
+
+impl NoRoom {
+    /// Of a lane of a pool.
+    #[cold]
+    pub(crate) fn of_lane(lane: Lane, capacity: usize) -> Self {
+        let what = match lane {
+            Lane::Critical => "the critical lane of the pool",
+            Lane::High => "the high lane of the pool",
+            Lane::Normal => "the normal lane of the pool",
+            Lane::Low => "the low lane of the pool",
+        };
+        let helps = "a larger lane_capacity, more threads, or to submit outside of handlers and tasks, \
+                     where that waits for room";
+        Self { what, capacity, helps }
+    }
+
+    pub(crate) const fn new(what: &'static str, capacity: usize, helps: &'static str) -> Self {
+        Self { what, capacity, helps }
+    }
+
+    /// Of a worker pool: tasks that wait for their key, their rate or their turn.
+    pub(crate) const TASKS_WAIT: Self = Self::new(
+        "the line of tasks that wait for their key or their rate",
+        0,
+        "a higher rate or max_running, or to submit less",
+    );
+    /// Of a worker pool: records.
+    pub(crate) const TASKS_OPEN: Self = Self::new(
+        "the place for tasks with handles",
+        16_777_216,
+        "to wait for tasks that were submitted",
+    );
+    /// Of a pool: timers.
+    pub(crate) const TIMERS: Self =
+        Self::new("the place for handles and timers of the pool", 0, "a larger max_handles");
+    /// Of a queue that is none of a pool's.
+    pub(crate) const QUEUE: Self =
+        Self::new("the queue", 0, "a larger capacity, or to push with a time to wait");
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, capacity, helps } = self;
+        match capacity {
+            0 => write!(f, "{what} is full; what helps: {helps}"),
+            _ => write!(f, "{what} is full ({capacity}); what helps: {helps}"),
+        }
+    }
+}
+
 /// Work that was not accepted, handed back.
 ///
 /// ```
@@ -194,8 +253,8 @@ impl std::error::Error for Error {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Rejected<F> {
-    /// The lane is full.
-    Full(F),
+    /// There is no room, and this says where.
+    Full(F, NoRoom),
     /// The pool takes no more work.
     ShutDown(F),
     /// The process was forked since the pool was built.
@@ -206,13 +265,13 @@ impl<F> Rejected<F> {
     /// The work itself.
     pub fn into_inner(self) -> F {
         match self {
-            Self::Full(work) | Self::ShutDown(work) | Self::Forked(work) => work,
+            Self::Full(work, _) | Self::ShutDown(work) | Self::Forked(work) => work,
         }
     }
 
     pub(crate) fn map<G>(self, f: impl FnOnce(F) -> G) -> Rejected<G> {
         match self {
-            Self::Full(work) => Rejected::Full(f(work)),
+            Self::Full(work, room) => Rejected::Full(f(work), room),
             Self::ShutDown(work) => Rejected::ShutDown(f(work)),
             Self::Forked(work) => Rejected::Forked(f(work)),
         }
@@ -222,7 +281,7 @@ impl<F> Rejected<F> {
 impl<F> fmt::Display for Rejected<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Full(_) => "the lane is full",
+            Self::Full(_, room) => return room.fmt(f),
             Self::ShutDown(_) => "the pool has been shut down",
             Self::Forked(_) => "this process was forked; build a pool of its own here",
         })
@@ -232,7 +291,7 @@ impl<F> fmt::Display for Rejected<F> {
 impl<F> fmt::Debug for Rejected<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Full(_) => "Full(..)",
+            Self::Full(_, room) => return write!(f, "Full(.., {room})"),
             Self::ShutDown(_) => "ShutDown(..)",
             Self::Forked(_) => "Forked(..)",
         })
@@ -245,7 +304,7 @@ impl<F> std::error::Error for Rejected<F> {}
 impl<F> From<Rejected<F>> for Error {
     fn from(rejected: Rejected<F>) -> Self {
         match rejected {
-            Rejected::Full(_) => Self::NoRoom { what: "lane" },
+            Rejected::Full(_, room) => Self::NoRoom(room),
             Rejected::ShutDown(_) => Self::ShutDown,
             Rejected::Forked(_) => Self::Forked,
         }

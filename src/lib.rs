@@ -68,7 +68,7 @@ mod thread_state;
 mod time;
 mod trace;
 
-pub use error::{Error, Problem, Rejected, Result};
+pub use error::{Error, NoRoom, Problem, Rejected, Result};
 pub use log::faults::quiet;
 pub use pool::{
     Audit, Builder, EventKind, Flow, Handle, HandleId, HandleOptions, LaneRef, Pin, Pool,

@@ -230,10 +230,10 @@ fn a_full_queue_gives_tags_back() {
     let _guard = hang_guard();
     let (pool, queue) = queue_of(Pool::builder().threads(1).lane_capacity(4).build().unwrap());
     match queue.post(&[1, 2, 3, 4, 5, 6]) {
-        Err(Rejected::Full(4)) => {}
+        Err(Rejected::Full(4, _)) => {}
         other => panic!("{other:?}"),
     }
-    assert!(matches!(queue.post(&[7]), Err(Rejected::Full(0))));
+    assert!(matches!(queue.post(&[7]), Err(Rejected::Full(0, _))));
     assert_eq!(wait(&queue, 64).len(), 4);
     queue.post(&[8]).unwrap();
     let report = pool.shutdown(Duration::ZERO);
@@ -322,7 +322,7 @@ fn nothing_is_lost_under_load() {
                 scope.spawn(move || {
                     for tag in poster * EACH..(poster + 1) * EACH {
                         while let Err(rejected) = queue.post(&[tag]) {
-                            assert!(matches!(rejected, Rejected::Full(_)), "{rejected:?}");
+                            assert!(matches!(rejected, Rejected::Full(_, _)), "{rejected:?}");
                             thread::yield_now();
                         }
                     }

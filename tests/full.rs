@@ -29,7 +29,7 @@ fn inside_a_full_lane_hands_the_closure_back_at_once() {
             let added = total.clone();
             match inner.post(move || added.add(number)) {
                 Ok(()) => {}
-                Err(Rejected::Full(work)) => {
+                Err(Rejected::Full(work, _)) => {
                     // It is the very closure that was refused, and nothing else has run meanwhile.
                     assert_eq!(total.get(), 0);
                     work();
@@ -58,11 +58,21 @@ fn try_post_and_try_submit_never_wait() {
     }
     let word = String::from("mine");
     match pool.try_post(move || drop(word)) {
-        Err(Rejected::Full(work)) => work(),
+        Err(Rejected::Full(work, room)) => {
+            work();
+            assert_eq!((room.what, room.capacity), ("the normal lane of the pool", 4));
+            let said = Error::NoRoom(room).to_string();
+            assert!(
+                said.starts_with(
+                    "the normal lane of the pool is full (4); what helps: a larger lane_capacity, "
+                ),
+                "{said}"
+            );
+        }
         other => panic!("{other:?}"),
     }
     match pool.try_submit(|| 7) {
-        Err(Rejected::Full(work)) => assert_eq!(work(), 7),
+        Err(Rejected::Full(work, _)) => assert_eq!(work(), 7),
         other => panic!("{other:?}"),
     }
     // Each lane has room of its own.
@@ -189,7 +199,7 @@ fn a_batch_inside_gives_back_what_did_not_fit_in_order() {
             move || list.lock().unwrap().push(number)
         });
         match inner.post_batch(tasks) {
-            Err(Rejected::Full(rest)) => {
+            Err(Rejected::Full(rest, _)) => {
                 assert!(list.lock().unwrap().is_empty());
                 rest.collect::<Vec<_>>()
             }
@@ -237,10 +247,10 @@ fn a_full_strand_refuses_inside_and_makes_the_outside_wait() {
         let ran = ran.clone();
         strand.try_post(move || ran.up()).unwrap();
     }
-    assert!(matches!(strand.try_post(|| ()), Err(Rejected::Full(_))));
-    assert!(matches!(strand.try_submit(|| 7), Err(Rejected::Full(work)) if work() == 7));
+    assert!(matches!(strand.try_post(|| ()), Err(Rejected::Full(_, _))));
+    assert!(matches!(strand.try_submit(|| 7), Err(Rejected::Full(work, _)) if work() == 7));
     let inner = strand.clone();
-    let inside = pool.submit(move || matches!(inner.post(|| ()), Err(Rejected::Full(_))));
+    let inside = pool.submit(move || matches!(inner.post(|| ()), Err(Rejected::Full(_, _))));
     assert!(inside.unwrap().wait().unwrap());
     thread::scope(|scope| {
         for _ in 0..4 {

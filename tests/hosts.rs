@@ -85,7 +85,7 @@ fn join_stays_for_its_time_and_runs_what_comes() {
                 let on = Arc::clone(&on);
                 // Not `post`: it would wait for room for ever once the last host has left a full lane.
                 match pool.try_post(move || on.lock().unwrap().push(thread::current().id())) {
-                    Ok(()) | Err(Rejected::Full(_)) => thread::yield_now(),
+                    Ok(()) | Err(Rejected::Full(_, _)) => thread::yield_now(),
                     Err(other) => panic!("{other}"),
                 }
             }

@@ -250,7 +250,7 @@ fn no_other_work_runs_on_a_handlers_stack() {
                 };
                 match inner.post(inside) {
                     Ok(()) => {}
-                    Err(Rejected::Full(_)) => done.up(),
+                    Err(Rejected::Full(_, _)) => done.up(),
                     Err(other) => panic!("{other}"),
                 }
             }

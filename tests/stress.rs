@@ -81,7 +81,7 @@ impl Ledger {
         match posted {
             Ok(()) => self.accepted.up(),
             // The closure comes back, and ends here.
-            Err(Rejected::Full(work) | Rejected::ShutDown(work)) => drop(work),
+            Err(Rejected::Full(work, _) | Rejected::ShutDown(work)) => drop(work),
             Err(Rejected::Forked(_)) => unreachable!("nobody forks"),
         }
     }

@@ -97,7 +97,7 @@ impl From<Error> for Failure {
             Error::Panicked { .. } => PACE_EPANIC,
             Error::Cancelled => PACE_ECANCELLED,
             Error::Stale { .. } => PACE_ESTALE,
-            Error::Full { .. } | Error::NoRoom { .. } => PACE_EFULL,
+            Error::Full { .. } | Error::NoRoom(_) => PACE_EFULL,
             Error::MailboxFull { .. } => PACE_EFULL,
             Error::GivenUp { .. } => PACE_EGIVENUP,
             Error::Settings { .. } => PACE_EINVAL,
@@ -142,7 +142,7 @@ pub(crate) fn errno(kind: ErrorKind) -> i32 {
 impl<F> From<&Rejected<F>> for Failure {
     fn from(rejected: &Rejected<F>) -> Self {
         match rejected {
-            Rejected::Full(_) => Self::plain(PACE_EFULL, c"there is no room"),
+            Rejected::Full(_, room) => Self::told(PACE_EFULL, room.to_string()),
             Rejected::ShutDown(_) => Self::plain(PACE_ESHUTDOWN, c"it is shut down or closed"),
             Rejected::Forked(_) => FORKED,
         }

@@ -187,7 +187,8 @@ impl HttpBuilder {
         mut self,
         handler: impl Fn(&Request<'_>, Response) -> R + Send + Sync + 'static,
     ) -> Self {
-        self.fallback = Some(Box::new(move |request, response| conclude(handler(request, response))));
+        self.fallback =
+            Some(Box::new(move |request, response| conclude(handler(request, response))));
         self
     }
 

@@ -14,7 +14,7 @@ use super::handler::Flow;
 use super::service;
 use super::shared::Shared;
 use super::slots::{Activity, Key};
-use crate::error::{Error, Rejected, Result};
+use crate::error::{Error, NoRoom, Rejected, Result};
 use crate::queue::PushError;
 use crate::queue::event_ring::{
     ConcurrentConsumer, EventRing, Published, Rest, SerialConsumer, concurrent, serial,
@@ -193,7 +193,7 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
     #[inline]
     pub fn publish(&self, event: T) -> Result<(), Rejected<T>> {
         match self.try_publish(event) {
-            Err(Rejected::Full(event)) if !self.owner.shared.is_inside() => {
+            Err(Rejected::Full(event, _)) if !self.owner.shared.is_inside() => {
                 match self.owner.ring.publish_batch(&[event], || self.owner.call()) {
                     1 => Ok(()),
                     _ => Err(Rejected::ShutDown(event)),
@@ -222,7 +222,7 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
                 owner.call();
                 Ok(())
             }
-            Err(PushError::Full(event)) => Err(Rejected::Full(event)),
+            Err(PushError::Full(event)) => Err(Rejected::Full(event, self.no_room())),
             Err(PushError::Closed(event)) => Err(Rejected::ShutDown(event)),
         }
     }
@@ -254,6 +254,16 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
         }
     }
 
+    #[cold]
+    fn no_room(&self) -> NoRoom {
+        let capacity = self.owner.ring.capacity() / self.owner.ring.width();
+        NoRoom::new(
+            "the ring",
+            capacity,
+            "a larger capacity, or to publish outside of handlers, where that waits",
+        )
+    }
+
     fn try_publish_values(&self, values: &[T]) -> Result<(), Rejected<usize>> {
         let width = self.owner.ring.width();
         let mut done = 0;
@@ -265,7 +275,7 @@ impl<T: Copy + Send + Sync + 'static> Ring<T> {
                         self.owner.call();
                     }
                 }
-                Err(PushError::Full(())) => return Err(Rejected::Full(done)),
+                Err(PushError::Full(())) => return Err(Rejected::Full(done, self.no_room())),
                 Err(PushError::Closed(())) => return Err(Rejected::ShutDown(done)),
             }
         }

@@ -26,7 +26,7 @@ use crate::sync::atomic::AtomicU32;
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::{CachePadded, store_load_barrier};
 use crate::sys::futex::Futex;
-use crate::{Error, Result};
+use crate::{Error, NoRoom, Result};
 use core::fmt;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 use core::time::Duration;
@@ -419,7 +419,7 @@ impl<T> From<QueueFull<T>> for Error {
     fn from(full: QueueFull<T>) -> Self {
         match full.closed {
             true => Self::Stale { what: "queue" },
-            false => Self::NoRoom { what: "queue" },
+            false => Self::NoRoom(NoRoom::QUEUE),
         }
     }
 }

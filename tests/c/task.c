@@ -118,6 +118,7 @@ static void full(void) {
     (void)gate;
     for (int i = 0; i < 4; i++) OK(pace_pool_try_post(pool, 2, count_run, &counts, count_drop));
     SAYS(PACE_EFULL, pace_pool_try_post(pool, 2, count_run, &counts, count_drop));
+    TELLS("the normal lane of the pool is full (4); what helps: a larger lane_capacity");
     SAYS(PACE_EFULL, pace_pool_try_submit(pool, 2, count_run, &counts, count_drop, &task));
     CHECK(task.id == 0 && atomic_load(&counts.drops) == 0);
     for (size_t i = 0; i < 8; i++) work[i] = (pace_work_t){count_run, &counts, count_drop};

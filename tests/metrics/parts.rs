@@ -73,9 +73,8 @@ fn one_call_gives_the_figures_of_all_parts_and_parsers_accept_them() {
         .route("GET", "/item/{id}", |_: &Request<'_>, response: Response| response.text("it"))
         .route("GET", "/later", move |_: &Request<'_>, response: Response| {
             let _earlier = kept.lock().unwrap().replace(response);
-            std::mem::take(&mut *kept.lock().unwrap()).map(|response| {
-                std::thread::spawn(move || response.status(503).text("later").unwrap())
-            })
+            let response = std::mem::take(&mut *kept.lock().unwrap()).unwrap();
+            std::thread::spawn(move || response.status(503).text("later").unwrap());
         })
         .serve()
         .unwrap();

@@ -340,7 +340,7 @@ fn the_first_task_may_come_when_handles_are_free() {
     let kind = stage.workers.task_type("first").build().unwrap();
     let timers = use_up_timers(&stage.pool);
     let refused = kind.task_tagged(1).submit().unwrap_err();
-    assert!(matches!(refused, Rejected::Full(_)), "{refused:?}");
+    assert!(matches!(refused, Rejected::Full(_, _)), "{refused:?}");
     timers.iter().for_each(|timer| assert!(timer.cancel()));
     stage.settle();
     let task = kind.task_tagged(2).submit().unwrap();
@@ -520,7 +520,7 @@ fn full_gives_the_task_back() {
     let kind = workers.task_type("many").build().unwrap();
     let _two = [1, 2].map(|tag| kind.task_tagged(tag).submit().unwrap());
     match kind.task_tagged(3).submit() {
-        Err(Rejected::Full(task)) => assert_eq!(task.tag(), 3),
+        Err(Rejected::Full(task, _)) => assert_eq!(task.tag(), 3),
         other => panic!("{other:?}"),
     }
     let _out = host.attempts();

@@ -52,7 +52,7 @@ fn what_a_full_lane_does_not_take_comes_back_in_order() {
     let kind = kind(&workers, OverloadPolicy::Reject);
     let (notes, mut tasks) = (Notes::default(), Vec::new());
     let submitted = kind.submit_batch((0..50).map(|number| notes.pen(number)), &mut tasks);
-    let Err(Rejected::Full(rest)) = submitted else { panic!("there is no room") };
+    let Err(Rejected::Full(rest, _)) = submitted else { panic!("there is no room") };
     assert_eq!(tasks.len(), 4);
     let stats = kind.stats();
     assert_eq!((stats.accepted, stats.rejected), (4, 1));
@@ -81,7 +81,7 @@ fn a_batch_waits_for_room_or_runs_here() {
         (OverloadPolicy::Wait(Duration::MAX), OverloadPolicy::Wait(Duration::from_millis(1)));
     let late = workers.task_type("late").full(time).build().unwrap();
     let refused = late.submit_batch([notes.pen(0)], &mut tasks);
-    let Err(Rejected::Full(rest)) = refused else { panic!("there is no room") };
+    let Err(Rejected::Full(rest, _)) = refused else { panic!("there is no room") };
     assert_eq!(rest.count(), 1);
     let waits = kind(&workers, waits);
     std::thread::scope(|scope| {

@@ -61,7 +61,7 @@ fn reject_gives_the_work_back() {
     let filled = held.fill(Lane::Normal);
     assert_eq!(filled.len(), 4);
     let value = String::from("mine");
-    let Err(Rejected::Full(mut work)) =
+    let Err(Rejected::Full(mut work, _)) =
         held.workers.task("t", move |_: &Attempt<'_>| value.clone()).submit()
     else {
         panic!("there is no room")
@@ -88,13 +88,13 @@ fn wait_waits_for_its_time_and_no_longer() {
             None => task.submit(),
         }
     };
-    assert!(matches!(submit(None), Err(Rejected::Full(_))));
+    assert!(matches!(submit(None), Err(Rejected::Full(_, _))));
     thread::scope(|scope| {
         let waits = scope.spawn(|| submit(Some(OverloadPolicy::Wait(LONG))));
         let forever = scope.spawn(|| submit(Some(OverloadPolicy::Wait(Duration::MAX))));
         assert!(matches!(
             submit(Some(OverloadPolicy::Wait(Duration::ZERO))),
-            Err(Rejected::Full(_))
+            Err(Rejected::Full(_, _))
         ));
         held.gate.open();
         for waiter in [waits, forever] {
@@ -121,7 +121,7 @@ fn inside_the_pool_nothing_waits_and_nothing_runs_on_the_stack() {
             OverloadPolicy::Wait(Duration::MAX),
             OverloadPolicy::RunHere,
         ];
-        let refused = refused.map(|full| matches!(submit(full), Err(Rejected::Full(_))));
+        let refused = refused.map(|full| matches!(submit(full), Err(Rejected::Full(_, _))));
         (taken.len(), refused.to_vec())
     };
     let report = workers.task("out", work).submit().unwrap().wait().unwrap();
@@ -203,7 +203,7 @@ fn droppable(
 ) -> Result<TaskHandle<()>, ()> {
     let task =
         held.workers.task("droppable", work).lane(lane).full(OverloadPolicy::DropOldest).submit();
-    task.map_err(|rejected| assert!(matches!(rejected, Rejected::Full(_))))
+    task.map_err(|rejected| assert!(matches!(rejected, Rejected::Full(_, _))))
 }
 
 #[test]
@@ -283,8 +283,8 @@ fn a_task_with_a_key_has_the_policy_when_it_goes_at_once() {
     let held = Held::new(2, |builder| builder);
     let filled = held.fill(Lane::Normal);
     let keyed = |full| held.workers.task("keyed", |_: &Attempt<'_>| ()).key(7).full(full).submit();
-    assert!(matches!(keyed(OverloadPolicy::Reject), Err(Rejected::Full(_))));
-    assert!(matches!(keyed(OverloadPolicy::DropOldest), Err(Rejected::Full(_))));
+    assert!(matches!(keyed(OverloadPolicy::Reject), Err(Rejected::Full(_, _))));
+    assert!(matches!(keyed(OverloadPolicy::DropOldest), Err(Rejected::Full(_, _))));
     let task = keyed(OverloadPolicy::RunHere).unwrap();
     assert_eq!(task.wait().unwrap().worker, None);
     drop(filled);
@@ -300,7 +300,7 @@ fn what_is_posted_has_the_policy_of_its_kind() {
     for full in [OverloadPolicy::Reject, OverloadPolicy::DropOldest, OverloadPolicy::Wait(MS)] {
         let name = format!("{full:?}");
         let refused = kind(&name, full).post(|| ());
-        assert!(matches!(refused, Err(Rejected::Full(_))), "{full:?}");
+        assert!(matches!(refused, Err(Rejected::Full(_, _))), "{full:?}");
     }
     let (here, there) = (thread::current().id(), Arc::new(Mutex::new(None)));
     let inner = Arc::clone(&there);

@@ -213,7 +213,7 @@ fn a_queue_of_a_key_is_bounded() {
     gate.until_entered(1);
     let task = || workers.task("waits", |_: &Attempt<'_>| ()).key(1).submit();
     let waiting: Vec<_> = (0..3).map(|_| task().unwrap()).collect();
-    assert!(matches!(task(), Err(Rejected::Full(_))));
+    assert!(matches!(task(), Err(Rejected::Full(_, _))));
     gate.open();
     for task in waiting {
         assert_eq!(task.wait().unwrap().status, Status::Completed);

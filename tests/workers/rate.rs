@@ -143,7 +143,7 @@ fn who_waits_for_a_rate_is_bounded() {
         tasks.push(submit().unwrap());
         script.settle();
     }
-    assert!(matches!(submit(), Err(Rejected::Full(_))));
+    assert!(matches!(submit(), Err(Rejected::Full(_, _))));
     script.pass(HOUR + MS);
     tasks.push(submit().unwrap());
     assert!(tasks.iter().filter(|task| task.cancel()).count() >= 2);

@@ -288,7 +288,7 @@ fn who_waits_for_a_place_is_bounded_and_the_bound_has_a_range() {
     let first = hold(&kind, &gate);
     let waiting: Vec<_> = (0..2).map(|_| kind.submit(|_: &Attempt<'_>| ()).unwrap()).collect();
     until_waiting(&kind, 2);
-    assert!(matches!(kind.submit(|_: &Attempt<'_>| ()), Err(Rejected::Full(_))));
+    assert!(matches!(kind.submit(|_: &Attempt<'_>| ()), Err(Rejected::Full(_, _))));
     gate.open();
     for task in waiting.into_iter().chain([first]) {
         assert_eq!(task.wait().unwrap().status, Status::Completed);

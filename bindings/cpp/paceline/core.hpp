@@ -167,13 +167,18 @@ public:
     friend bool operator==(const Error &error, Code code) noexcept { return error.code_ == code; }
     friend bool operator!=(const Error &error, Code code) noexcept { return error.code_ != code; }
 
-    /// This thread's call has just returned `status`, which is not PACE_OK. The everyday refusals
-    /// carry no text: they are answers, and cost no memory.
+    /// This thread's call has just returned `status`, which is not PACE_OK. That a queue is full or
+    /// empty carries no text: it is an answer, and costs no memory.
     static Error last(pace_status_t status) {
         Error error(static_cast<Code>(status));
         switch (error.code_) {
-        case Code::Full:
         case Code::Empty: break;
+        case Code::Full:
+            // Of a lane, a strand and the like it is known what helps.
+            if (std::strstr(pace_last_error(), "what helps: ") != nullptr) {
+                error.text_ = pace_last_error();
+            }
+            break;
         case Code::TimedOut:
             // A bridge and a durable queue may know why.
             if (std::strcmp(pace_last_error(), pace_strerror(status)) != 0) {

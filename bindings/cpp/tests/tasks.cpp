@@ -116,6 +116,9 @@ TEST_CASE("a full lane says so, and keeps nothing") {
             const auto result = pool.try_post(std::move(task));
             if (!result) {
                 CHECK(result.error() == Code::Full);
+                const std::string_view said = result.error().message();
+                CHECK(said.find("the normal lane of the pool is full (") == 0);
+                CHECK(said.find("a larger lane_capacity") != said.npos);
                 CHECK(accepted >= 2);
                 CHECK(alive.load() == accepted + 1);
                 break;

@@ -20,7 +20,7 @@
 //! 4. Tags that were posted are bounded in number; events of handles are, by the handles.
 
 use super::outbox::{Event, Outbox};
-use crate::error::{Rejected, Result};
+use crate::error::{NoRoom, Rejected, Result};
 use crate::pool::Pool;
 use crate::pool::handle::{Handle, HandleOptions, next_multiple};
 use crate::pool::handler::{EventKind, Flow};
@@ -129,7 +129,11 @@ impl Pool {
         }
         let refused = match posted {
             Ok(all) if all == tags.len() => return Ok(()),
-            Ok(some) => Rejected::Full(some),
+            Ok(some) => {
+                let helps = "a larger lane_capacity of its pool, or to take more from it";
+                let capacity = shared.lane_capacity();
+                Rejected::Full(some, NoRoom::new("the completion queue", capacity, helps))
+            }
             Err(()) => Rejected::ShutDown(0),
         };
         Err(shared.counters.count_rejected(refused))

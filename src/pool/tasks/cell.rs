@@ -34,6 +34,7 @@
 #![allow(unsafe_code, reason = "the result is handed over through a word")]
 
 use crate::contain::contain;
+use crate::error::NoRoom;
 use crate::pool::slots::{Entry, Slab};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::AtomicU32;
@@ -241,6 +242,13 @@ pub(crate) struct Cells {
 impl Cells {
     pub(crate) fn new(limit: usize, fork: ForkGuard) -> Self {
         Self { cells: Slab::new(limit), fork }
+    }
+
+    /// That every cell is in use.
+    #[cold]
+    pub(super) fn no_room(&self) -> NoRoom {
+        let helps = "to wait for tasks that were submitted, or to post what nobody waits for";
+        NoRoom::new("the place for results of tasks", self.cells.limit(), helps)
     }
 
     /// A fresh cell with the end that completes it. None: every cell is in use.

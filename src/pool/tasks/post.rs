@@ -1,6 +1,6 @@
 //! Closures on their way into a lane.
 
-use crate::error::{Rejected, Result};
+use crate::error::{NoRoom, Rejected, Result};
 use crate::pool::deadline::Deadline;
 use crate::pool::shared::Shared;
 use crate::queue::{Erased, Lane, Origin, PushError, Run};
@@ -33,7 +33,7 @@ impl Shared {
         let inside = self.is_inside();
         match self.push(lane, work, inside) {
             Ok(()) => Ok(()),
-            Err(Rejected::Full(work)) if !inside => full(work),
+            Err(Rejected::Full(work, _)) if !inside => full(work),
             Err(rejected) => Err(self.counters.count_rejected(rejected)),
         }
     }
@@ -49,7 +49,7 @@ impl Shared {
                 self.ready.notify_task(lane, inside);
                 Ok(())
             }
-            Err(PushError::Full(work)) => Err(Rejected::Full(work)),
+            Err(PushError::Full(work)) => Err(Rejected::Full(work, self.no_room(lane))),
             Err(PushError::Closed(work)) => Err(Rejected::ShutDown(work)),
         }
     }
@@ -70,6 +70,12 @@ impl Shared {
     /// How many tasks each lane has room for.
     pub(crate) fn lane_capacity(&self) -> usize {
         self.ready.tasks.lane_capacity()
+    }
+
+    /// That a lane is full.
+    #[cold]
+    pub(crate) fn no_room(&self, lane: Lane) -> NoRoom {
+        NoRoom::of_lane(lane, self.lane_capacity())
     }
 
     /// Pushes up to `STAGE` closures at once; what was refused stays in `staged`.
@@ -105,7 +111,7 @@ impl Shared {
                     *left -= pushed;
                     self.ready.notify_task(lane, inside);
                 }
-                Err(PushError::Full(())) => return Err(Rejected::Full(())),
+                Err(PushError::Full(())) => return Err(Rejected::Full((), self.no_room(lane))),
                 Err(PushError::Closed(())) => return Err(Rejected::ShutDown(())),
             }
         }

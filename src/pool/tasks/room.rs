@@ -46,7 +46,7 @@ impl Room {
             // Against *make room, then look for waiters* in [`Rooms::made_room`].
             store_load_barrier();
             match attempt(work) {
-                Err(Rejected::Full(back)) if !deadline.is_over() => work = back,
+                Err(Rejected::Full(back, _)) if !deadline.is_over() => work = back,
                 other => break other,
             }
             self.epoch.wait(epoch, deadline.left());

@@ -12,7 +12,7 @@
 
 use super::submit::submit_by;
 use super::task::Task;
-use crate::error::{Error, Rejected, Result};
+use crate::error::{Error, NoRoom, Rejected, Result};
 use crate::pool::Pool;
 use crate::pool::deadline::Deadline;
 use crate::pool::handler::Flow;
@@ -180,7 +180,7 @@ impl Strand {
     fn append<F: Run>(&self, work: F) -> Result<(), Rejected<F>> {
         let shared = self.shared();
         match self.push(work) {
-            Err(Rejected::Full(work)) if !shared.is_inside() => {
+            Err(Rejected::Full(work, _)) if !shared.is_inside() => {
                 shared.rooms.strands.retry_until(Deadline::NEVER, work, |work| self.push(work))
             }
             other => other,
@@ -224,6 +224,13 @@ impl Strand {
         pushed
     }
 
+    #[cold]
+    fn no_room(&self) -> NoRoom {
+        let helps =
+            "a larger strand_capacity, or to post outside of handlers and tasks, where that waits";
+        NoRoom::new("the strand", self.owner.tasks.capacity(), helps)
+    }
+
     fn push_counted<F: Run>(&self, work: F) -> Result<(), Rejected<F>> {
         let pushed = self.owner.tasks.try_push(Erased::new(work), Origin::Inside);
         let Err(refused) = pushed else {
@@ -235,7 +242,7 @@ impl Strand {
         // SAFETY: what comes back is what `Erased::new` made of an `F` above.
         let back = refused.map(|task| unsafe { task.into_inner::<F>() });
         Err(match back {
-            PushError::Full(work) => Rejected::Full(work),
+            PushError::Full(work) => Rejected::Full(work, self.no_room()),
             PushError::Closed(work) => Rejected::ShutDown(work),
         })
     }

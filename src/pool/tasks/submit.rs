@@ -60,7 +60,7 @@ where
     T: Send + 'static,
 {
     let Some((completer, task)) = Task::pair(&shared.cells) else {
-        return Err(shared.counters.count_rejected(Rejected::Full(work)));
+        return Err(shared.counters.count_rejected(Rejected::Full(work, shared.cells.no_room())));
     };
     match post(Wrapped { work, completer }) {
         Ok(()) => Ok(task),
@@ -224,7 +224,7 @@ impl LaneRef<'_> {
                 return Ok(());
             }
             let mut pushed = shared.push_staged(self.lane, &mut staged, inside);
-            if matches!(pushed, Err(Rejected::Full(()))) && !inside {
+            if matches!(pushed, Err(Rejected::Full((), _))) && !inside {
                 let room = shared.rooms.of(self.lane);
                 pushed = room.retry_until(Deadline::NEVER, (), |()| {
                     shared.push_staged(self.lane, &mut staged, false)
@@ -254,7 +254,7 @@ impl LaneRef<'_> {
         let inside = shared.is_inside();
         let mut left = count;
         let mut pushed = shared.push_made(self.lane, &mut left, inside, &mut make);
-        if matches!(pushed, Err(Rejected::Full(()))) && !inside {
+        if matches!(pushed, Err(Rejected::Full((), _))) && !inside {
             let room = shared.rooms.of(self.lane);
             pushed = room.retry_until(Deadline::NEVER, (), |()| {
                 shared.push_made(self.lane, &mut left, false, &mut make)

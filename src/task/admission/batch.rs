@@ -3,7 +3,7 @@
 //! All of a batch have the same settings, as they enter one lane together. Those with a key or a delay go
 //! elsewhere first, and those that may drop others look at each: they are submitted one after the other.
 
-use crate::error::Rejected;
+use crate::error::{NoRoom, Rejected};
 use crate::pool::Staged;
 use crate::task::admission::lane::patience;
 use crate::task::admission::limiter::Limiter;
@@ -187,7 +187,7 @@ where
             return Err(refused(task_type, Rejected::ShutDown(closures)));
         }
         if task_type.limiter.as_ref().is_some_and(Limiter::is_full) {
-            return Err(refused(task_type, Rejected::Full(closures)));
+            return Err(refused(task_type, Rejected::Full(closures, NoRoom::TASKS_WAIT)));
         }
         self.open(&mut closures);
         let pushed = self.push_staged(tasks);
@@ -197,7 +197,7 @@ where
         match pushed {
             Ok(()) if closures.is_empty() => Ok(()),
             // There are no records left.
-            Ok(()) => Err(refused(task_type, Rejected::Full(closures))),
+            Ok(()) => Err(refused(task_type, Rejected::Full(closures, NoRoom::TASKS_OPEN))),
             Err(rejected) => {
                 let mut left = self.take_back();
                 left.append(&mut closures);
@@ -233,7 +233,7 @@ where
         let inside = shared.is_inside();
         let staged = &mut self.staged;
         let mut pushed = shared.push_staged(lane, staged, inside);
-        if let (Err(Rejected::Full(())), false) = (&pushed, inside) {
+        if let (Err(Rejected::Full((), _)), false) = (&pushed, inside) {
             pushed = match self.pattern.full {
                 OverloadPolicy::Wait(time) => {
                     let room = shared.rooms.of(lane);

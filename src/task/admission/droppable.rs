@@ -1,6 +1,6 @@
 //! Tasks that may be dropped to make room for others, the oldest of the least lane first.
 
-use crate::error::Rejected;
+use crate::error::{NoRoom, Rejected};
 use crate::queue::LANES;
 use crate::queue::Lane;
 use crate::sync::Mutex;
@@ -41,14 +41,16 @@ impl<W> Lists<W> {
     ) -> Result<Option<W>, Rejected<()>> {
         let mut all = self.lock();
         let is_full = all.count >= self.most;
-        let mut goes = is_full.then(|| all.lowest(lane).ok_or(Rejected::Full(()))).transpose()?;
+        let mut goes = is_full
+            .then(|| all.lowest(lane).ok_or(Rejected::Full((), self.no_room())))
+            .transpose()?;
         let list = &mut all.lanes[lane as usize];
         let staying = list.waiting.len() - usize::from(goes == Some(lane));
         if list.tickets <= staying {
             match post() {
                 Ok(()) => list.tickets += 1,
                 // The lane is full: the ticket of its own oldest is the one there is.
-                Err(Rejected::Full(())) if staying > 0 => goes = Some(lane),
+                Err(Rejected::Full((), _)) if staying > 0 => goes = Some(lane),
                 Err(rejected) => return Err(rejected),
             }
         }
@@ -63,6 +65,12 @@ impl<W> Lists<W> {
         let mut all = self.lock();
         all.lanes[lane as usize].tickets -= 1;
         all.take(lane)
+    }
+
+    #[cold]
+    fn no_room(&self) -> NoRoom {
+        let helps = "a larger lane_capacity, or tasks of lower lanes that may be dropped";
+        NoRoom::new("the list of tasks that may be dropped", self.most, helps)
     }
 
     fn lock(&self) -> MutexGuard<'_, All<W>> {
@@ -117,7 +125,7 @@ mod tests {
                 let mut posted = false;
                 let entered = lists.enter(lane_of, || number, || {
                     posted = tickets[lane] < ROOM;
-                    if posted { Ok(()) } else { Err(Rejected::Full(())) }
+                    if posted { Ok(()) } else { Err(Rejected::Full((), lists.no_room())) }
                 });
                 tickets[lane] += usize::from(posted);
                 match entered {

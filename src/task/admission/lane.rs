@@ -62,7 +62,7 @@ where
             Ok(())
         }
         OverloadPolicy::Reject | OverloadPolicy::DropOldest => {
-            Err(shared.counters.count_rejected(Rejected::Full(job)))
+            Err(shared.counters.count_rejected(Rejected::Full(job, shared.no_room(lane))))
         }
     })
 }
@@ -85,7 +85,7 @@ where
             Ok(())
         }
         OverloadPolicy::Reject | OverloadPolicy::DropOldest => {
-            Err(shared.counters.count_rejected(Rejected::Full(work)))
+            Err(shared.counters.count_rejected(Rejected::Full(work, shared.no_room(lane))))
         }
     }
 }

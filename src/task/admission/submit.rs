@@ -1,6 +1,6 @@
 //! Ways in.
 
-use crate::error::Rejected;
+use crate::error::{NoRoom, Rejected};
 use crate::queue::Lane;
 use crate::task::admission::limiter::Limiter;
 use crate::task::attempt::Attempt;
@@ -292,14 +292,14 @@ where
         return Err(refused(task_type, Rejected::ShutDown(work)));
     }
     if task_type.limiter.as_ref().is_some_and(Limiter::is_full) {
-        return Err(refused(task_type, Rejected::Full(work)));
+        return Err(refused(task_type, Rejected::Full(work, NoRoom::TASKS_WAIT)));
     }
     let own = extras.as_ref().and_then(|extras| extras.limits);
     let limits = own.as_ref().unwrap_or(&task_type.settings.limits);
     let now = task_type.stamp(limits.queue.min(limits.overall));
     let opened = record::open::<Value<B>>(task_type, lane, attempt_limit, extras, now);
     let Some((runner, holder)) = opened else {
-        return Err(refused(task_type, Rejected::Full(work)));
+        return Err(refused(task_type, Rejected::Full(work, NoRoom::TASKS_OPEN)));
     };
     task_type.stats.count(Event::Accepted);
     let posted = Job::new(runner, work).post(&common.shared, lane, full);
@@ -348,12 +348,12 @@ impl Plan<'_> {
             return Err(refused(task_type, Rejected::ShutDown(work)));
         }
         if task_type.limiter.as_ref().is_some_and(Limiter::is_full) {
-            return Err(refused(task_type, Rejected::Full(work)));
+            return Err(refused(task_type, Rejected::Full(work, NoRoom::TASKS_WAIT)));
         }
         let due = task_type.clock.now().saturating_add(nanos(delay));
         let opened = record::open::<Value<B>>(task_type, lane, attempt_limit, extras, due);
         let Some((runner, holder)) = opened else {
-            return Err(refused(task_type, Rejected::Full(work)));
+            return Err(refused(task_type, Rejected::Full(work, NoRoom::TASKS_OPEN)));
         };
         task_type.stats.count(Event::Accepted);
         if key.is_none() {

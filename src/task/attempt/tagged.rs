@@ -56,7 +56,7 @@
 //! no more jobs come is said in the outbox, under its lock. Who would submit asks a copy first, which may
 //! be behind.
 
-use crate::error::{Error, Rejected, Result};
+use crate::error::{Error, NoRoom, Rejected, Result};
 use crate::pool::{NEVER, Shared, Timer, contain, current, service};
 use crate::task::admission::submit::TaskBuilder;
 use crate::task::attempt::Attempt;
@@ -199,7 +199,7 @@ impl Attempts<Box<dyn HostJob>> {
         match self.desk.waiting.load(Relaxed) < self.most {
             true => Ok(()),
             false => Err(Error::Full {
-                what: "places of tasks that wait to be taken from the completion queue",
+                what: "the line of tasks that wait to be taken from the completion queue",
                 capacity: self.most,
             }),
         }
@@ -469,7 +469,10 @@ pub(in crate::task) fn tell_end(head: Head, tag: u64, status: Status) {
 /// Why a task was not taken.
 pub(in crate::task) fn refusal<F>(error: &Error, work: F) -> Rejected<F> {
     match error {
-        Error::Full { .. } => Rejected::Full(work),
+        &Error::Full { what, capacity } => {
+            let helps = "a larger max_queued, or to take more from the completion queue";
+            Rejected::Full(work, NoRoom::new(what, capacity, helps))
+        }
         Error::Forked => Rejected::Forked(work),
         _ => Rejected::ShutDown(work),
     }

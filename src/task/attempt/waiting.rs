@@ -21,7 +21,7 @@
 //! 4. A job comes to its lane by its submitter's policy (`lane.rs`) only if it needed not wait before.
 //! 5. Who puts a job to where others may take it from touches its record no more.
 
-use crate::error::{Error, Rejected};
+use crate::error::{Error, NoRoom, Rejected};
 use crate::pool::{Shared, contain};
 use crate::queue::Run;
 use crate::task::admission::keyed::Entered;
@@ -161,7 +161,7 @@ where
             return self.sleep(shared, delay).map_err(|(error, job)| match error {
                 Error::ShutDown => Rejected::ShutDown(job),
                 Error::Forked => Rejected::Forked(job),
-                _ => Rejected::Full(job),
+                _ => Rejected::Full(job, NoRoom::TIMERS),
             });
         }
         match self.enter() {
@@ -170,7 +170,7 @@ where
                 job.post(shared, lane, full)
             }
             Entered::Waits => Ok(()),
-            Entered::Full(job) => Err(Rejected::Full(job)),
+            Entered::Full(job) => Err(Rejected::Full(job, NoRoom::TASKS_WAIT)),
         }
     }
 
@@ -208,7 +208,7 @@ where
                 common.note_submission(true);
                 Ok(())
             }
-            Err(Rejected::Full(job)) => job.try_later(),
+            Err(Rejected::Full(job, _)) => job.try_later(),
             Err(Rejected::ShutDown(job) | Rejected::Forked(job)) => Err(job),
         }
     }

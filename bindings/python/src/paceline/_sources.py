@@ -41,12 +41,13 @@ from ._runner import TASKS_PER_POLL, Task
 
 
 class Line:
-    """The tasks of a lane or of a strand, in order, and how many it has room for."""
+    """The tasks of a lane or of a strand, in order, and how many it has room for: the pool's ``setting``."""
 
-    def __init__(self, tasks: deque[Task], capacity: int, name: str) -> None:
+    def __init__(self, tasks: deque[Task], capacity: int, name: str, setting: str) -> None:
         self.tasks = tasks
         self.capacity = capacity
         self.name = name
+        self.setting = setting
         #: Those that lie among the tasks.
         self.marks: set[Mark] = set()
         #: The one that calls who waits for room.
@@ -188,7 +189,11 @@ class Source:
                 raise runner.refusal()
             if not waits or runner.is_inside():
                 raise runner.rejected_by(
-                    Full(f"{line.name} is full: {line.capacity} tasks wait there, as many as may")
+                    Full(
+                        f"{line.name} is full: {line.capacity} tasks wait there, as many as may; what helps: a "
+                        f"larger {line.setting}, more threads, or to submit outside of handlers and tasks, where "
+                        "that waits for room"
+                    )
                 )
             room = self.room(line)
             if room > 0:
@@ -302,6 +307,7 @@ class Lanes(Source):
                 runner.tasks if lane is Lane.NORMAL else deque(),
                 runner.lane_capacity,
                 f"the lane {lane.name}",
+                "lane_capacity",
             )
             for lane in Lane
         )
@@ -362,7 +368,7 @@ class Serial(Source):
     """A strand's tasks: run one at a time, in order."""
 
     def __init__(self, runner: Members) -> None:
-        self.line = Line(deque(), runner.strand_capacity, "the strand")
+        self.line = Line(deque(), runner.strand_capacity, "the strand", "strand_capacity")
         super().__init__(runner, (self.line,))
 
     def enter(self) -> None:

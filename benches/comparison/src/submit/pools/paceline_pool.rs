@@ -17,7 +17,7 @@ impl Paceline {
 /// From outside this waits for room inside `Pool::post`, and the loop ends at once.
 fn post(pool: &Pool, mut task: impl FnOnce() + Send + 'static) {
     while let Err(rejected) = pool.post(task) {
-        let Rejected::Full(back) = rejected else { panic!("the pool is shut down") };
+        let Rejected::Full(back, _) = rejected else { panic!("the pool is shut down") };
         task = back;
         std::thread::yield_now();
     }
