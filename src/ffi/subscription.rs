@@ -292,7 +292,7 @@ pub extern "C" fn pace_subscription_options_init(
 }
 
 /// Subscribes to a key ("orders.eu.created") or a pattern: `*` stands for one token, a final `>` for one
-/// or more. `options` may be NULL: serial, 1024 messages. The handler may run before this returns.
+/// or more, and neither stands beside other characters of its token. `options` may be NULL: serial, 1024 messages. The handler may run before this returns.
 /// `subscription` may be NULL: it lasts as long as the hub then. `drop` runs when the subscription has
 /// ended and no handler runs.
 ///

@@ -431,8 +431,9 @@ static void counted_and_unique(pace_pool_t *pool) {
 }
 
 static void what_is_bad(pace_pool_t *pool) {
-    static const char *const bad[] = {"", ".", "a..b", "a b", ".a", "a.", "a.*", "a.>", "$SYS.a", "a\n"};
-    static const char *const bad_patterns[] = {"", "a..b", "a.>.b", "a. b", "a.\n"};
+    static const char *const bad[] = {"orders*", "",    ".",   "a..b",   "a b", ".a",
+                                      "a.",      "a.*", "a.>", "$SYS.a", "a\n"};
+    static const char *const bad_patterns[] = {"orders*", "a.>>", "", "a..b", "a.>.b", "a. b", "a.\n"};
     pace_hub_t *hub;
     pace_key_t *key = NULL;
     pace_hub_options_t small;

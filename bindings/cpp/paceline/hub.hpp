@@ -492,8 +492,8 @@ public:
         return status == PACE_OK ? Result<bool>(given_up) : Result<bool>(Error::last(status));
     }
 
-    /// Subscribes to a key or a pattern: `*` stands for one token, a final `>` for one or more. The handler
-    /// is called with a const Message &, and returns nothing, a Result or an Error. An error that it returns, and a
+    /// Subscribes to a key or a pattern: `*` stands for one token, a final `>` for one or more, and neither
+    /// stands beside other characters of its token. The handler is called with a const Message &, and returns nothing, a Result or an Error. An error that it returns, and a
     /// std::exception that it throws, is a failure of its message, which is tried again, or becomes a dead letter, as the config says.
     /// Anything else that it throws is a crash: the handler is restarted, and suspended for a while if that happens
     /// too often; see Intensity.

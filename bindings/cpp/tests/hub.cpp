@@ -200,6 +200,8 @@ TEST_CASE("what goes unsubscribes, and what was refused comes back") {
         CHECK(hub.publish("a", "").value().matched == 0);
         auto handler = [c = Counted(alive)](const Message &) {};
         CHECK(hub.subscribe("a..b", std::move(handler)).error() == Code::Invalid);
+        CHECK(hub.subscribe("orders*", std::move(handler)).error() == Code::Invalid);
+        CHECK(hub.publish("orders*", "").error() == Code::Invalid);
         CHECK(hub.subscribe("a", std::move(handler), SubscriptionConfig().set_capacity(0)).error() ==
               Code::Invalid);
         hub.subscribe("a", std::move(handler)).value().detach();

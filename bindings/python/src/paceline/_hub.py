@@ -179,9 +179,9 @@ def _turn_of(batch: Optional[int], usual: int) -> int:
 class Hub:
     """Publish/subscribe by keys like "orders.eu.created". Any thread, also inside handlers.
 
-    In a pattern ``*`` stands for one token, a final ``>`` for one or more. Each subscription has a mailbox
-    of its own, and what is done when that is full is its own choice: the new message is refused ("reject"),
-    or dropped ("drop-newest"), or the oldest is ("drop-oldest"), or of each key only the newest is kept
+    In a pattern ``*`` stands for one token, a final ``>`` for one or more, and neither stands beside other characters
+    of its token. Each subscription has a mailbox of its own, and what is done when that is full is its own choice: the
+    new message is refused ("reject"), or dropped ("drop-newest"), or the oldest is ("drop-oldest"), or of each key only the newest is kept
     ("conflate"), or its publisher waits ("block"). By default nothing is lost unseen: publishers wait for room in
     the mailbox of a handler, and publishing raises MailboxFull where it may not wait, or a mailbox refuses.
 
