@@ -2,7 +2,6 @@
 
 pub(crate) mod receipt;
 
-use crate::queue::Lane;
 use core::fmt;
 use receipt::Receipt;
 use std::io;
@@ -188,20 +187,6 @@ pub struct NoRoom {
 }
 
 impl NoRoom {
-    /// Of a lane of a pool.
-    #[cold]
-    pub(crate) fn of_lane(lane: Lane, capacity: usize) -> Self {
-        let what = match lane {
-            Lane::Critical => "the critical lane of the pool",
-            Lane::High => "the high lane of the pool",
-            Lane::Normal => "the normal lane of the pool",
-            Lane::Low => "the low lane of the pool",
-        };
-        let helps = "a larger lane_capacity, more threads, or to submit outside of handlers and tasks, \
-                     where that waits for room";
-        Self { what, capacity, helps }
-    }
-
     pub(crate) const fn new(what: &'static str, capacity: usize, helps: &'static str) -> Self {
         Self { what, capacity, helps }
     }

@@ -72,9 +72,9 @@ pub use error::{Error, NoRoom, Problem, Rejected, Result};
 pub use log::faults::quiet;
 pub use pool::{
     Audit, Builder, EventKind, Flow, Handle, HandleId, HandleOptions, LaneRef, Pin, Pool,
-    PoolReport, Promotion, Recording, Ring, SetStats, Signals, SlowReport, SourceKind, Stats,
-    Strand, Task, ThreadRole, ThreadState, ThreadStats, Timer, Trace, Unposted, promote_new_leader,
-    unconfined,
+    PoolReport, Promotion, Recording, Ring, Scope, SetStats, Signals, SlowReport, SourceKind,
+    Stats, Strand, Task, ThreadRole, ThreadState, ThreadStats, Timer, Trace, Unposted,
+    promote_new_leader, unconfined,
 };
 pub use queue::{Lane, Queue, QueueFull};
 pub use source::{Interest, Ready, ScriptedCall, ScriptedIo, ScriptedSource};

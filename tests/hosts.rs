@@ -886,3 +886,27 @@ fn a_host_has_the_number_of_its_own_process() {
         assert_eq!(child, RAN);
     });
 }
+
+/// Goal: who waits for a task in a pool without threads takes part, as nobody else may. Method: tasks of the pool and of a
+/// worker pool are waited for by the thread that has submitted them, and one that waits for another one. Seen to hang
+/// where the wait only slept.
+#[test]
+fn who_waits_for_a_task_takes_part() {
+    let _guard = hang_guard();
+    let pool = hosted(1);
+    assert_eq!(pool.submit(|| 42).unwrap().wait().unwrap(), 42);
+    let mut task = pool.submit(|| 43).unwrap();
+    assert!(matches!(task.wait_timeout(Duration::ZERO), Err(Error::TimedOut)));
+    assert_eq!(task.wait_timeout(LONG).unwrap(), 43);
+    let inner = pool.clone();
+    let outer = pool.submit(move || inner.submit(|| ()).unwrap().wait());
+    assert!(matches!(outer.unwrap().wait().unwrap(), Err(Error::WouldDeadlock)));
+    let failed = pool.submit(|| common::quiet_panic("it fails")).unwrap().wait();
+    assert!(matches!(failed, Err(Error::Panicked { .. })));
+    let workers = paceline::task::WorkerPool::new(&pool);
+    let task = workers.task("t", |_: &paceline::task::Attempt<'_>| 44).submit().unwrap();
+    assert_eq!(task.wait().unwrap().result.unwrap(), 44);
+    let task = pool.submit(|| ()).unwrap();
+    let _report = pool.shutdown(Duration::ZERO);
+    assert!(matches!(task.wait(), Err(Error::Cancelled) | Ok(())));
+}

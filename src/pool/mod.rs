@@ -110,14 +110,16 @@ pub use end::PoolReport;
 pub use handle::{Handle, HandleOptions};
 pub use handler::{EventKind, Flow, SlowReport};
 pub use host::HandleId;
-pub(crate) use host::{Event, Outbox as HostOutbox, abandon, complete, pollable, take_part};
+pub(crate) use host::{
+    Event, Outbox as HostOutbox, abandon, complete, pollable, take_part, wait_for,
+};
 pub(crate) use members::Overseer;
 pub use members::ThreadRole;
 pub use placement::Pin;
 pub use ring::Ring;
 pub use signals::Signals;
 pub use stats::{Audit, SetStats, Stats, ThreadState, ThreadStats};
-pub use tasks::{LaneRef, Strand, Task, Unposted};
+pub use tasks::{LaneRef, Scope, Strand, Task, Unposted};
 pub use timeline::{Recording, Trace};
 pub use timers::Timer;
 

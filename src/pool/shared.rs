@@ -71,7 +71,7 @@ impl Shared {
         let slow_hook = config.on_slow.as_ref().map(|(_, hook)| Arc::clone(hook));
         let watchdog = Watchdog::new(nanos(config.watch_period), slow_limit, slow_hook);
         let ageing = config.ageing.map_or(u64::MAX, nanos);
-        Ok(Arc::new(Self {
+        let shared = Arc::new(Self {
             ready: ReadyWork::new(tasks, handles, members, ageing, watchdog),
             cells: Arc::new(Cells::new(config.max_handles, fork)),
             rooms: Rooms::new(),
@@ -90,7 +90,11 @@ impl Shared {
             placement,
             kept: Mutex::default(),
             last: Mutex::default(),
-        }))
+        });
+        if ordinary == 0 {
+            shared.cells.are_of_hosts(&shared);
+        }
+        Ok(shared)
     }
 
     #[inline]

@@ -21,23 +21,7 @@ impl Pool {
     /// [`Error::Full`] when `max_joined` host threads are here already, [`Error::Invalid`] inside a
     /// handler, [`Error::ShutDown`], [`Error::Forked`].
     pub fn join(&self, time: Duration) -> Result<u64> {
-        let shared = self.shared();
-        shared.check_open()?;
-        if crate::thread_state::is_member() {
-            let allowed = "called by a thread that is not in a pool";
-            return Err(Error::invalid("join", "called inside a handler", allowed));
-        }
-        shared.hosts.others.fetch_add(1, AcqRel);
-        let ran = take_part(shared, time, |mut worker| {
-            if time.is_zero() {
-                worker.run_ready()
-            } else {
-                worker.run()
-            };
-            worker.ran()
-        });
-        shared.hosts.others.fetch_sub(1, AcqRel);
-        ran
+        join(self.shared(), time)
     }
 
     /// A descriptor that becomes readable when there is something to do, for hosts that wait in a
@@ -57,33 +41,62 @@ impl Pool {
     }
 }
 
+#[cfg(feature = "capi")]
 impl Pool {
-    /// Waits for what the pool is to bring about, until `ended`, which waits for up to the time that it is given, says so. In
-    /// a pool without threads of its own this thread takes part meanwhile, since it may be the only one.
+    /// See [`wait_for`].
     pub(crate) fn wait_for(
         &self,
         time: Option<Duration>,
-        mut ended: impl FnMut(Option<Duration>) -> Result<bool>,
+        ended: impl FnMut(Option<Duration>) -> Result<bool>,
     ) -> Result<bool> {
-        /// After this it looks again at what is ready.
-        const LOOK_AGAIN: Duration = Duration::from_millis(1);
-        if self.shared().places.ordinary() > 0 || crate::thread_state::is_member() {
-            return ended(time);
-        }
-        let deadline = Deadline::after(time);
-        while !ended(Some(Duration::ZERO))? {
-            if deadline.is_over() {
-                return Ok(false);
-            }
-            // If there is no place, others are there. If the pool has ended, so has what is waited for.
-            let _ran = self.join(Duration::ZERO);
-            let step = deadline.left().map_or(LOOK_AGAIN, |left| left.min(LOOK_AGAIN));
-            if ended(Some(step))? {
-                break;
-            }
-        }
-        Ok(true)
+        wait_for(self.shared(), time, ended)
     }
+}
+
+/// Waits for what the pool is to bring about, until `ended`, which waits for up to the time that it is given, says so. In
+/// a pool without threads of its own this thread takes part meanwhile, since it may be the only one.
+pub(crate) fn wait_for(
+    shared: &Arc<Shared>,
+    time: Option<Duration>,
+    mut ended: impl FnMut(Option<Duration>) -> Result<bool>,
+) -> Result<bool> {
+    /// After this it looks again at what is ready.
+    const LOOK_AGAIN: Duration = Duration::from_millis(1);
+    if shared.places.ordinary() > 0 || crate::thread_state::is_member() {
+        return ended(time);
+    }
+    let deadline = Deadline::after(time);
+    while !ended(Some(Duration::ZERO))? {
+        if deadline.is_over() {
+            return Ok(false);
+        }
+        // If there is no place, others are there. If the pool has ended, so has what is waited for.
+        let _ran = join(shared, Duration::ZERO);
+        let step = deadline.left().map_or(LOOK_AGAIN, |left| left.min(LOOK_AGAIN));
+        if ended(Some(step))? {
+            break;
+        }
+    }
+    Ok(true)
+}
+
+fn join(shared: &Arc<Shared>, time: Duration) -> Result<u64> {
+    shared.check_open()?;
+    if crate::thread_state::is_member() {
+        let allowed = "called by a thread that is not in a pool";
+        return Err(Error::invalid("join", "called inside a handler", allowed));
+    }
+    shared.hosts.others.fetch_add(1, AcqRel);
+    let ran = take_part(shared, time, |mut worker| {
+        if time.is_zero() {
+            worker.run_ready()
+        } else {
+            worker.run()
+        };
+        worker.ran()
+    });
+    shared.hosts.others.fetch_sub(1, AcqRel);
+    ran
 }
 
 /// See [`Pool::pollable`].

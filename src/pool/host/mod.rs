@@ -10,6 +10,6 @@ mod outbox;
 pub(crate) use alarm::{Alarm, await_refresh, refresh_alarm};
 pub(crate) use held::{abandon, complete, hand_out};
 pub(crate) use hosts::Hosts;
-pub(crate) use join::{pollable, take_part};
+pub(crate) use join::{pollable, take_part, wait_for};
 pub use outbox::HandleId;
 pub(crate) use outbox::{Event, Outbox};

@@ -35,6 +35,7 @@
 
 use crate::contain::contain;
 use crate::error::NoRoom;
+use crate::pool::shared::Shared;
 use crate::pool::slots::{Entry, Slab};
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::AtomicU32;
@@ -45,7 +46,7 @@ use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr::NonNull;
 use core::task::Waker;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 pub(super) const PHASE: u32 = 0b11;
 pub(super) const PENDING: u32 = 0;
@@ -236,12 +237,24 @@ impl Entry for TaskCell {
 /// outstanding tasks reaches a new height.
 pub(crate) struct Cells {
     cells: Slab<TaskCell>,
+    /// The pool, if it has no threads: who waits for a task takes part.
+    hosted: OnceLock<Weak<Shared>>,
     pub(super) fork: ForkGuard,
 }
 
 impl Cells {
     pub(crate) fn new(limit: usize, fork: ForkGuard) -> Self {
-        Self { cells: Slab::new(limit), fork }
+        Self { cells: Slab::new(limit), hosted: OnceLock::new(), fork }
+    }
+
+    /// The pool has no threads of its own.
+    pub(crate) fn are_of_hosts(&self, shared: &Arc<Shared>) {
+        let _once = self.hosted.set(Arc::downgrade(shared));
+    }
+
+    /// The pool, if it has no threads of its own and has not been freed.
+    pub(super) fn hosted(&self) -> Option<Arc<Shared>> {
+        self.hosted.get()?.upgrade()
     }
 
     /// That every cell is in use.

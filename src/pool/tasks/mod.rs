@@ -3,6 +3,7 @@
 pub(crate) mod cell;
 mod post;
 mod room;
+mod scope;
 mod strand;
 mod submit;
 mod task;
@@ -10,6 +11,7 @@ mod task;
 pub(crate) use cell::Cells;
 pub(crate) use post::Staged;
 pub(crate) use room::Rooms;
+pub use scope::Scope;
 pub use strand::Strand;
 pub use submit::{LaneRef, Unposted};
 pub use task::Task;

@@ -75,7 +75,15 @@ impl Shared {
     /// That a lane is full.
     #[cold]
     pub(crate) fn no_room(&self, lane: Lane) -> NoRoom {
-        NoRoom::of_lane(lane, self.lane_capacity())
+        let what = match lane {
+            Lane::Critical => "the critical lane of the pool",
+            Lane::High => "the high lane of the pool",
+            Lane::Normal => "the normal lane of the pool",
+            Lane::Low => "the low lane of the pool",
+        };
+        let helps = "a larger lane_capacity, more threads, or to submit outside of handlers and tasks, \
+                     where that waits for room";
+        NoRoom::new(what, self.lane_capacity(), helps)
     }
 
     /// Pushes up to `STAGE` closures at once; what was refused stays in `staged`.

@@ -151,6 +151,10 @@ pub struct LaneRef<'a> {
 }
 
 impl LaneRef<'_> {
+    pub(super) fn parts(&self) -> (&Pool, Lane) {
+        (self.pool, self.lane)
+    }
+
     /// See [`Pool::post`].
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use super::cell::{
 use crate::error::{Error, Result};
 use crate::pool::context;
 use crate::pool::deadline::Deadline;
+use crate::pool::host::wait_for;
 use crate::pool::shared::Shared;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use core::future::Future;
@@ -94,7 +95,8 @@ impl<T> Task<T> {
     /// # Errors
     /// [`Error::Panicked`] with the message, [`Error::Cancelled`], [`Error::Forked`], and on a thread
     /// of the task's own pool [`Error::WouldDeadlock`] when all others there are waiting already. A
-    /// pool thread hands leadership on before it blocks.
+    /// pool thread hands leadership on before it blocks. In a pool without threads the caller takes part meanwhile, as in
+    /// [`Pool::join`](crate::Pool::join).
     pub fn wait(mut self) -> Result<T> {
         self.wait_until(None)
     }
@@ -111,10 +113,12 @@ impl<T> Task<T> {
         if self.taken {
             return Err(Error::Stale { what: "task result" });
         }
-        if !self.is_done() && !self.block(timeout)? {
-            return Err(Error::TimedOut);
-        }
-        self.take()
+        let is_over = self.is_done()
+            || match self.table.hosted() {
+                Some(shared) => wait_for(&shared, timeout, |time| self.block(time))?,
+                None => self.block(timeout)?,
+            };
+        if is_over { self.take() } else { Err(Error::TimedOut) }
     }
 
     /// Waits until finished, having told the pool whose thread this is.

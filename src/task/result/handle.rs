@@ -1,7 +1,7 @@
 //! `TaskHandle<T>`: what the submitter holds.
 
 use crate::error::{Error, Result};
-use crate::pool::{Deadline, Shared, blocking, stops_around_us};
+use crate::pool::{Deadline, Shared, blocking, stops_around_us, wait_for};
 use crate::task::attempt::fault::Fault;
 use crate::task::attempt::limits;
 use crate::task::record;
@@ -89,7 +89,8 @@ impl<T: Send + 'static> TaskHandle<T> {
     ///
     /// # Errors
     /// [`Error::Forked`], and on a thread of the task's own pool [`Error::WouldDeadlock`] when all
-    /// others there are waiting already. A pool thread hands leadership on before it blocks.
+    /// others there are waiting already. A pool thread hands leadership on before it blocks. In a pool without threads the
+    /// caller takes part meanwhile, as in [`Pool::join`](crate::Pool::join).
     #[inline]
     pub fn wait(self) -> Result<TaskReport<T>> {
         self.ended(None)?;
@@ -139,10 +140,11 @@ impl<T: Send + 'static> TaskHandle<T> {
         if seen.is_taken() {
             return Err(Error::Stale { what: "task report" });
         }
-        if !self.block(timeout)? {
-            return Err(Error::TimedOut);
-        }
-        Ok(self.head().look())
+        let is_over = match self.head().task_type().common() {
+            Some(common) => wait_for(&common.shared, timeout, |time| self.block(time))?,
+            None => self.block(timeout)?,
+        };
+        if is_over { Ok(self.head().look()) } else { Err(Error::TimedOut) }
     }
 
     /// Sleeps until the end, having told the pool whose thread this is.
