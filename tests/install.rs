@@ -33,6 +33,12 @@ fn what_is_installed_is_complete() {
     for file in ["include/paceline.h", "include/paceline.hpp", "lib/libpaceline.a"] {
         assert!(prefix.join(file).is_file(), "{file}");
     }
+    // A program that is linked with the static library may have a SQLite of its own.
+    let symbols =
+        printed(Command::new("nm").arg("--extern-only").arg(prefix.join("lib/libpaceline.a")));
+    let of_sqlite = |line: &&str| line.split(' ').any(|word| word.starts_with("sqlite3"));
+    assert_eq!(symbols.lines().find(of_sqlite), None);
+    assert!(symbols.contains(" paceline_sqlite3_open_v2"));
     for folder in ["include/paceline", "bindings/cpp/paceline"] {
         for header in fs::read_dir(source(folder)).expect("it can be listed") {
             let name = header.expect("it can be listed").file_name();

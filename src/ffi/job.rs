@@ -271,10 +271,15 @@ impl pace_job_t {
 
     /// Says how it has ended, once.
     fn end(&self, result: core::result::Result<Vec<u8>, Fault>) -> Result {
+        #[cfg(not(feature = "nats"))]
+        let _unused = result;
         let mut end = self.lock();
         match core::mem::replace(&mut *end, JobEnd::Ended) {
             #[cfg(feature = "nats")]
-            JobEnd::Lent(_) => *end = JobEnd::Said(result),
+            JobEnd::Lent(_) => {
+                *end = JobEnd::Said(result);
+                Ok(())
+            }
             #[cfg(feature = "nats")]
             JobEnd::Open(open) => {
                 drop(end);
@@ -282,13 +287,13 @@ impl pace_job_t {
                     Ok(value) => open.complete(value),
                     Err(fault) => open.fail(fault),
                 }
+                Ok(())
             }
             other => {
                 *end = other;
-                return Err(ENDED);
+                Err(ENDED)
             }
         }
-        Ok(())
     }
 }
 
