@@ -728,7 +728,7 @@ static void upgrade(void *data, const pace_request_t *request, pace_response_t *
     hooks.user_data = &drops;
     hooks.drop = count_drops;
     OK(pace_request_upgrade(request, &protocol));
-    if (protocol.text == NULL) {
+    if (protocol.text == NULL || is(protocol, "h2c")) {
         SAYS(PACE_EINVAL, pace_response_upgrade(response, "shouting", &hooks));
     } else {
         CHECK(is(protocol, "shouting"));
@@ -744,7 +744,14 @@ static void upgrades(void) {
     int client = dial(address);
     send_text(client, "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     read_head(client, head, sizeof head);
-    CHECK(strncmp(head, "HTTP/1.1 500 ", 13) == 0 && atomic_load(&drops) == 0);
+    CHECK(strncmp(head, "HTTP/1.1 426 ", 13) == 0 && atomic_load(&drops) == 0);
+    CHECK(strstr(head, "Upgrade: shouting\r\n") != NULL &&
+          strstr(head, "Connection: upgrade\r\n") != NULL);
+    close(client);
+    client = dial(address);
+    send_text(client, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n");
+    read_head(client, head, sizeof head);
+    CHECK(strncmp(head, "HTTP/1.1 426 ", 13) == 0 && atomic_load(&drops) == 0);
     close(client);
     client = dial(address);
     send_text(client,

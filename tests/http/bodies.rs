@@ -194,7 +194,10 @@ fn what_a_response_may_not_have_is_an_error_and_a_500() {
                 "header is content-length, but must be one that the library does not write itself",
             ),
             ("status", "status is 199, but must be 200 to 599"),
-            ("upgrade", "upgrade is raw, but must be what the request asks for"),
+            (
+                "upgrade",
+                "upgrade is \"raw\", but must be offered by its client, which offers nothing",
+            ),
             ("large", "all 16777216 bytes of a connection's output are in use"),
             ("more", "bytes of a body is 3, but must be up to the 2 bytes that are left"),
             ("less", "bytes left of a body is 2, but must be 0 at its end"),
@@ -208,12 +211,13 @@ fn what_a_response_may_not_have_is_an_error_and_a_500() {
                     let is_reset = asker.rest_or_reset().1;
                     assert_eq!(is_reset, matches!(kind, Kind::Tcp | Kind::Tcp6), "{kind:?}");
                 }
+                "upgrade" => assert_eq!(asker.answer().status, 426),
                 _ => assert_eq!(asker.answer().status, 500),
             }
             assert_eq!(said.lock().unwrap().pop().unwrap(), error);
         }
         let stats = end(&server);
-        assert_eq!((stats.refused.unanswered, stats.aborted.unfinished), (6, 1));
+        assert_eq!((stats.refused.unanswered, stats.aborted.unfinished), (5, 1));
     }
 }
 

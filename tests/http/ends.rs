@@ -561,7 +561,9 @@ fn a_connection_may_be_given_to_another_protocol() {
                     answer().unwrap();
                 }
             };
-            root(builder).route("GET", "/shout", upgrade)
+            let words =
+                |_: &Request, response: Response| response.upgrade("words", Shout(Arc::default()));
+            root(builder).route("GET", "/shout", upgrade).route("GET", "/words", words)
         });
         for query in ["", "?later"] {
             let mut asker = Asker::connect(&address);
@@ -580,6 +582,18 @@ fn a_connection_may_be_given_to_another_protocol() {
             until("the end", || reason.lock().unwrap().take() == Some(Reason::Peer));
             let _ = conn.lock().unwrap().take();
         }
+        // A client that offers another protocol hears which one is spoken here, and may go on.
+        let mut asker = Asker::connect(&address);
+        let answer = asker
+            .ask(format!("GET /words {HOST}Connection: Upgrade\r\nUpgrade: h2c, SHOUT/2\r\n\r\n"));
+        assert_eq!(
+            (answer.status, answer.header("upgrade"), answer.closes()),
+            (426, Some("words"), false)
+        );
+        assert_eq!(answer.header("connection"), Some("upgrade"));
+        let answer = asker
+            .ask(format!("GET /words {HOST}Connection: Upgrade\r\nUpgrade: h2c, Words\r\n\r\n"));
+        assert_eq!((answer.status, answer.header("upgrade")), (101, Some("words")));
         let mut asker = Asker::connect(&address);
         asker.send(format!("GET /shout {HOST}Connection: Upgrade\r\nUpgrade: x\r\n\r\n"));
         assert_eq!(asker.answer().status, 101);
@@ -587,7 +601,7 @@ fn a_connection_may_be_given_to_another_protocol() {
         asker.client.finish();
         assert_eq!(asker.rest(), b"hello notified");
         let stats = end(&server);
-        assert_eq!((stats.answered.upgraded, stats.answered.client_errors), (3, 2));
+        assert_eq!((stats.answered.upgraded, stats.answered.client_errors), (4, 3));
     }
 }
 
@@ -678,7 +692,7 @@ fn a_streamed_body_comes_before_another_protocol() {
                 let upgraded = response.upgrade(&protocol, Told(Opening::Takes));
                 assert_eq!(
                     upgraded.unwrap_err().to_string(),
-                    "upgrade is told, but must be what the request asks for"
+                    "upgrade is \"told\", but must be of a request whose body is not streamed"
                 );
                 None::<Box<dyn paceline::http::RequestBody>>
             })

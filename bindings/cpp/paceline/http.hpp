@@ -276,7 +276,7 @@ public:
         return *this;
     }
     Response &&status(std::uint32_t value) && { return std::move(status(value)); }
-    /// Adds a header. Content-Length, Transfer-Encoding, Connection, Upgrade and Date are the
+    /// Adds a header. Content-Length, Transfer-Encoding, Connection and Date are the
     /// library's own. One that is not allowed is an error of what completes the response.
     Response &header(const detail::Text &name, const detail::Text &value) & {
         if (pace_response_header(raw_, name.c_str(), value.c_str()) != PACE_OK) {
@@ -353,8 +353,9 @@ public:
     /// (HttpStats::panics).
     void fail() noexcept { pace_response_fail(take()); }
 
-    /// Answers with 101, and gives the connection to `handler`, for a protocol that the request has asked
-    /// for. Its `open` comes next. A handler that is refused stays the caller's.
+    /// Answers with 101, and gives the connection to `handler`, for a protocol that the request offers, in upper or lower
+    /// case. Its `open` comes next. If the request does not offer the protocol, the error is Code::Invalid, and the client has
+    /// got a 426 with Upgrade. A handler that is refused stays the caller's.
     Result<void> upgrade(const detail::Text &protocol, std::unique_ptr<ConnHandler> &&handler);
 
 private:

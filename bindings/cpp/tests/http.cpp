@@ -492,7 +492,7 @@ TEST_CASE("a connection is upgraded to another protocol") {
                })
         .value();
     http.start(local()).value();
-    CHECK(get(http, "/shout").substr(0, 3) == "500");
+    CHECK(get(http, "/shout").substr(0, 3) == "426");
     Client client(http);
     client.send("GET /shout HTTP/1.1\r\nHost: h\r\nConnection: upgrade\r\nUpgrade: shout\r\n\r\n");
     std::string head;

@@ -418,7 +418,9 @@ class Hubs(Case):
             self.hub.publish_all([("a..b", b"")])
         with self.assertRaisesRegex(paceline.InvalidError, "without . and >, which are of patterns"):
             self.hub.publish("orders*", b"")
-        with self.assertRaisesRegex(paceline.InvalidError, 'a token of its own, as in "a.[*]", not "orders[*]"'):
+        with self.assertRaisesRegex(
+            paceline.InvalidError, 'a token of its own, as in "a.[*]", not "orders[*]"'
+        ):
             self.hub.mailbox("orders*")
         with self.hub.mailbox("debit", group="g"), self.assertRaises(paceline.InvalidError):
             self.hub.publish_all(both)

@@ -372,7 +372,8 @@ class Upgrades(Base):
                 ("/ws", "Connection: upgrade\r\nUpgrade: h2c\r\n", ""),
             ):
                 client.sendall(f"GET {path} HTTP/1.1\r\nHost: here\r\n{head}\r\n".encode())
-                self.expect(client, b"426 Upgrade Required")
+                got = self.expect(client, b"Upgrade: echo\r\nConnection: upgrade\r\n")
+                self.assertIn(b"426 Upgrade Required", got)
                 if path == "/told":
                     said = refused.get(timeout=60)
                     self.assertIn(f"offers: {offered}", said)

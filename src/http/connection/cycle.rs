@@ -239,7 +239,7 @@ impl RequestCycle {
 
     #[inline(always)] // As `ran`.
     fn handle(&mut self, service: &Hook<'_>, handler: &WholeHandler, request: &Request<'_>) {
-        let response = Response::new(self.lend(), self.flags);
+        let response = Response::new(self.lend(), self.flags).offering(request.head.upgrade);
         // One that panics after it has sent its response away leaves nothing undone.
         self.run_first(request, || handler(request, response));
         match self.exchange.leave() {
@@ -315,7 +315,7 @@ impl RequestCycle {
             Offer::Upgrade if head.has_body() => Offer::Nothing,
             offer => offer,
         });
-        let mut response = Response::new(self.lend(), self.flags);
+        let mut response = Response::new(self.lend(), self.flags).offering(head.upgrade);
         if let Some((refusal, fields)) = refused {
             response = response.refused(refusal, fields);
         }

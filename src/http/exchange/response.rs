@@ -68,6 +68,8 @@ struct Draft {
     typed: bool,
     /// Why no route has taken the request.
     refusal: Option<Refusal>,
+    /// The protocols that the request offers to speak instead.
+    offered: Option<Box<str>>,
     /// What was wrong with the status or a header.
     spoiled: Option<Box<Error>>,
 }
@@ -85,6 +87,7 @@ impl Draft {
             kept: 0,
             typed: false,
             refusal: None,
+            offered: None,
             spoiled: None,
         }
     }
@@ -108,6 +111,14 @@ impl Response {
     pub(crate) fn new(exchange: Arc<Exchange>, flags: RequestFlags) -> Self {
         exchange.note_flags(flags);
         Self { exchange: Some(exchange), draft: None }
+    }
+
+    /// Of a request that offers this: "websocket", "h2c, foo/2".
+    pub(crate) fn offering(mut self, protocols: Option<&str>) -> Self {
+        if let Some(protocols) = protocols {
+            self.draft_mut().offered = Some(protocols.into());
+        }
+        self
     }
 
     /// What the request and the handler say about the answer.
@@ -138,8 +149,8 @@ impl Response {
         self
     }
 
-    /// Adds a header. `Content-Length`, `Transfer-Encoding`, `Connection`, `Upgrade` and `Date` are
-    /// the library's own. One that is not allowed is an error of what completes the response.
+    /// Adds a header. `Content-Length`, `Transfer-Encoding`, `Connection` and `Date` are the library's own; beside
+    /// `Upgrade`, as of a 426, goes the `Connection: upgrade` that belongs to it. One that is not allowed is an error of what completes the response.
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         let value = value.as_ref();
         if let Err(error) = check_field(name, value) {
@@ -148,6 +159,9 @@ impl Response {
         }
         self.draft_mut().typed |= name.eq_ignore_ascii_case("content-type");
         self.add(name, value);
+        if name.eq_ignore_ascii_case("upgrade") {
+            self.add("Connection", b"upgrade");
+        }
         self
     }
 
@@ -302,18 +316,32 @@ impl Response {
         Ok(Body::new(self.exchange.take(), rest, answered))
     }
 
-    /// Answers with 101, and gives the connection to `handler`, for a protocol that the request has
-    /// asked for ([`Request::upgrade`](crate::http::Request::upgrade)). Its `open` comes next. The server's
-    /// limits for connections stay in force; the time between requests is now its idle time.
+    /// Answers with 101, and gives the connection to `handler`, for a protocol that the request
+    /// offers ([`Request::upgrade`](crate::http::Request::upgrade)), in upper or lower case. Its `open` comes next. The
+    /// server's limits for connections stay in force; the time between requests is now its idle time.
     ///
     /// # Errors
-    /// As [`send`](Self::send). [`Error::Invalid`] also if the request has asked for no other protocol, or has
-    /// a body that is streamed, which would be taken for that protocol.
+    /// As [`send`](Self::send). [`Error::Invalid`] also if the request does not offer the protocol, or has a body that is
+    /// streamed, which would be taken for that protocol: its client has got a 426 with `Upgrade` then.
     pub fn upgrade(mut self, protocol: &str, handler: impl ConnHandler) -> Result<()> {
-        if self.flags().offer() != Offer::Upgrade {
-            self.spoil(Error::invalid("upgrade", protocol, "what the request asks for"));
-        } else if !protocol.bytes().all(is_text) {
-            self.spoil(Error::invalid("upgrade", protocol, "free of control characters"));
+        if !protocol.bytes().all(is_token_of_protocol) || protocol.is_empty() {
+            self.spoil(Error::invalid(
+                "upgrade",
+                format!("{protocol:?}"),
+                "a protocol, as \"websocket\"",
+            ));
+        } else if self.is_offered_behind_its_body() {
+            let allowed = "of a request whose body is not streamed";
+            self.spoil(Error::invalid("upgrade", format!("{protocol:?}"), allowed));
+        } else if !self.offers(protocol) {
+            let allowed = match self.draft_mut().offered.take() {
+                Some(offered) => format!("what its client offers: {offered}"),
+                None => "offered by its client, which offers nothing".to_owned(),
+            };
+            let error = Error::invalid("upgrade", format!("{protocol:?}"), allowed);
+            // If it fails, the peer is gone.
+            let _ = self.status(426).header("Upgrade", protocol).error();
+            return Err(error);
         }
         self.draft_mut().status = 101;
         self.add("Upgrade", protocol.as_bytes());
@@ -330,6 +358,20 @@ impl Response {
     /// call of the kernel. A client that has only finished sending still gets an answer.
     pub fn is_client_gone(&self) -> bool {
         self.exchange().is_client_gone()
+    }
+
+    fn offered(&self) -> Option<&str> {
+        self.draft.as_ref()?.offered.as_deref()
+    }
+
+    /// Another protocol could begin only when the body has come, which is taken by then (RFC 9110, 7.8).
+    fn is_offered_behind_its_body(&self) -> bool {
+        self.offered().is_some() && self.flags().offer() != Offer::Upgrade
+    }
+
+    fn offers(&self, protocol: &str) -> bool {
+        let mut offered = self.offered().unwrap_or_default().split(',').map(str::trim);
+        offered.any(|one| one.eq_ignore_ascii_case(protocol))
     }
 
     /// The connection that it goes to. To write there while a request is in work would break the
@@ -567,7 +609,7 @@ fn bodyless(status: u16) -> Option<Framing> {
 }
 
 fn check_field(name: &str, value: &[u8]) -> Result<()> {
-    const OWN: [&str; 5] = ["content-length", "transfer-encoding", "connection", "upgrade", "date"];
+    const OWN: [&str; 4] = ["content-length", "transfer-encoding", "connection", "date"];
     if name.is_empty() || !name.bytes().all(is_token) {
         return Err(Error::invalid("header", format!("{name:?}"), "a token (RFC 9110, 5.6.2)"));
     }
@@ -579,6 +621,11 @@ fn check_field(name: &str, value: &[u8]) -> Result<()> {
         return Err(Error::invalid("header", value, "free of control characters"));
     }
     Ok(())
+}
+
+/// A protocol is a name, or a name and a version: "h2c", "foo/2".
+fn is_token_of_protocol(byte: u8) -> bool {
+    is_token(byte) || byte == b'/'
 }
 
 /// Answers in a handler's place. Says whether it says that the connection closes.

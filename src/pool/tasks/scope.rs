@@ -290,7 +290,9 @@ mod models {
     /// helper beside who ends the scope, for two tasks, of which one posts the other.
     #[test]
     fn a_scope_ends_with_its_tasks() {
-        loom::model(|| {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
             let group = Arc::new(Group::new());
             let ran = Arc::new(AtomicUsize::new(0));
             let (more, first, second) = (Arc::clone(&group), Arc::clone(&ran), Arc::clone(&ran));

@@ -414,7 +414,7 @@ class Request:
         text("protocol", protocol)
         offered = self._offered()
         if self._number and protocol.lower() not in map(str.lower, offered):
-            self.respond(Response.error(426))
+            self.respond(Response.error(426, {"Upgrade": protocol}))
             allowed = f"what its client offers: {', '.join(offered) or 'nothing'}"
             raise NotOffered(f"protocol is {protocol!r}; allowed for {self}: {allowed}")
         number, self._number = self._number, 0
