@@ -39,8 +39,8 @@ pub struct pace_ops_options_t {
     /// Where it listens, if pace_ops_serve() is given no address: "127.0.0.1:9090". Default NULL.
     pub address: *const c_char,
     /// What requests must show as `Authorization: Bearer` and this, of at least 16 visible ASCII characters; only the page
-    /// itself, which has no data, is sent without. Default NULL: only this machine is answered, and nothing can be
-    /// changed.
+    /// itself, which has no data, is sent without, and whether the pool is well, without reasons. Default NULL: only this
+    /// machine is answered, without a proxy between, and nothing can be changed.
     pub token: *const c_char,
     /// How long a handler or task may hold its thread before the thread is shown as blocked, in nanoseconds: 1 ms to one
     /// hour. Default 500 ms. What health says does not depend on it.
@@ -125,7 +125,8 @@ pub unsafe extern "C" fn pace_ops_options_load(
 /// Starts an operations endpoint for a pool, at this address or that of the options if `address` is NULL:
 /// "127.0.0.1:9090", "unix:/run/ops.sock". Its routes: / is a live page; /metrics, /stats.json, /errors.json, /config,
 /// /health/live and /health/ready are for programs: 503 if the pool starves (`dead_after_ns`), or something waits for too
-/// long (`ready_after_ns`), else 200, with reasons; /events is what feeds the page, for up to 8 viewers; /trace?seconds=3 records a
+/// long (`ready_after_ns`), else 200, with reasons; /events is what feeds the page, for up to 8 viewers: a ninth
+/// takes the place of the oldest; /trace?seconds=3 records a
 /// timeline of the next seconds, 1 to 30, which https://ui.perfetto.dev opens; /log-level
 /// shows, and by PUT and with a token sets, the levels of the pool's log. It has a thread of its own, so that it answers
 /// while all threads of the pool are blocked. `options` may be NULL. Without an address at all it is only to be mounted:
@@ -215,8 +216,8 @@ unsafe fn shown(options: &pace_ops_options_t) -> Result<Option<Settings>> {
 }
 
 /// Adds the routes of an operations endpoint to an HTTP server that has not been started, behind a prefix: "/ops". Its
-/// threads only hand requests over. Without a token, requests of other machines are answered with 403. The server keeps
-/// what it needs of the endpoint; when that is freed, the routes answer with 500.
+/// threads only hand requests over. Without a token, requests of other machines, and those that a proxy has passed on, are
+/// answered with 403. The server keeps what it needs of the endpoint; when that is freed, the routes answer with 500.
 ///
 /// PACE_EINVAL if the server was started, or for a prefix that does not begin with `/`, or ends in it.
 ///

@@ -42,8 +42,8 @@ pub struct OpsBuilder {
 
 impl OpsBuilder {
     /// What requests must show: `Authorization: Bearer` and this token, of at least 16 visible ASCII characters. Only
-    /// the page itself, which has no data, is sent without. Default: none, so that only this machine is answered, and
-    /// nothing can be changed.
+    /// the page itself, which has no data, is sent without, and whether the pool is well, without reasons. Default: none, so
+    /// that only this machine is answered, without a proxy between, and nothing can be changed.
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());
         self
@@ -283,7 +283,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// | `/health/live` | 503: the pool starves ([`dead_after`](OpsBuilder::dead_after)) or has ended; else 200. With reasons |
 /// | `/health/ready` | 503: something waits for too long ([`ready_after`](OpsBuilder::ready_after)), or it drains; else 200. With reasons |
 /// | `/stats.json`, `/errors.json`, `/config` | figures, the last faults, settings and their origins |
-/// | `/events` | server-sent events, one a second, for at most 8 viewers |
+/// | `/events` | server-sent events, one a second, for at most 8 viewers: a ninth takes the place of the oldest |
 /// | `/trace?seconds=3` | a [timeline](crate::Trace) of the next seconds, 1 to 30, for <https://ui.perfetto.dev> |
 /// | `/log-level` | the levels of the pool's log; PUT, with a token, changes them |
 pub struct Ops {
@@ -326,7 +326,7 @@ impl Ops {
     }
 
     /// Adds the routes to a server of the program's, behind a prefix as `/ops`. Its threads only hand requests over.
-    /// Requests of other machines are refused with 403, unless there is a token.
+    /// Requests of other machines, and those that a proxy has passed on, are refused with 403, unless there is a token.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a prefix that does not begin with `/`, or ends in it.

@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::{Instant, SystemTime};
 
-/// How many may watch at once.
+/// How many may watch at once; another one takes the place of one of them.
 pub(super) const MOST_VIEWERS: usize = 8;
 /// Between two looks while somebody watches.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
@@ -32,6 +32,8 @@ const MOST_LOOKS: usize = 40;
 const KEPT: usize = 30;
 /// Events that a viewer may miss one after another.
 const MOST_MISSED: u32 = 30;
+/// Tells a viewer that it should not come back by itself: another would have to go.
+const REPLACED: &str = "event: replaced\ndata:\n\n";
 /// Bridges that are shown, and histories.
 const MOST_BRIDGES: usize = 16;
 /// Faults of an event.
@@ -77,10 +79,6 @@ impl Feed {
         !self.viewers.is_empty()
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.viewers.len() >= MOST_VIEWERS
-    }
-
     pub(super) fn viewers(&self) -> usize {
         self.viewers.len()
     }
@@ -120,8 +118,24 @@ impl Feed {
         };
         match written {
             Ok(WriteStatus::Unwanted) => drop(body.finish()),
-            Ok(_) => self.viewers.push(Viewer { body, missed: 0 }),
+            Ok(_) => {
+                if self.viewers.len() >= MOST_VIEWERS {
+                    self.make_room();
+                }
+                self.viewers.push(Viewer { body, missed: 0 });
+            }
             Err(_) => {}
+        }
+    }
+
+    /// The one that has missed most is sent away, the oldest of several: viewers that never read keep nobody out.
+    fn make_room(&mut self) {
+        let missed = self.viewers.iter().map(|viewer| viewer.missed).max();
+        let Some(at) = self.viewers.iter().position(|it| Some(it.missed) == missed) else { return };
+        let mut viewer = self.viewers.remove(at);
+        // One that does not read is cut off.
+        if viewer.missed == 0 && viewer.body.write(REPLACED.as_bytes()).is_ok() {
+            let _gone = viewer.body.finish();
         }
     }
 

@@ -352,9 +352,9 @@ async function watch() {
   const headers = token ? { Authorization: `Bearer ${token}` } : {};
   const answer = await fetch("events", { headers, cache: "no-store" });
   byId("token-form").hidden = answer.status !== 401;
-  if (answer.status === 401) {
-    state("needs its token");
-    byId("token").focus();
+  if (answer.status === 401 || answer.status === 403) {
+    state((await answer.text()).trim());
+    if (answer.status === 401) byId("token").focus();
     return false;
   }
   if (!answer.ok) throw new Error((await answer.text()).trim() || String(answer.status));
@@ -367,6 +367,11 @@ async function watch() {
     const events = (rest + value).split("\n\n");
     rest = events.pop();
     for (const event of events) {
+      // To come back by itself would send another away.
+      if (event.startsWith("event: replaced")) {
+        state("a newer viewer has this one's place; reload the page to watch again");
+        return false;
+      }
       const data = event.split("\n").find((line) => line.startsWith("data: "));
       if (data && !paused) show(JSON.parse(data.slice(6)));
     }

@@ -1,7 +1,7 @@
 //! What is asked for, and its answer.
 
 use super::endpoint::Endpoint;
-use super::feed::{MOST_VIEWERS, bridges};
+use super::feed::bridges;
 use super::guard::Refused;
 use super::{errors, page};
 use crate::error::{Error, Result};
@@ -61,6 +61,8 @@ const ROUTES: [(&str, Route); 9] = [
 struct Asked {
     accept: Option<String>,
     seconds: Option<String>,
+    /// Who asks may read reasons.
+    may_read: bool,
 }
 
 /// Adds the routes, each behind `prefix`: "" or `/ops`.
@@ -76,16 +78,17 @@ pub(super) fn add(mut http: HttpBuilder, prefix: &str, endpoint: &Arc<Endpoint>)
     for (path, route) in ROUTES {
         let endpoint = Arc::clone(endpoint);
         let path = format!("{prefix}{path}");
-        http =
-            http.route(
-                "GET",
-                &path,
-                move |request: &Request<'_>, response: Response| match endpoint.guard.check(request)
-                {
-                    Ok(()) => hand_over(&endpoint, route, request, plain(response)),
-                    Err(refused) => refuse(refused, response),
-                },
-            );
+        let answered = move |request: &Request<'_>, response: Response| {
+            let works = matches!(route, Route::Events | Route::Trace);
+            let checked = endpoint.guard.check(request, works);
+            match checked {
+                Err(refused) if !matches!(route, Route::Live | Route::Ready) => {
+                    refuse(refused, response)
+                }
+                checked => hand_over(&endpoint, route, request, checked.is_ok(), plain(response)),
+            }
+        };
+        http = http.route("GET", &path, answered);
     }
     let endpoint = Arc::clone(endpoint);
     let path = format!("{prefix}/log-level");
@@ -106,13 +109,17 @@ fn plain(response: Response) -> Response {
 }
 
 fn refuse(refused: Refused, response: Response) -> Result<()> {
-    match refused {
-        Refused::NoToken => response
-            .status(401)
-            .header("WWW-Authenticate", "Bearer")
-            .text("this endpoint needs its token: Authorization: Bearer …\n"),
-        Refused::Forbidden(reason) => response.status(403).text(reason),
-    }
+    let (challenge, reason) = match refused {
+        Refused::NoToken => ("Bearer", "this endpoint needs its token: Authorization: Bearer …\n"),
+        Refused::WrongToken => {
+            ("Bearer error=\"invalid_token\"", "the token is not that of this endpoint\n")
+        }
+        Refused::Forbidden(reason) => {
+            let reason = format!("this endpoint has no token, and without one {reason}\n");
+            return response.status(403).text(reason);
+        }
+    };
+    response.status(401).header("WWW-Authenticate", challenge).text(reason)
 }
 
 /// Has the endpoint's thread answer.
@@ -120,12 +127,14 @@ fn hand_over(
     endpoint: &Arc<Endpoint>,
     route: Route,
     request: &Request<'_>,
+    may_read: bool,
     response: Response,
 ) -> Result<()> {
     let seconds = request.query_pairs().find(|(name, _)| name == "seconds");
     let asked = Asked {
         accept: request.header("accept").map(str::to_owned),
         seconds: seconds.map(|(_, value)| value.into_owned()),
+        may_read,
     };
     let Some(place) = Place::take(endpoint, MOST_UNDER_WAY, |it| &it.under_way) else {
         return busy(response, "too many requests are under way\n");
@@ -173,8 +182,8 @@ fn answer(place: Place, route: Route, asked: &Asked, response: Response) -> Resu
             send(response.header("Vary", "Accept"), format.media_type(), text, place)
         }
         Route::Stats => send(response, JSON, endpoint.stats().to_string(), place),
-        Route::Live => health(endpoint, response, true),
-        Route::Ready => health(endpoint, response, false),
+        Route::Live => health(endpoint, response, true, asked.may_read),
+        Route::Ready => health(endpoint, response, false, asked.may_read),
         Route::Errors => send(response, JSON, errors::newest(ERRORS).to_string(), place),
         Route::Config => send(response, JSON, endpoint.config().to_string(), place),
         Route::LogLevel => match endpoint.levels() {
@@ -233,29 +242,28 @@ fn send(response: Response, content_type: &str, text: String, place: Place) -> R
     Ok(())
 }
 
-/// 200 or 503; a reason a line.
-fn health(endpoint: &Endpoint, response: Response, live: bool) -> Result<()> {
+/// 200 or 503; a reason a line, for who may read them.
+fn health(endpoint: &Endpoint, response: Response, live: bool, may_read: bool) -> Result<()> {
     let health = endpoint.health();
     let (is_well, unready) = match live {
         true => (health.is_live(), &[][..]),
         false => (health.is_ready(), &*health.unready),
     };
     let mut text = String::from(if is_well { "ok\n" } else { "failing\n" });
-    for reason in health.dead.iter().chain(unready).chain(&health.degraded) {
+    let reasons = health.dead.iter().chain(unready).chain(&health.degraded);
+    for reason in reasons.filter(|_| may_read) {
         text.push_str(reason);
         text.push('\n');
     }
     response.status(if is_well { 200 } else { 503 }).text(text)
 }
 
-/// One more viewer.
+/// One more viewer, for whom another gives way if there are too many.
 fn watch(endpoint: &Endpoint, response: Response) -> Result<()> {
-    let mut feed = endpoint.feed();
-    if feed.is_full() {
-        drop(feed);
-        return busy(response, &format!("{MOST_VIEWERS} are watching already\n"));
-    }
+    // nginx would hold events back until its buffer is full.
+    let response = response.header("X-Accel-Buffering", "no");
     let body = response.header("Content-Type", "text/event-stream").stream(None)?;
+    let mut feed = endpoint.feed();
     feed.admit(body);
     drop(feed);
     endpoint.watch_closely();

@@ -8,7 +8,7 @@ use paceline::metrics::Registry;
 use paceline::ops::Ops;
 use paceline::{Error, Pool};
 use serde_json::Value;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::time::Duration;
 
 const TOKEN: &str = "correct-horse-battery";
@@ -76,14 +76,19 @@ fn with_a_token_only_the_page_is_sent_without_it() {
     let ops = Ops::builder(&pool).token(TOKEN).serve("127.0.0.1:0").unwrap();
     let at = &ops.addresses()[0];
     assert_eq!(get(at, "/").status, 200);
-    for path in ["/metrics", "/stats.json", "/health/live", "/errors.json", "/config", "/log-level"]
-    {
+    for path in ["/metrics", "/stats.json", "/events", "/errors.json", "/config", "/log-level"] {
         let answer = get(at, path);
         assert_eq!(answer.status, 401, "{path}");
         assert!(answer.head.contains("www-authenticate: bearer"), "{}", answer.head);
-        for wrong in ["Bearer", "Bearer correct-horse-batterY", "Basic correct-horse-battery"] {
+        for (wrong, reason) in [
+            ("Bearer", "needs its token"),
+            ("Basic correct-horse-battery", "needs its token"),
+            ("Bearer correct-horse-batterY", "the token is not that of this endpoint"),
+        ] {
             let wrong = format!("Authorization: {wrong}");
-            assert_eq!(ask(at, &format!("GET {path}"), &[&wrong], "").status, 401, "{path}");
+            let answer = ask(at, &format!("GET {path}"), &[&wrong], "");
+            assert_eq!(answer.status, 401, "{path}");
+            assert!(answer.body.contains(reason), "{path}: {}", answer.body);
         }
     }
     assert_eq!(ask(at, "GET /metrics", &[BEARER], "").status, 200);
@@ -110,6 +115,24 @@ fn a_name_that_leads_here_from_elsewhere_is_refused() {
     }
 }
 
+/// By the target, which counts for more than the header.
+#[test]
+fn a_target_that_names_another_host_is_refused() {
+    let _guard = hang_guard();
+    let pool = pool();
+    let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    let at = &ops.addresses()[0];
+    for (target, status) in [
+        ("http://rebound.example/stats.json", 403),
+        ("http://rebound.example:80/stats.json?a=http://localhost/", 403),
+        ("http://localhost/stats.json", 200),
+        ("http://127.0.0.1:9090/stats.json", 200),
+    ] {
+        let answer = ask(at, &format!("GET {target}"), &["Host: localhost"], "");
+        assert_eq!(answer.status, status, "{target}");
+    }
+}
+
 /// It could not read the answer, but take all places of viewers.
 #[test]
 fn a_page_of_another_site_is_refused() {
@@ -128,6 +151,111 @@ fn a_page_of_another_site_is_refused() {
         let lines = [&*format!("Sec-Fetch-Site: {site}"), &format!("Sec-Fetch-Dest: {dest}")];
         assert_eq!(ask(at, "GET /stats.json", &lines, "").status, status, "{lines:?}");
     }
+    // Older browsers say it so only.
+    for (origin, status) in [
+        ("https://rebound.example", 403),
+        ("http://localhost:3000", 403),
+        ("null", 403),
+        ("http://localhost:9090", 200),
+    ] {
+        let lines = ["Host: localhost:9090", &format!("Origin: {origin}")];
+        assert_eq!(ask(at, "GET /stats.json", &lines, "").status, status, "{origin}");
+    }
+}
+
+/// A link of another site, which its reader follows, shows figures, but begins nothing.
+#[test]
+fn a_link_of_another_site_starts_no_recording() {
+    let _guard = hang_guard();
+    let pool = pool();
+    let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    let at = &ops.addresses()[0];
+    let lines = ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Dest: document"];
+    for path in ["/trace?seconds=1", "/events"] {
+        let answer = ask(at, &format!("GET {path}"), &lines, "");
+        assert_eq!(answer.status, 403, "{path}");
+        assert!(answer.body.contains("pages of other sites"), "{}", answer.body);
+    }
+    assert!(pool.record().is_ok(), "it is being recorded");
+}
+
+const PASSED_ON: [&str; 6] = [
+    "Forwarded: for=192.0.2.1",
+    "X-Forwarded-For: 192.0.2.1",
+    "x-forwarded-proto: https",
+    "X-Forwarded-Host: ops.example",
+    "X-Real-IP: 192.0.2.1",
+    "Via: 1.1 proxy",
+];
+
+/// Asks as nginx does by default, which names nobody.
+fn ask_as_nginx(at: &paceline::net::Address, path: &str) -> String {
+    let mut stream = super::client::connect(at);
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: {at}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut all = String::new();
+    stream.read_to_string(&mut all).unwrap();
+    all
+}
+
+/// A proxy on this machine makes the whole world one of this machine.
+#[test]
+fn what_a_proxy_has_passed_on_needs_a_token() {
+    let _guard = hang_guard();
+    let pool = pool();
+    let open = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    let mounted = Ops::builder(&pool).build().unwrap();
+    let http = mounted.mount(Http::builder(&pool).listen("127.0.0.1:0"), "/ops").unwrap();
+    let http = http.serve().unwrap();
+    let closed = Ops::builder(&pool).token(TOKEN).serve("127.0.0.1:0").unwrap();
+    for (at, prefix) in [(&open.addresses()[0], ""), (&http.addresses()[0], "/ops")] {
+        let path = format!("{prefix}/stats.json");
+        assert_eq!(get(at, &path).status, 200);
+        for line in PASSED_ON {
+            let answer = ask(at, &format!("GET {path}"), &[line], "");
+            assert_eq!(answer.status, 403, "{line}");
+            assert!(answer.body.contains("a proxy has passed on"), "{}", answer.body);
+            assert!(answer.body.contains("has no token"), "{}", answer.body);
+        }
+        let answer = ask_as_nginx(at, &path);
+        assert!(answer.starts_with("HTTP/1.1 403 ") && answer.contains("HTTP/1.0"), "{answer}");
+    }
+    for line in PASSED_ON {
+        let answer = ask(&closed.addresses()[0], "GET /stats.json", &[BEARER, line], "");
+        assert_eq!(answer.status, 200, "{line}");
+    }
+}
+
+/// Orchestrators ask without a secret, and learn nothing else.
+#[test]
+fn probes_need_no_token_and_are_given_no_reasons() {
+    let _guard = hang_guard();
+    let pool = pool();
+    let ops = Ops::builder(&pool).token(TOKEN).serve("127.0.0.1:0").unwrap();
+    let at = &ops.addresses()[0];
+    for path in ["/health/live", "/health/ready"] {
+        let answer = get(at, path);
+        assert_eq!((answer.status, &*answer.body), (200, "ok\n"), "{path}");
+    }
+    let _report = pool.shutdown(LONG);
+    for path in ["/health/live", "/health/ready"] {
+        let answer = get(at, path);
+        assert_eq!((answer.status, &*answer.body), (503, "failing\n"), "{path}");
+        let answer = ask(at, &format!("GET {path}"), &[BEARER], "");
+        assert_eq!(
+            (answer.status, &*answer.body),
+            (503, "failing\nthe pool has ended\n"),
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn events_are_not_held_back_by_a_proxy() {
+    let _guard = hang_guard();
+    let pool = pool();
+    let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    let head = ask(&ops.addresses()[0], "HEAD /events", &[], "").head;
+    assert!(head.contains("x-accel-buffering: no"), "{head}");
 }
 
 #[test]

@@ -19,18 +19,44 @@ fn viewers(ops: &Ops) -> u64 {
     stats["viewers"].as_u64().unwrap()
 }
 
+/// Whether more events than one come: the first could be one that was kept.
+fn is_fed(events: &mut Events) -> bool {
+    events.next_or_end().is_some() && events.next_or_end().is_some()
+}
+
 #[test]
-fn a_ninth_viewer_is_refused_until_another_leaves() {
+fn a_ninth_viewer_takes_the_place_of_the_oldest() {
     let _guard = hang_guard();
     let pool = pool();
     let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
     let at = &ops.addresses()[0];
     let mut eight: Vec<_> = (0..8).map(|_| Events::open(at, "/events").ok().unwrap()).collect();
-    assert!(matches!(Events::open(at, "/events"), Err(503)));
-    assert_eq!(viewers(&ops), 8);
+    let mut ninth = Events::open(at, "/events").ok().unwrap();
+    until("one has left", || viewers(&ops) == 8);
+    assert!(is_fed(&mut ninth));
+    while eight[0].next_or_end().is_some() {}
+    assert!(eight[0].was_replaced(), "it was not told why");
+    assert!(is_fed(&mut eight[1]));
     eight.pop();
     until("one has left", || viewers(&ops) < 8);
-    let _again = Events::open(at, "/events").ok().unwrap();
+    let mut again = Events::open(at, "/events").ok().unwrap();
+    assert!(is_fed(&mut again) && is_fed(&mut eight[1]));
+}
+
+/// Those who never read take no place that somebody wants who does.
+#[test]
+fn viewers_that_never_read_keep_nobody_out() {
+    let _guard = hang_guard();
+    let pool = pool();
+    let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    let at = &ops.addresses()[0];
+    let mut deaf: Vec<_> = (0..8).map(|_| connect(at)).collect();
+    for stream in &mut deaf {
+        stream.write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    }
+    until("all places are taken", || viewers(&ops) == 8);
+    let mut events = Events::open(at, "/events").ok().unwrap();
+    assert!(is_fed(&mut events));
 }
 
 #[test]

@@ -149,8 +149,8 @@ struct OpsConfig {
     /// Where it listens, for Ops::serve(pool, config): "127.0.0.1:9090". Empty (default): it is only to be mounted.
     std::string address{};
     /// What requests must show as `Authorization: Bearer` and this, of at least 16 visible ASCII characters; only the page
-    /// itself, which has no data, is sent without. Empty (default): only this machine is answered, and nothing can be
-    /// changed.
+    /// itself, which has no data, is sent without, and whether the pool is well, without reasons. Empty (default): only this
+    /// machine is answered, without a proxy between, and nothing can be changed.
     std::string token{};
     /// How long a handler or task may hold its thread before the thread is shown as blocked: 1 ms to one hour. What health
     /// says does not depend on it.
@@ -227,8 +227,8 @@ public:
     }
 
     /// Adds its routes to a server that was not started, behind a prefix: "/ops". Without a token, requests of other
-    /// machines are answered with 403. When this is destroyed, the routes answer with 500. Code::Invalid if the server was
-    /// started, or for a prefix that does not begin with `/`, or ends in it.
+    /// machines, and those that a proxy has passed on, are answered with 403. When this is destroyed, the routes answer with
+    /// 500. Code::Invalid if the server was started, or for a prefix that does not begin with `/`, or ends in it.
     Result<void> mount(const Http &http, const detail::Text &prefix) const {
         return detail::outcome(pace_http_mount_ops(http.native(), raw_.get(), prefix.c_str()));
     }

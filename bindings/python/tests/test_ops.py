@@ -252,6 +252,13 @@ class Top(Case):
             with contextlib.redirect_stderr(errors):
                 self.assertEqual(top.main([url, "--once"]), 1)
             self.assertIn("401", errors.getvalue())
+            self.assertIn("needs its token", errors.getvalue())
+            with (
+                mock.patch.dict(os.environ, PACELINE_OPS_TOKEN=TOKEN[::-1]),
+                contextlib.redirect_stderr(errors),
+            ):
+                self.assertEqual(top.main([url, "--once"]), 1)
+            self.assertIn("is not that of this endpoint", errors.getvalue())
             out = io.StringIO()
             with mock.patch.dict(os.environ, PACELINE_OPS_TOKEN=TOKEN), contextlib.redirect_stdout(out):
                 self.assertEqual(top.main([url, "--once"]), 0)
@@ -277,6 +284,18 @@ class Top(Case):
         errors = io.StringIO()
         with contextlib.redirect_stderr(errors):
             self.assertEqual(top.main(["http://127.0.0.1:1/a b", "--once"]), 1)
+
+    def test_one_whose_place_another_has_does_not_come_back(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            answer = b"HTTP/1.1 200 OK\r\n\r\nevent: replaced\ndata:\n\n"
+            thread = threading.Thread(target=_answer, args=(server, answer))
+            thread.start()
+            feed = top.Feed(f"http://127.0.0.1:{server.getsockname()[1]}", None)
+            feed.start()
+            self.assertIn("a newer viewer", feed.told.get(timeout=60))
+            feed.join(60)
+            self.assertFalse(feed.is_alive())
+            thread.join()
 
     def test_the_token_goes_nowhere_else(self) -> None:
         with contextlib.ExitStack() as stack:

@@ -368,7 +368,7 @@ section! {
     address: String, Kind::Text, "none, that is no endpoint",
         "Where it listens: `127.0.0.1:9090`.";
     token: String, Kind::Text, "none",
-        "What requests must show, of at least 16 characters. Without one it listens for this machine only.";
+        "What requests must show, of at least 16 characters. Without one it listens for this machine only, and answers nothing that a proxy has passed on.";
     blocked_after: Duration, Kind::Time { low: MILLI, high: HOUR }, "500ms",
         "How long a handler or task may hold its thread before the thread is shown as blocked.";
     ready_after: Duration, Kind::Time { low: MILLI, high: HOUR }, "5s",

@@ -29,8 +29,8 @@ class Ops:
 
     ``address`` is where it listens: "127.0.0.1:9090", "unix:/run/ops.sock". None: what ``settings`` say, or else it is only
     to be mounted. ``token``: what requests must show as ``Authorization: Bearer`` and this, of at least 16 visible ASCII
-    characters; only the page itself, which has no data, is sent without. None: only this machine is answered, and nothing can
-    be changed; an address that others reach is refused. ``blocked_after``: how many seconds (0.001 to 3600, default 0.5) a
+    characters; only the page itself, which has no data, is sent without, and whether the pool is well, without reasons. None:
+    only this machine is answered, without a proxy between, and nothing can be changed; an address that others reach is refused. ``blocked_after``: how many seconds (0.001 to 3600, default 0.5) a
     handler or task may hold its thread before the thread is shown as blocked; what health says does not depend on it.
     ``ready_after`` (default 5): how many seconds the oldest thing that waits in the native pool (an event, a timer that is
     due, an entry of a completion queue) may wait before the pool is not ready, so that a load balancer sends its requests
@@ -47,7 +47,7 @@ class Ops:
     - ``/health/live``: 503 if the pool starves (``dead_after``), else 200, with reasons
     - ``/health/ready``: 503 if something waits for too long (``ready_after``), else 200, with reasons
     - ``/stats.json``, ``/errors.json``, ``/config``: figures, the last faults, settings and their origins
-    - ``/events``: server-sent events, one a second, for at most 8 viewers
+    - ``/events``: server-sent events, one a second, for at most 8 viewers: a ninth takes the place of the oldest
     - ``/trace?seconds=3``: a timeline of the next seconds, 1 to 30, which https://ui.perfetto.dev opens
     - ``/log-level``: the levels of the pool's log; PUT, with the token, changes them
     """
@@ -104,8 +104,8 @@ class Ops:
         return room.value.decode()
 
     def mount(self, http: paceline.Http, prefix: str = "/ops") -> None:
-        """Adds its routes to a server that was not started, behind a prefix. Without a token, requests of other machines
-        are answered with 403. When this is closed, the routes answer with 500. Raises InvalidError if the server was started,
+        """Adds its routes to a server that was not started, behind a prefix. Without a token, requests of other machines,
+        and those that a proxy has passed on, are answered with 403. When this is closed, the routes answer with 500. Raises InvalidError if the server was started,
         or for a prefix that does not begin with ``/``, or ends in it."""
         from ._http import Http
 

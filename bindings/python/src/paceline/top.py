@@ -170,6 +170,10 @@ def count(number: float) -> str:
     return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
 
 
+class Replaced(ValueError):
+    """To come back by itself would send another viewer away."""
+
+
 def events(url: str, token: Optional[str]) -> Iterator[dict[str, Any]]:
     """What the endpoint tells, for as long as it does. Raises OSError, ValueError."""
     try:
@@ -179,8 +183,13 @@ def events(url: str, token: Optional[str]) -> Iterator[dict[str, Any]]:
             request.add_unredirected_header("Authorization", f"Bearer {token}")
         with urllib.request.urlopen(request, timeout=30) as answer:
             for line in answer:
+                if line == b"event: replaced\n":
+                    raise Replaced("a newer viewer has this one's place")
                 if line.startswith(b"data: "):
                     yield json.loads(line[len(b"data: ") :])
+    except urllib.error.HTTPError as error:
+        # A refusal says why.
+        raise OSError(f"{error}: {error.read(1000).decode(errors='replace').strip()}") from error
     except http.client.HTTPException as error:
         raise ValueError(f"it does not answer as an HTTP server: {error!r}") from error
 
@@ -201,6 +210,9 @@ class Feed(threading.Thread):
                 for event in events(self._url, self._token):
                     self.told.put(event)
                 self.told.put("the connection has ended; trying again")
+            except Replaced as error:
+                self.told.put(str(error))
+                break
             except (OSError, ValueError) as error:
                 self.told.put(f"not connected: {error}; trying again")
             self._ended.wait(2)
