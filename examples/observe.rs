@@ -5,15 +5,14 @@
 //! cargo run -p examples --example observe
 //! ```
 //!
-//! Then open the page in a browser. It ends when its standard input does.
+//! Then open the page in a browser. SIGINT and SIGTERM end it.
 
 use paceline::http::{Http, Request, Response};
 use paceline::hub::{Hub, Message, Overflow};
 use paceline::ops::Ops;
 use paceline::task::WorkerPool;
-use paceline::{Error, Flow, Pool};
+use paceline::{Error, Flow, Pool, Signals};
 use std::env;
-use std::io::{Read, stdin};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -31,6 +30,7 @@ fn main() -> Result<(), Error> {
     let address = arguments.next().unwrap_or("127.0.0.1:8080".into());
 
     let pool = Pool::builder().name("observe").threads(4).build()?;
+    let signals = Signals::shut_down(&pool, 10_000 * MS)?;
     let server = Http::builder(&pool)
         .listen(address)
         .route("GET", "/hello", |_: &Request<'_>, response: Response| response.text("hello\n"))
@@ -59,6 +59,6 @@ fn main() -> Result<(), Error> {
     let ops = Ops::serve(&pool, page)?;
     println!("the live page: http://{}/", ops.addresses()[0]);
     println!("the server: http://{}/hello, and /slow", server.addresses()[0]);
-    let _end = stdin().read_to_end(&mut Vec::new());
+    signals.wait();
     Ok(())
 }

@@ -3,10 +3,11 @@
  *
  *     cc examples/c/observe.c -I include -L target/release -lpaceline -Wl,-rpath,target/release -o observe
  *
- * Then open the page in a browser. It ends when its standard input does.
+ * Then open the page in a browser. SIGINT and SIGTERM end it.
  */
 #include <paceline/http.h>
 #include <paceline/ops.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -72,7 +73,7 @@ static int32_t report(void *data, pace_handle_t handle) {
 }
 
 int main(int argc, char **argv) {
-    char page[PACE_ADDRESS_SIZE], address[PACE_ADDRESS_SIZE], rest[64];
+    char page[PACE_ADDRESS_SIZE], address[PACE_ADDRESS_SIZE];
     pace_pool_config_t config;
     pace_http_options_t http_options;
     pace_listener_options_t listener;
@@ -84,6 +85,14 @@ int main(int argc, char **argv) {
     pace_server_t *server;
     pace_ops_t *ops;
     work_t work;
+    sigset_t signals;
+    int caught;
+
+    /* Before the first thread is made, which inherits it. */
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
     must(pace_pool_config_init(&config, sizeof config));
     config.name = "observe";
     config.threads = 4;
@@ -117,8 +126,7 @@ int main(int argc, char **argv) {
     must(pace_ops_address(ops, page, sizeof page));
     printf("the live page: http://%s/\nthe server: http://%s/hello, and /slow\n", page, address);
     fflush(stdout);
-    while (fread(rest, 1, sizeof rest, stdin) > 0) {
-    }
+    sigwait(&signals, &caught);
     pace_ops_free(ops);
     pace_pool_shutdown(pool, 30000 * MILLISECOND, NULL);
     pace_hub_free(work.hub);

@@ -3,11 +3,12 @@
 //
 //     c++ -std=c++17 examples/cpp/observe.cpp -I include -I bindings/cpp -L target/release -lpaceline -Wl,-rpath,target/release -o observe
 //
-// Then open the page in a browser. It ends when its standard input does.
+// Then open the page in a browser. SIGINT and SIGTERM end it.
 
 #include <paceline/http.hpp>
 #include <paceline/ops.hpp>
 
+#include <csignal>
 #include <iostream>
 #include <string>
 #include <thread>
@@ -21,6 +22,13 @@ using paceline::Response;
 int main(int argc, char **argv) {
     const std::string page = argc > 1 ? argv[1] : "127.0.0.1:9090";
     const std::string address = argc > 2 ? argv[2] : "127.0.0.1:8080";
+
+    // Before the first thread is made, which inherits it.
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, nullptr);
 
     const auto pool =
         paceline::Pool::create(paceline::Config().set_name("observe").set_threads(4)).value();
@@ -70,8 +78,7 @@ int main(int argc, char **argv) {
     const auto ops = paceline::Ops::serve(pool, page).value();
     std::cout << "the live page: http://" << ops.address().value() << "/\n"
               << "the server: http://" << http.address().value() << "/hello, and /slow" << std::endl;
-    std::string rest;
-    while (std::getline(std::cin, rest)) {
-    }
+    int caught = 0;
+    sigwait(&signals, &caught);
     return 0;
 }

@@ -3,12 +3,14 @@ subscription that lags, and the live page that shows all of it.
 
     python examples/python/observe.py
 
-Then open the page in a browser. It ends when its standard input does.
+Then open the page in a browser. SIGINT and SIGTERM end it.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import time
 
 import paceline
@@ -56,10 +58,13 @@ def report() -> None:
     time.sleep(2)
 
 
+interrupted = threading.Event()
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, lambda *_: interrupted.set())
 with pool, http, workers, hub:
     hub.subscribe("orders.>", lambda message: None)
     hub.subscribe("orders.*", slow_order, capacity=500, overflow="drop-oldest", measured=True)
     with pool.every(0.01, bring), pool.every(12, report), paceline.ops.serve(pool, page) as ops:
         print(f"the live page: http://{ops.address}/")
         print(f"the server: http://{http.addresses[0]}/hello, and /slow", flush=True)
-        sys.stdin.read()
+        interrupted.wait()

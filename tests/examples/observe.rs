@@ -5,7 +5,7 @@ use super::program;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// The body of an answer, and its status.
@@ -27,7 +27,8 @@ fn the_page_shows_what_lags_and_what_blocks() {
     }
     let mut child = program("observe")
         .args(["127.0.0.1:0", "127.0.0.1:0"])
-        .stdin(Stdio::piped())
+        // As under a service manager: that it has no input does not end it.
+        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .expect("the example starts");
@@ -58,6 +59,7 @@ fn the_page_shows_what_lags_and_what_blocks() {
         lags && blocks && works
     });
     assert_eq!(asked.join().expect("it was answered"), (200, "at last\n".into()));
-    drop(child.stdin.take());
+    let kill = format!("kill -TERM {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().expect("there is a shell").success());
     assert!(child.wait().expect("it ends").success());
 }

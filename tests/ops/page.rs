@@ -161,7 +161,6 @@ fn the_picture_of_the_readme_is_there() {
     let example = test.ancestors().nth(2).unwrap().join("examples/observe");
     let mut observe = Command::new(example)
         .args(["127.0.0.1:0", "127.0.0.1:0"])
-        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -185,7 +184,7 @@ fn the_picture_of_the_readme_is_there() {
         .arg(source(PICTURE))
         .status()
         .unwrap();
-    drop(observe.stdin.take());
+    let _ended = observe.kill();
     let _ended = observe.wait();
     assert!(made.success());
 }

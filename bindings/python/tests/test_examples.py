@@ -45,9 +45,12 @@ class Examples(Case):
         environment["PACELINE_LIBRARY"] = paceline.library_path
         command = [sys.executable, str(EXAMPLES / "observe.py"), "127.0.0.1:0", "127.0.0.1:0"]
         pipe = subprocess.PIPE
-        child = subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True)
+        # As under a service manager: that it has no input does not end it.
+        child = subprocess.Popen(
+            command, env=environment, stdin=subprocess.DEVNULL, stdout=pipe, text=True
+        )
         self.addCleanup(child.kill)
-        assert child.stdin is not None and child.stdout is not None
+        assert child.stdout is not None
         page, server = (child.stdout.readline().split("http://")[1].split("/")[0] for _ in range(2))
         with urllib.request.urlopen(f"http://{server}/hello", timeout=60) as answer:
             self.assertEqual(answer.read(), b"hello\n")
@@ -58,7 +61,7 @@ class Examples(Case):
             works = works or bool(figures["cards"]["tasks"] and figures["cards"]["tasks"]["rate"])
             if lags and works:
                 break
-        child.stdin.close()
+        child.send_signal(signal.SIGTERM)
         self.assertEqual(child.wait(120), 0)
         child.stdout.close()
 
