@@ -6,8 +6,8 @@ use procfs::process::{LimitValue, Process};
 use procfs::{Current, CurrentSI, ProcResult};
 use std::path::{Path, PathBuf};
 
-/// Which figures of the process and the system a registry shall have: CPU time, resident memory, threads,
-/// descriptors, network counters, load, memory of the machine, and free space of file systems. They are
+/// Which figures of the process and the system a registry shall have: CPU time, its start, resident memory,
+/// threads, descriptors, network counters, load, memory of the machine, and free space of file systems. They are
 /// read from `/proc` at each snapshot. What cannot be read is left out, and counted as a failure.
 #[derive(Clone, Debug, Default)]
 #[must_use = "they are in no registry before `attach`"]
@@ -51,6 +51,9 @@ fn process(collector: &mut Collector) -> ProcResult<()> {
     }
     let pages = stat.rss as f64 * procfs::page_size() as f64;
     collector.gauge("process_resident_memory_bytes", "Resident memory of this process", &[], pages);
+    let started = procfs::boot_time_secs()? as f64 + seconds(stat.starttime);
+    let help = "When this process was started, in seconds since 1970";
+    collector.gauge("process_start_time_seconds", help, &[], started);
     collector.gauge("process_threads", "Threads of this process", &[], stat.num_threads as f64);
     let open = process.fd_count()? as f64;
     collector.gauge("process_open_fds", "Open descriptors of this process", &[], open);

@@ -11,7 +11,7 @@ use crate::http::{Http, HttpBuilder};
 use crate::log::{Component, Levels};
 use crate::metrics::{Registry, SystemFigures};
 use crate::net::{Address, ToAddress};
-use crate::pool::progress::{DEAD_AFTER, READY_AFTER};
+use crate::pool::progress::{BLOCKED_AFTER, DEAD_AFTER, READY_AFTER};
 use crate::pool::{Flow, Handle, Pin, Pool, Shared};
 use core::fmt;
 use core::ops::RangeInclusive;
@@ -22,7 +22,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Connections that the endpoint's own server has at once; more are turned away.
 const MOST_CONNECTIONS: usize = 64;
-const BLOCKED_AFTER: Duration = Duration::from_millis(500);
 /// What each of the times here may be.
 const TIMES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3600);
 
@@ -169,6 +168,7 @@ impl OpsBuilder {
         });
         endpoint.begin_ticks()?;
         shared.progress.set_limits(dead_after, ready_after);
+        shared.progress.set_blocked_after(blocked_after);
         Ok(Ops { endpoint, http: None })
     }
 }

@@ -19,6 +19,7 @@ impl Pool {
     /// | of | figures | labels |
     /// |---|---|---|
     /// | the pool | its counters; per lane, how many tasks wait; per handle set, the thread that leads (-1: none), terms and what was harvested and waits | `lane`, `set` |
+    /// | its progress | threads that are blocked, how long nobody has led a handle set, timers that are overdue, how long the oldest thing has waited: as seen at snapshots, and each second where there is an [endpoint](crate::ops::Ops) | `set` |
     /// | each thread | state, what it has done, the CPU it is pinned to, CPU time, and utilisation: the part of the time since the last snapshot that it had a CPU | `thread`, `state` |
     /// | servers | per listener, connections that are open, came, were turned away or ended, by reason; requests that were admitted; per server, bytes that are queued for peers | `server`, `listener`, `reason` |
     /// | HTTP servers | requests by outcome, in work; per route, how long requests took from the head to the last byte, by the class of their status | `server`, `method`, `route`, `status`, `cause` |
@@ -29,8 +30,8 @@ impl Pool {
     ///
     /// A server is called by its first address. A worker pool and a hub are called as they were when their own figures were
     /// asked for, or else by a number. Times of requests cost two looks at the clock each: they are measured from this
-    /// call on, and of a server that comes later from the first snapshot on. Not counted, since each task, hand-over or read would pay for it: how long the oldest task of a lane has
-    /// waited, how long a handle set had no leader, and the bytes of streams.
+    /// call on, and of a server that comes later from the first snapshot on. Not counted, since each task, hand-over or read would pay for it: how long each task of a lane has
+    /// waited, and the bytes of streams.
     pub fn attach_metrics(&self, registry: &Registry, name: &str) {
         let pool = Arc::downgrade(self.shared());
         let usage = Mutex::new(Usage::new(self.shared()));
@@ -44,6 +45,7 @@ impl Pool {
             let stats = Stats::of(&shared);
             figures.present(&stats);
             figures.sets(&stats);
+            figures.progress(&shared);
             figures.threads(&stats);
             let mut usage = usage.lock().unwrap_or_else(PoisonError::into_inner);
             figures.usage(&shared, &mut usage);
@@ -134,6 +136,25 @@ impl Figures<'_> {
             let help = "Events that were harvested in a handle set and wait for a thread";
             self.collector.gauge("paceline_set_surplus", help, &labels, set.surplus as f64);
         }
+    }
+
+    fn progress(&mut self, shared: &Shared) {
+        let found = shared.progress.find(shared);
+        let seconds = |nanos: u64| nanos as f64 / 1e9;
+        for (index, nanos) in found.leaderless.iter().enumerate() {
+            let index = index.to_string();
+            let labels = [("pool", self.pool), ("set", &*index)];
+            let help = "How long nobody has led a handle set, in seconds; 0: a thread leads";
+            let name = "paceline_set_leaderless_seconds";
+            self.collector.gauge(name, help, &labels, seconds(*nanos));
+        }
+        let help = "Threads that have been in the same handler or task for blocked_after";
+        self.gauge("paceline_blocked_threads", help, found.blocked as f64);
+        let help = "Timers that are due in handle sets that nobody leads";
+        self.gauge("paceline_timers_overdue", help, found.overdue as f64);
+        let help = "How long the oldest task, event, due timer or entry of a completion queue has waited, in seconds";
+        let oldest = found.late.map_or(0.0, |late| seconds(late.nanos));
+        self.gauge("paceline_oldest_waiting_seconds", help, oldest);
     }
 
     fn threads(&mut self, stats: &Stats) {

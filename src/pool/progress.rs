@@ -56,6 +56,9 @@ pub(crate) const DEAD_AFTER: Duration = Duration::from_secs(30);
 /// See the table. Long beside the delays of a pool that is well, even if all of its threads compute for a second or two;
 /// short beside the 30 s or so after which clients give up.
 pub(crate) const READY_AFTER: Duration = Duration::from_secs(5);
+/// How long a handler or task may hold its thread before the thread counts as blocked, unless an endpoint says otherwise.
+#[cfg(feature = "metrics")]
+pub(crate) const BLOCKED_AFTER: Duration = Duration::from_millis(500);
 /// Marks of a lane; newer ones are not set before the oldest is passed.
 const MOST_MARKS: usize = 64;
 /// So many marks are set within `ready_after`.
@@ -77,6 +80,19 @@ pub(crate) struct Judgement {
     pub(crate) dead: Option<(Late, u64)>,
 }
 
+/// What a look has found, for figures.
+#[cfg(feature = "metrics")]
+pub(crate) struct Found {
+    /// The oldest thing that waits, for however short a time.
+    pub(crate) late: Option<Late>,
+    /// Threads that have been in the same handler or task for `blocked_after`.
+    pub(crate) blocked: usize,
+    /// By handle set: for how many nanoseconds nobody has led it; 0: somebody leads.
+    pub(crate) leaderless: Vec<u64>,
+    /// Timers that are due in sets without a leader.
+    pub(crate) overdue: usize,
+}
+
 /// See the module's documentation.
 pub(crate) struct Progress {
     state: Mutex<State>,
@@ -85,6 +101,8 @@ pub(crate) struct Progress {
 struct State {
     dead_after: u64,
     ready_after: u64,
+    #[cfg(feature = "metrics")]
+    blocked_after: u64,
     /// The look before.
     last: Option<Look>,
 }
@@ -103,16 +121,20 @@ struct Look {
 }
 
 /// What a thread does, and how much it has done.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Default)]
 struct Thread {
     at_work: Option<u64>,
     ran: u64,
+    /// When it was first seen as it is.
+    since: u64,
 }
 
 #[derive(Default)]
 struct Set {
     surplus: Marks,
     source: Still,
+    #[cfg(feature = "metrics")]
+    leaderless: Still,
 }
 
 /// Since when something has been as it is.
@@ -128,8 +150,13 @@ struct Marks(VecDeque<(u64, u64)>);
 
 impl Progress {
     pub(crate) fn new() -> Self {
-        let state =
-            State { dead_after: nanos(DEAD_AFTER), ready_after: nanos(READY_AFTER), last: None };
+        let state = State {
+            dead_after: nanos(DEAD_AFTER),
+            ready_after: nanos(READY_AFTER),
+            #[cfg(feature = "metrics")]
+            blocked_after: nanos(BLOCKED_AFTER),
+            last: None,
+        };
         Self { state: Mutex::new(state) }
     }
 
@@ -137,6 +164,12 @@ impl Progress {
     pub(crate) fn set_limits(&self, dead_after: Duration, ready_after: Duration) {
         let mut state = self.lock();
         (state.dead_after, state.ready_after) = (nanos(dead_after), nanos(ready_after));
+    }
+
+    /// How long a thread must have been in the same handler or task to be counted as blocked, from now on.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn set_blocked_after(&self, time: Duration) {
+        self.lock().blocked_after = nanos(time);
     }
 
     #[cfg(feature = "systemd")]
@@ -154,6 +187,26 @@ impl Progress {
         let judgement = state.judge(late, now.saturating_sub(look.moved_at));
         state.last = Some(look);
         judgement
+    }
+
+    /// Looks at the pool, and says what there is. Any thread.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn find(&self, shared: &Shared) -> Found {
+        let mut state = self.lock();
+        let now = clock::now();
+        let apart = state.ready_after / MARKS_APART;
+        let mut look = state.last.take().unwrap_or_else(|| Look::first(shared, now));
+        let late = look.again(shared, now, apart);
+        let is_blocked = |thread: &&Thread| {
+            thread.at_work.is_some() && now.saturating_sub(thread.since) >= state.blocked_after
+        };
+        let blocked = look.threads.iter().filter(is_blocked).count();
+        let sets = look.sets.iter_mut().zip(shared.ready.handles.sets.iter());
+        let leaderless = sets.map(|(view, set)| view.leaderless.see(set.vacancy(), now));
+        let leaderless = leaderless.map(Option::unwrap_or_default).collect();
+        let overdue = overdue(shared).count();
+        state.last = Some(look);
+        Found { late, blocked, leaderless, overdue }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -192,14 +245,14 @@ impl Look {
         let threads = self.threads.iter_mut().zip(shared.ready.members.iter());
         // All are looked at.
         let moved =
-            threads.fold(hosts_moved, |moved, (thread, member)| thread.moves(member) | moved);
+            threads.fold(hosts_moved, |moved, (thread, member)| thread.moves(member, now) | moved);
         if moved {
             self.moved_at = now;
         }
         let late = [
             ("a task", self.oldest_task(shared, now, apart)),
             ("an activation", self.oldest_activation(shared, now, apart)),
-            ("a timer that is due", self.oldest_timer(shared)),
+            ("a timer that is due", overdue(shared).max()),
             ("an event that no thread takes from its source", self.oldest_source(shared, now)),
             ("an entry of a completion queue", entries),
         ];
@@ -228,23 +281,6 @@ impl Look {
         let held = self.held.iter_mut().zip(shared.ready.members.iter());
         let held = held.filter_map(|([_, chain], member)| chain.see(member.chain.age(), now)).max();
         stack.max(surplus).max(held)
-    }
-
-    /// Only while a set has no leader timers are looked at: else the leader is at them.
-    fn oldest_timer(&self, shared: &Shared) -> Option<u64> {
-        let handles = &shared.ready.handles;
-        if !handles.sets.is_offered() {
-            return None;
-        }
-        let now = shared.now();
-        let late = handles.slots.indices().filter_map(|index| {
-            let slot = handles.slots.get(index)?;
-            let deadline = slot.waits_until()?;
-            let offered =
-                handles.sets.get(slot.traits().set as usize).is_some_and(HandleSet::is_offered);
-            (offered && deadline <= now).then(|| now - deadline)
-        });
-        late.max()
     }
 
     fn oldest_source(&mut self, shared: &Shared, now: u64) -> Option<u64> {
@@ -278,11 +314,30 @@ impl Look {
     }
 }
 
+/// By how much each timer is late that nobody is at. Only while a set has no leader timers are looked at: else the
+/// leader is at them.
+fn overdue(shared: &Shared) -> impl Iterator<Item = u64> {
+    let handles = &shared.ready.handles;
+    let now = shared.now();
+    let indices = handles.sets.is_offered().then(|| handles.slots.indices());
+    indices.into_iter().flatten().filter_map(move |index| {
+        let slot = handles.slots.get(index)?;
+        let deadline = slot.waits_until()?;
+        let offered =
+            handles.sets.get(slot.traits().set as usize).is_some_and(HandleSet::is_offered);
+        (offered && deadline <= now).then(|| now - deadline)
+    })
+}
+
 impl Thread {
     /// Whether something has begun or ended there since the last look.
-    fn moves(&mut self, member: &Member) -> bool {
-        let now = Self { at_work: member.at_work(), ran: member.tally.ran() };
-        core::mem::replace(self, now) != now
+    fn moves(&mut self, member: &Member, now: u64) -> bool {
+        let (at_work, ran) = (member.at_work(), member.tally.ran());
+        let moved = (at_work, ran) != (self.at_work, self.ran);
+        if moved {
+            *self = Self { at_work, ran, since: now };
+        }
+        moved
     }
 }
 
@@ -325,7 +380,7 @@ mod tests {
     /// The table at the head of the file, row by row.
     #[test]
     fn the_rule_is_as_its_table_says() {
-        let state = State { dead_after: 30 * SECOND, ready_after: 5 * SECOND, last: None };
+        let state = State { last: None, ..Progress::new().state.into_inner().unwrap() };
         for (waits, still, ready, alive) in [
             (None, 1000, true, true),
             (Some(4), 1000, true, true),

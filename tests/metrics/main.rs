@@ -8,6 +8,7 @@ mod bridge;
 mod common;
 mod parts;
 mod pools;
+mod progress;
 mod text;
 
 use paceline::Error;

@@ -419,12 +419,14 @@ pub(in crate::hub) fn collect(collector: &mut Collector, name: Option<&str>, cor
         };
         counter("recorded", "Messages that the history has taken", one.recorded);
         counter("given_up", "Those that are on no disk and never will be", one.given_up);
+        counter("commits", "Commits that succeeded", one.commits);
         counter("errors", "Commits that failed", one.errors);
         counter("lines_lost", "Lines that could not be written", one.lines_lost);
         let mut gauge = |name: &str, help: &str, figure: u64| {
             let name = format!("paceline_hub_history_{name}");
             collector.gauge(&name, help, &labels, figure as f64);
         };
+        gauge("in_memory", "Messages that it keeps in memory", one.in_memory);
         gauge("waiting", "Messages that wait to be committed", one.waiting);
         gauge("failing", "1 if the last commit failed", u64::from(one.last_error.is_some()));
     }
