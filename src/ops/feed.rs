@@ -5,14 +5,16 @@
 //!   a viewer:   20 looks a second ──► each second one event ──► all viewers, and kept for who comes later
 //! ```
 
+use super::curves::{self, Curves};
 use super::errors;
 use super::figures::Figures;
 use super::health::Health;
-use super::observer::Observer;
+use super::observer::{Blocked, Observer};
 use crate::error::Error;
 use crate::http::Body;
 use crate::metrics::Registry;
 use crate::net::WriteStatus;
+use crate::pool::progress::Found;
 use crate::pool::{Shared, Stats};
 use core::time::Duration;
 use serde_json::{Value as Json, json};
@@ -36,6 +38,8 @@ const MOST_MISSED: u32 = 30;
 const REPLACED: &str = "event: replaced\ndata:\n\n";
 /// Bridges that are shown, and histories.
 const MOST_BRIDGES: usize = 16;
+/// From when on it is said that something waits, in nanoseconds.
+const LATE: u64 = 100_000_000;
 /// Faults of an event.
 const ERRORS: usize = 10;
 
@@ -52,6 +56,9 @@ pub(super) struct Feed {
     registry: Registry,
     pub(super) observer: Observer,
     figures: Figures,
+    curves: Curves,
+    /// When the last sample of them was taken.
+    sampled: Instant,
     viewers: Vec<Viewer>,
     kept: VecDeque<Arc<str>>,
     began: Instant,
@@ -61,12 +68,17 @@ pub(super) struct Feed {
 
 impl Feed {
     pub(super) fn new(pool: &Arc<Shared>, registry: Registry, blocked_after: u64) -> Self {
+        let mut curves = Curves::default();
+        // What the first sample is compared with.
+        curves.take(registry.snapshot(), 1.0);
         Self {
             pool: Arc::downgrade(pool),
             name: pool.log.pool().to_owned(),
             registry,
             observer: Observer::new(blocked_after, MOST_LOOKS),
             figures: Figures::default(),
+            curves,
+            sampled: Instant::now(),
             viewers: Vec::new(),
             kept: VecDeque::new(),
             began: Instant::now(),
@@ -150,6 +162,7 @@ impl Feed {
     /// Tells all viewers what has come since the last time.
     pub(super) fn tick(&mut self) {
         self.look();
+        self.sample();
         if !self.is_watched() {
             self.last = Instant::now();
             return;
@@ -162,6 +175,20 @@ impl Feed {
         self.kept.push_back(text);
     }
 
+    /// A sample of the curves, if one is due.
+    fn sample(&mut self) {
+        let since = self.sampled.elapsed();
+        // A tick may come a little early.
+        if since + TICK / 2 >= curves::STEP {
+            self.sampled = Instant::now();
+            self.curves.take(self.registry.snapshot(), since.as_secs_f64());
+        }
+    }
+
+    pub(super) fn curves(&self) -> Json {
+        self.curves.json()
+    }
+
     /// One event in the format of server-sent events; JSON has no line end in it.
     fn event(&mut self) -> String {
         let seconds = self.last.elapsed().as_secs_f64().max(1e-3);
@@ -172,15 +199,26 @@ impl Feed {
         let threads = shared.as_ref().map(|shared| self.observer.report(shared, now));
         let sets = shared.iter().flat_map(|shared| Stats::of(shared).sets);
         let leaders: Vec<_> = sets.map(|set| set.leader).collect();
-        let blocked: Vec<_> = self.observer.blocked(now).iter().map(|it| it.json()).collect();
+        let blocked = self.observer.blocked(now);
+        let found = shared.as_ref().map(|shared| shared.progress.find(shared));
+        let summary = summary(&threads, &leaders, &blocked, found.as_ref());
+        let leaderless = found.as_ref().map(|found| seconds_of(&found.leaderless));
+        let late = found.as_ref().and_then(|found| found.late);
+        let late =
+            late.map(|late| json!({ "what": late.what, "seconds": seconds_of(&[late.nanos])[0] }));
+        let blocked: Vec<_> = blocked.iter().map(Blocked::json).collect();
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let figures = self.figures.since_last(self.registry.snapshot(), seconds);
+        let figures = self.figures.since_last(self.registry.snapshot(), seconds, now);
         let event = json!({
             "time": u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
             "pool": self.name,
             "seconds": seconds,
             "threads": threads,
+            "summary": summary,
             "leaders": leaders,
+            "leaderless": leaderless,
+            "late": late,
+            "overdue_timers": found.map(|found| found.overdue),
             "blocked": blocked,
             "figures": figures,
             "bridges": shared.as_ref().map(bridges),
@@ -191,6 +229,44 @@ impl Feed {
         });
         format!("id: {}\ndata: {event}\n\n", self.events)
     }
+}
+
+fn seconds_of(nanos: &[u64]) -> Vec<f64> {
+    nanos.iter().map(|nanos| *nanos as f64 / 1e9).collect()
+}
+
+/// How the pool is, in one sentence: who leads, who is blocked, what is late.
+fn summary(
+    threads: &Option<Vec<Json>>,
+    leaders: &[Option<usize>],
+    blocked: &[Blocked],
+    found: Option<&Found>,
+) -> String {
+    let (Some(threads), Some(found)) = (threads, found) else { return "the pool has ended".into() };
+    let mut parts = Vec::new();
+    let led = leaders.iter().flatten().count();
+    match leaders {
+        [Some(thread)] => parts.push(format!("thread {thread} leads")),
+        _ if led == leaders.len() => parts.push(format!("all {led} handle sets are led")),
+        [_] => {}
+        _ => parts.push(format!("{led} of {} handle sets are led", leaders.len())),
+    }
+    let away = threads.iter().filter(|thread| thread["state"] == "away").count();
+    if let Some(longest) = blocked.first() {
+        let (some, all, name) = (blocked.len(), threads.len() - away, longest.name);
+        let name = if name.is_empty() { "a handler" } else { name };
+        parts.push(format!("{some} of {all} blocked, by {name} for {:.1} s", longest.seconds));
+    } else {
+        let handling = threads.iter().filter(|thread| thread["state"] == "handling").count();
+        parts.push(format!("{handling} of {} at work", threads.len() - away));
+    }
+    if let Some(nanos) = found.leaderless.iter().max().filter(|_| led < leaders.len()) {
+        parts.push(format!("no leader for {:.1} s", *nanos as f64 / 1e9));
+    }
+    if let Some(late) = found.late.filter(|late| late.nanos >= LATE) {
+        parts.push(format!("{} has waited for {:.1} s", late.what, late.nanos as f64 / 1e9));
+    }
+    parts.join(" · ")
 }
 
 /// The bridges of a pool, as people see them.

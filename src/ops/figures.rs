@@ -1,6 +1,7 @@
 //! What a person wants to see of all figures, each second: rates, quantiles, what waits and what lags.
 
-use crate::metrics::{Distribution, Family, Labels, Snapshot};
+use super::tables::Tables;
+use crate::metrics::{Distribution, Family, Labels, Sample, Snapshot};
 use serde_json::{Value as Json, json};
 
 /// How many subscriptions, mailboxes and lanes are shown of those that wait most.
@@ -13,6 +14,10 @@ struct Card {
     counts: &'static [&'static str],
     /// The histogram of their times.
     times: &'static str,
+    /// That of how long they waited before.
+    waits: &'static str,
+    /// Counters of those that failed; a label, if only series that have it count.
+    fails: &'static [(&'static str, Option<(&'static str, &'static str)>)],
 }
 
 const CARDS: [Card; 4] = [
@@ -20,18 +25,35 @@ const CARDS: [Card; 4] = [
         name: "requests",
         counts: &["paceline_http_requests"],
         times: "paceline_http_request_seconds",
+        waits: "",
+        fails: &[
+            ("paceline_http_answered", Some(("status", "5xx"))),
+            ("paceline_http_refused", Some(("cause", "panicked"))),
+            ("paceline_http_refused", Some(("cause", "unanswered"))),
+            ("paceline_http_refused", Some(("cause", "busy"))),
+        ],
     },
     Card {
         name: "tasks",
         counts: &["paceline_task_completed", "paceline_task_failed"],
         times: "paceline_task_run_seconds",
+        waits: "paceline_task_queue_seconds",
+        fails: &[("paceline_task_failed", None), ("paceline_task_timed_out", None)],
     },
     Card {
         name: "messages",
         counts: &["paceline_hub_delivered"],
         times: "paceline_hub_subscription_handling_seconds",
+        waits: "paceline_hub_subscription_latency_seconds",
+        fails: &[("paceline_hub_failed", None), ("paceline_hub_dead_lettered", None)],
     },
-    Card { name: "runs", counts: &["paceline_thread_handled", "paceline_thread_tasks"], times: "" },
+    Card {
+        name: "runs",
+        counts: &["paceline_thread_handled", "paceline_thread_tasks"],
+        times: "",
+        waits: "",
+        fails: &[("paceline_thread_panics", None)],
+    },
 ];
 
 /// Gauges of what waits, with the label that names it.
@@ -45,11 +67,12 @@ const WAITING: [(&str, &str); 3] = [
 #[derive(Default)]
 pub(super) struct Figures {
     before: Snapshot,
+    tables: Tables,
 }
 
 impl Figures {
-    /// What has come since the last call, `seconds` ago.
-    pub(super) fn since_last(&mut self, now: Snapshot, seconds: f64) -> Json {
+    /// What has come since the last call, `seconds` ago; `at` is the observer's clock.
+    pub(super) fn since_last(&mut self, now: Snapshot, seconds: f64, at: u64) -> Json {
         let cards = CARDS.iter().map(|card| (card.name.to_owned(), self.card(&now, card, seconds)));
         let cards: serde_json::Map<_, _> = cards.collect();
         let gauge = |name| now.sample(name, &[]).and_then(|value| value.number());
@@ -57,6 +80,8 @@ impl Figures {
         let json = json!({
             "cards": cards,
             "waiting": waiting(&now),
+            "waiting_in_all": WAITING.iter().map(|(name, _)| total(&now, name)).sum::<f64>(),
+            "tables": self.tables.show(&now, &self.before, seconds, at),
             "process": {
                 "cpu": (cpu / seconds).max(0.0),
                 "memory": gauge("process_resident_memory_bytes"),
@@ -74,27 +99,43 @@ impl Figures {
         }
         let sum = |of: &Snapshot| card.counts.iter().map(|name| total(of, name)).sum::<f64>();
         let rate = ((sum(now) - sum(&self.before)) / seconds).max(0.0);
-        let times = self.times(now, card.times);
-        let quantile = |at| times.as_ref().filter(|it| it.count() > 0).map(|it| it.quantile(at));
-        json!({ "rate": rate, "total": sum(now), "p50": quantile(0.5), "p99": quantile(0.99) })
+        let quantile = |name, at| {
+            let times = merged(&now.family(name)?.samples, self.before.family(name))?;
+            (times.count() > 0).then(|| times.quantile(at))
+        };
+        let failed = |of: &Snapshot| {
+            card.fails.iter().map(|(name, with)| some(of, name, *with)).sum::<f64>()
+        };
+        json!({
+            "rate": rate,
+            "total": sum(now),
+            "p50": quantile(card.times, 0.5),
+            "p99": quantile(card.times, 0.99),
+            "waits_p99": quantile(card.waits, 0.99),
+            "failed": failed(now),
+            "failing": ((failed(now) - failed(&self.before)) / seconds).max(0.0),
+        })
     }
+}
 
-    /// All series of a histogram together, since the last snapshot.
-    fn times(&self, now: &Snapshot, name: &str) -> Option<Distribution> {
-        let mut all: Option<Distribution> = None;
-        for sample in &now.family(name)?.samples {
-            let Some(found) = sample.value.distribution() else { continue };
-            let new = match distribution(self.before.family(name), &sample.labels) {
-                Some(before) => found.since(before),
-                None => found.clone(),
-            };
-            all = Some(match all {
-                Some(sum) => sum.with(&new),
-                None => new,
-            });
-        }
-        all
+/// Series of a histogram together, since an earlier snapshot of it.
+pub(super) fn merged<'a>(
+    samples: impl IntoIterator<Item = &'a Sample>,
+    before: Option<&Family>,
+) -> Option<Distribution> {
+    let mut all: Option<Distribution> = None;
+    for sample in samples {
+        let Some(found) = sample.value.distribution() else { continue };
+        let new = match distribution(before, &sample.labels) {
+            Some(before) => found.since(before),
+            None => found.clone(),
+        };
+        all = Some(match all {
+            Some(sum) => sum.with(&new),
+            None => new,
+        });
     }
+    all
 }
 
 fn distribution<'a>(family: Option<&'a Family>, labels: &Labels) -> Option<&'a Distribution> {
@@ -103,10 +144,20 @@ fn distribution<'a>(family: Option<&'a Family>, labels: &Labels) -> Option<&'a D
     samples[at].value.distribution()
 }
 
-/// The sum of all series of a counter.
-fn total(snapshot: &Snapshot, name: &str) -> f64 {
+/// The sum of all series of a counter or gauge.
+pub(super) fn total(snapshot: &Snapshot, name: &str) -> f64 {
+    some(snapshot, name, None)
+}
+
+/// That of the series that have this label, if one is given.
+fn some(snapshot: &Snapshot, name: &str, with: Option<(&str, &str)>) -> f64 {
     let samples = snapshot.family(name).into_iter().flat_map(|family| &family.samples);
-    samples.filter_map(|sample| sample.value.number()).sum()
+    let has = |sample: &&Sample| {
+        with.is_none_or(|with| {
+            sample.labels.iter().any(|(name, value)| (&**name, &**value) == with)
+        })
+    };
+    samples.filter(has).filter_map(|sample| sample.value.number()).sum()
 }
 
 /// What waits most, by name.

@@ -12,6 +12,7 @@
 //! |---|---|
 //! | `/` | the live page, which needs nothing from elsewhere |
 //! | `/events` | what feeds it: server-sent events, one a second |
+//! | `/curves.json` | the last 15 minutes: rates, what waits, handling times; a sample each 5 s |
 //! | `/metrics` | all figures, as OpenMetrics or Prometheus text |
 //! | `/stats.json` | the pool's threads and sets, all figures, and how bridges are |
 //! | `/health/live`, `/health/ready` | 200 or 503, with reasons; the rule is in `pool/progress.rs` |
@@ -30,9 +31,10 @@
 //! 3. **The cost does not grow with viewers.** One text is made a second, and the same one goes to all of them. A
 //!    viewer that does not take it misses it, and is sent away after 30 of them. A ninth viewer takes the place of the one
 //!    that has missed most, or of the oldest.
-//! 4. **Memory is bounded**: 8 viewers, 30 events that are kept for who comes later, 32 answers under way, one
+//! 4. **Memory is bounded**: 8 viewers, 30 events that are kept for who comes later, 180 samples of up to 17 curves, 32 answers under way, one
 //!    timeline among them, until their peers have them, 256 faults.
 
+mod curves;
 mod endpoint;
 mod errors;
 mod feed;
@@ -42,5 +44,6 @@ mod health;
 mod observer;
 mod page;
 mod routes;
+mod tables;
 
 pub use endpoint::{Ops, OpsBuilder};

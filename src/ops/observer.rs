@@ -52,6 +52,14 @@ struct Thread {
     tally: Tally,
 }
 
+/// The name of a closure is that of the function that it stands in.
+fn shown(name: &'static str) -> &'static str {
+    match name.trim_end_matches("::{{closure}}") {
+        "" => name,
+        function => function,
+    }
+}
+
 /// Counts of a thread at the last report.
 #[derive(Clone, Copy, Default)]
 struct Tally {
@@ -105,7 +113,7 @@ impl Observer {
                 ThreadRole::Processing | ThreadRole::Task => Seen::Handling,
             };
             if matches!(thread.seen, Seen::Handling | Seen::Blocked) {
-                thread.running = member.running().and_then(|(name, _)| name.text());
+                thread.running = member.running().and_then(|(name, _)| name.text()).map(shown);
             }
             if thread.strip.len() < self.most_looks {
                 thread.strip.push(thread.seen.letter());
@@ -118,17 +126,19 @@ impl Observer {
         self.threads.iter_mut().for_each(|thread| thread.strip.clear());
     }
 
-    /// The handlers that block a thread now.
+    /// The handlers that block a thread now, the longest first.
     pub(super) fn blocked(&self, now: u64) -> Vec<Blocked> {
         let blocked = self.threads.iter().enumerate();
-        blocked
+        let mut blocked: Vec<_> = blocked
             .filter(|(_, thread)| thread.seen == Seen::Blocked)
             .map(|(index, thread)| Blocked {
                 thread: index,
                 name: thread.running.unwrap_or_default(),
                 seconds: thread.lasts(now),
             })
-            .collect()
+            .collect();
+        blocked.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+        blocked
     }
 
     /// What every thread did since the last report; threads that no host takes, and none has taken, are left out.

@@ -43,9 +43,10 @@ enum Route {
     LogLevel,
     Events,
     Trace,
+    Curves,
 }
 
-const ROUTES: [(&str, Route); 9] = [
+const ROUTES: [(&str, Route); 10] = [
     ("/metrics", Route::Metrics),
     ("/stats.json", Route::Stats),
     ("/health/live", Route::Live),
@@ -55,6 +56,7 @@ const ROUTES: [(&str, Route); 9] = [
     ("/log-level", Route::LogLevel),
     ("/events", Route::Events),
     ("/trace", Route::Trace),
+    ("/curves.json", Route::Curves),
 ];
 
 /// What a request says beside its route.
@@ -185,6 +187,10 @@ fn answer(place: Place, route: Route, asked: &Asked, response: Response) -> Resu
         Route::Live => health(endpoint, response, true, asked.may_read),
         Route::Ready => health(endpoint, response, false, asked.may_read),
         Route::Errors => send(response, JSON, errors::newest(ERRORS).to_string(), place),
+        Route::Curves => {
+            let curves = endpoint.feed().curves();
+            send(response, JSON, curves.to_string(), place)
+        }
         Route::Config => send(response, JSON, endpoint.config().to_string(), place),
         Route::LogLevel => match endpoint.levels() {
             Some(levels) => response.text(format!("{levels}\n")),

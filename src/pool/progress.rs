@@ -146,7 +146,7 @@ struct Still {
 
 /// Positions of a queue behind what was the youngest, and when that was.
 #[derive(Default)]
-struct Marks(VecDeque<(u64, u64)>);
+pub(crate) struct Marks(VecDeque<(u64, u64)>);
 
 impl Progress {
     pub(crate) fn new() -> Self {
@@ -201,9 +201,7 @@ impl Progress {
             thread.at_work.is_some() && now.saturating_sub(thread.since) >= state.blocked_after
         };
         let blocked = look.threads.iter().filter(is_blocked).count();
-        let sets = look.sets.iter_mut().zip(shared.ready.handles.sets.iter());
-        let leaderless = sets.map(|(view, set)| view.leaderless.see(set.vacancy(), now));
-        let leaderless = leaderless.map(Option::unwrap_or_default).collect();
+        let leaderless = look.sets.iter().map(|set| set.leaderless.lasts(now)).collect();
         let overdue = overdue(shared).count();
         state.last = Some(look);
         Found { late, blocked, leaderless, overdue }
@@ -290,6 +288,10 @@ impl Look {
             let own = slots().filter(|slot| usize::from(slot.traits().set) == number);
             set.source.is_readable() && is_any_readable(own.filter_map(Slot::waits_for))
         };
+        #[cfg(feature = "metrics")]
+        for (view, set) in self.sets.iter_mut().zip(handles.sets.iter()) {
+            let _lasts = view.leaderless.see(set.vacancy(), now);
+        }
         let sets = self.sets.iter_mut().zip(handles.sets.iter()).enumerate();
         let late = sets.filter_map(|(number, (view, set))| {
             let unattended = set.vacancy().filter(|_| has_something(number, set));
@@ -349,11 +351,17 @@ impl Still {
         }
         value.map(|_| now.saturating_sub(self.since))
     }
+
+    /// For how long it has been as it was seen last; 0: there was nothing.
+    #[cfg(feature = "metrics")]
+    fn lasts(&self, now: u64) -> u64 {
+        self.value.map_or(0, |_| now.saturating_sub(self.since))
+    }
 }
 
 impl Marks {
     /// For how long, at least, the oldest has waited in a queue between these positions.
-    fn see(&mut self, (head, tail): (u64, u64), now: u64, apart: u64) -> Option<u64> {
+    pub(crate) fn see(&mut self, (head, tail): (u64, u64), now: u64, apart: u64) -> Option<u64> {
         let marks = &mut self.0;
         while marks.front().is_some_and(|&(end, _)| head >= end) {
             marks.pop_front();

@@ -3,8 +3,10 @@
 use super::client::{Events, get};
 use super::common::{Gate, hang_guard, until};
 use paceline::cq::CompletionQueue;
+use paceline::http::{Http, Request, Response};
+use paceline::hub::{Hub, Overflow};
 use paceline::ops::Ops;
-use paceline::task::{Phases, WorkerPool};
+use paceline::task::{Fault, Phases, WorkerPool};
 use paceline::{Pin, Pool};
 use serde_json::Value;
 use std::time::Duration;
@@ -61,6 +63,21 @@ fn a_pool_whose_threads_are_all_blocked_is_shown_as_that() {
         }
     };
     assert_eq!(event["health"]["live"], true, "nothing waits");
+    let summary = event["summary"].as_str().unwrap();
+    assert!(summary.starts_with("2 of 2 blocked, by "), "{summary}");
+    assert!(summary.contains(" · no leader for "), "{summary}");
+    assert!(event["leaderless"][0].as_f64().unwrap() > 0.0, "{event}");
+    // A closure is called as the function that it stands in.
+    let name = event["blocked"][0]["name"].as_str().unwrap();
+    assert!(name.ends_with("a_pool_whose_threads_are_all_blocked_is_shown_as_that"), "{name}");
+    let _timer = pool.after(Duration::from_millis(1), || ()).unwrap();
+    let event = loop {
+        let event = events.next();
+        if event["summary"].as_str().unwrap().contains("a timer that is due has waited for ") {
+            break event;
+        }
+    };
+    assert_eq!(event["overdue_timers"], 1);
     assert!(event["threads"].as_array().unwrap().iter().all(|thread| thread["state"] == "blocked"));
     gate.open();
     until("it is well again", || get(at, "/health/live").body == "ok\n");
@@ -122,6 +139,80 @@ fn work_shows_in_the_rates() {
         ran += card["rate"].as_f64().unwrap() * event["seconds"].as_f64().unwrap();
     }
     assert!(ran < 300.0, "{ran} of 200 tasks");
+}
+
+fn row(event: &Value, table: &str, name: &str) -> Option<serde_json::Map<String, Value>> {
+    let tables = event["figures"]["tables"].as_array().unwrap();
+    let table = tables.iter().find(|it| it["name"] == table)?;
+    let rows = table["rows"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["name"].as_str().unwrap().starts_with(name))?;
+    let columns = table["columns"].as_array().unwrap().iter();
+    let cells = row["cells"].as_array().unwrap();
+    let named = columns.map(|column| column["name"].as_str().unwrap().to_owned());
+    Some(named.zip(cells.iter().cloned()).collect())
+}
+
+/// What waits is shown with the room that there is, its age, and what was lost.
+#[test]
+fn each_subscription_task_type_and_route_has_a_row() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let hub = Hub::new(&pool).unwrap();
+    let lagging = hub.subscription("orders.*").capacity(4).overflow(Overflow::DropOldest);
+    let lagging = lagging.pull().unwrap();
+    for _ in 0..10 {
+        let _ = hub.publish("orders.a", "x").unwrap();
+    }
+    let workers = WorkerPool::new(&pool);
+    workers.task("resize", |_| Ok::<_, Fault>(())).submit().unwrap().wait().unwrap();
+    let http = Http::builder(&pool).listen("127.0.0.1:0").route(
+        "GET",
+        "/broken",
+        |_: &Request<'_>, response: Response| response.status(500).text("no"),
+    );
+    let http = http.serve().unwrap();
+    let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    let mut events = Events::open(&ops.addresses()[0], "/events").ok().unwrap();
+    let _first = events.next();
+    assert_eq!(get(&http.addresses()[0], "/broken").status, 500);
+    let (orders, resize, broken) = loop {
+        let event = events.next();
+        let of = |table: &str, name: &str| row(&event, table, name);
+        let shown = (of("subscriptions", "orders.*"), of("task types", "resize"));
+        if let ((Some(orders), Some(resize)), Some(broken)) = (shown, of("routes", "GET /broken")) {
+            if orders["oldest"].as_f64().is_some_and(|age| age >= 1.0) && broken["5xx"] == 1.0 {
+                break (orders, resize, broken);
+            }
+        }
+    };
+    assert_eq!((&orders["waiting"], &orders["capacity"]), (&4.0.into(), &4.0.into()));
+    assert_eq!(orders["dropped"], 6.0, "{orders:?}");
+    assert_eq!((&resize["waiting"], &resize["oldest"]), (&0.0.into(), &Value::Null));
+    assert_eq!(broken["4xx"], 0.0);
+    drop(lagging);
+}
+
+/// Nobody has looked, and what was is there.
+#[test]
+fn curves_are_kept_while_nobody_looks() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let hub = Hub::new(&pool).unwrap();
+    let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    let at = &ops.addresses()[0];
+    for _ in 0..100 {
+        let _ = hub.publish("orders.a", "x").unwrap();
+    }
+    let lines = || {
+        let curves: Value = serde_json::from_str(&get(at, "/curves.json").body).unwrap();
+        let charts = curves["charts"].as_array().unwrap();
+        let chart = charts.iter().find(|chart| chart["name"] == "messages per second");
+        chart.map(|chart| chart["lines"].clone())
+    };
+    until("the sample is taken", || lines().is_some());
+    let lines = lines().unwrap();
+    assert!(lines["published"][0].as_f64().unwrap() > 0.0, "{lines}");
+    assert_eq!(lines["failed"][0], 0.0);
 }
 
 #[test]
