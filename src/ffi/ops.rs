@@ -125,10 +125,10 @@ pub unsafe extern "C" fn pace_ops_options_load(
 /// Starts an operations endpoint for a pool, at this address or that of the options if `address` is NULL:
 /// "127.0.0.1:9090", "unix:/run/ops.sock". Its routes: / is a live page; /metrics, /stats.json, /errors.json, /config,
 /// /health/live and /health/ready are for programs: 503 if the pool starves (`dead_after_ns`), or something waits for too
-/// long (`ready_after_ns`), else 200, with reasons; /events is what feeds the page, for up to 8 viewers: a ninth
-/// takes the place of the oldest; /trace?seconds=3 records a
-/// timeline of the next seconds, 1 to 30, which https://ui.perfetto.dev opens; /log-level
-/// shows, and by PUT and with a token sets, the levels of the pool's log. It has a thread of its own, so that it answers
+/// long (`ready_after_ns`), else 200, with reasons; /curves.json has the last 15 minutes; /events is what feeds the page,
+/// for up to 8 viewers: a ninth takes the place of the oldest; /trace?seconds=3 records a timeline of the next seconds,
+/// 1 to 30, which https://ui.perfetto.dev opens; /log-level shows, and by PUT and with a token sets, the levels of the
+/// pool's log. It has a thread of its own, so that it answers
 /// while all threads of the pool are blocked. `options` may be NULL. Without an address at all it is only to be mounted:
 /// pace_http_mount_ops().
 ///

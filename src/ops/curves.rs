@@ -3,7 +3,7 @@
 use super::figures::{merged, total};
 use crate::metrics::{Sample, Snapshot};
 use core::time::Duration;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 use std::collections::VecDeque;
 use std::time::SystemTime;
 
@@ -112,16 +112,16 @@ impl Curves {
         let fixed =
             LINES.iter().zip(&self.lines).map(|((chart, name, _), line)| (*chart, *name, line));
         let types = self.types.iter().map(|line| (TYPES, line.name.as_str(), line));
-        let mut charts: Vec<(&str, Map<String, Json>)> = Vec::new();
+        let mut charts: Vec<(&str, Vec<Json>)> = Vec::new();
         for (chart, name, line) in fixed.chain(types) {
             if line.values.iter().all(Option::is_none) {
                 continue;
             }
             let at = charts.iter().position(|(other, _)| *other == chart).unwrap_or_else(|| {
-                charts.push((chart, Map::new()));
+                charts.push((chart, Vec::new()));
                 charts.len() - 1
             });
-            charts[at].1.insert(name.to_owned(), json!(line.values));
+            charts[at].1.push(json!({ "name": name, "values": line.values }));
         }
         let charts: Vec<_> = charts
             .into_iter()

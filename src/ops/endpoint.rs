@@ -283,6 +283,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// | `/health/live` | 503: the pool starves ([`dead_after`](OpsBuilder::dead_after)) or has ended; else 200. With reasons |
 /// | `/health/ready` | 503: something waits for too long ([`ready_after`](OpsBuilder::ready_after)), or it drains; else 200. With reasons |
 /// | `/stats.json`, `/errors.json`, `/config` | figures, the last faults, settings and their origins |
+/// | `/curves.json` | the last 15 minutes: rates, what waits, handling times; a sample each 5 s |
 /// | `/events` | server-sent events, one a second, for at most 8 viewers: a ninth takes the place of the oldest |
 /// | `/trace?seconds=3` | a [timeline](crate::Trace) of the next seconds, 1 to 30, for <https://ui.perfetto.dev> |
 /// | `/log-level` | the levels of the pool's log; PUT, with a token, changes them |

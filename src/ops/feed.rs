@@ -38,7 +38,7 @@ const MOST_MISSED: u32 = 30;
 const REPLACED: &str = "event: replaced\ndata:\n\n";
 /// Bridges that are shown, and histories.
 const MOST_BRIDGES: usize = 16;
-/// From when on it is said that something waits, in nanoseconds.
+/// From when on it is said that something waits, or that nobody leads, in nanoseconds.
 const LATE: u64 = 100_000_000;
 /// Faults of an event.
 const ERRORS: usize = 10;
@@ -260,8 +260,12 @@ fn summary(
         let handling = threads.iter().filter(|thread| thread["state"] == "handling").count();
         parts.push(format!("{handling} of {} at work", threads.len() - away));
     }
-    if let Some(nanos) = found.leaderless.iter().max().filter(|_| led < leaders.len()) {
-        parts.push(format!("no leader for {:.1} s", *nanos as f64 / 1e9));
+    match found.leaderless.iter().max().filter(|_| led < leaders.len()) {
+        Some(nanos) if *nanos >= LATE => {
+            parts.push(format!("no leader for {:.1} s", *nanos as f64 / 1e9));
+        }
+        Some(_) if leaders.len() == 1 => parts.insert(0, "leadership changes hands".into()),
+        _ => {}
     }
     if let Some(late) = found.late.filter(|late| late.nanos >= LATE) {
         parts.push(format!("{} has waited for {:.1} s", late.what, late.nanos as f64 / 1e9));

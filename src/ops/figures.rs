@@ -77,11 +77,12 @@ impl Figures {
         let cards: serde_json::Map<_, _> = cards.collect();
         let gauge = |name| now.sample(name, &[]).and_then(|value| value.number());
         let cpu = total(&now, "process_cpu_seconds") - total(&self.before, "process_cpu_seconds");
+        let tables = self.tables.show(&now, &self.before, seconds, at);
         let json = json!({
             "cards": cards,
-            "waiting": waiting(&now),
+            "waiting": waiting(&now, &self.tables),
             "waiting_in_all": WAITING.iter().map(|(name, _)| total(&now, name)).sum::<f64>(),
-            "tables": self.tables.show(&now, &self.before, seconds, at),
+            "tables": tables,
             "process": {
                 "cpu": (cpu / seconds).max(0.0),
                 "memory": gauge("process_resident_memory_bytes"),
@@ -160,20 +161,39 @@ fn some(snapshot: &Snapshot, name: &str, with: Option<(&str, &str)>) -> f64 {
     samples.filter(has).filter_map(|sample| sample.value.number()).sum()
 }
 
-/// What waits most, by name.
-fn waiting(now: &Snapshot) -> Vec<Json> {
-    let mut all: Vec<(&str, &str, f64)> = Vec::new();
+/// What waits most, by name, with the room that there is, the age of the oldest, and what was lost.
+fn waiting(now: &Snapshot, tables: &Tables) -> Vec<Json> {
+    let mut all: Vec<(&str, &Sample, f64)> = Vec::new();
     for (name, label) in WAITING {
         let samples = now.family(name).into_iter().flat_map(|family| &family.samples);
         for sample in samples {
-            let named = sample.labels.iter().find(|(name, _)| name == label);
             let count = sample.value.number().unwrap_or(0.0);
-            if let (Some((_, value)), true) = (named, count > 0.0) {
-                all.push((label, value, count));
+            if count > 0.0 {
+                all.push((label, sample, count));
             }
         }
     }
     all.sort_by(|a, b| b.2.total_cmp(&a.2));
     let shown = all.into_iter().take(MOST_SHOWN);
-    shown.map(|(kind, name, count)| json!({ "kind": kind, "name": name, "count": count })).collect()
+    let shown = shown.filter_map(|(kind, sample, count)| {
+        let (_, name) = sample.labels.iter().find(|(name, _)| name == kind)?;
+        let labels: Vec<_> =
+            sample.labels.iter().map(|(name, value)| (&**name, &**value)).collect();
+        let own = |family: &str| now.sample(family, &labels).and_then(|value| value.number());
+        let lost = match kind {
+            "pattern" => {
+                ["paceline_hub_subscription_dropped", "paceline_hub_subscription_rejected"]
+            }
+            _ => ["paceline_task_dropped", "paceline_task_rejected"],
+        };
+        Some(json!({
+            "kind": kind,
+            "name": name,
+            "count": count,
+            "capacity": own("paceline_hub_subscription_capacity").filter(|_| kind == "pattern"),
+            "oldest": tables.age(sample),
+            "lost": lost.into_iter().filter_map(own).sum::<f64>(),
+        }))
+    });
+    shown.collect()
 }

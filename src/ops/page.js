@@ -2,30 +2,46 @@
 // Draws what /events tells. All text from outside is set as text, never as markup.
 
 const SECONDS = 30;
-// letter of a strip: [name, colour, part of the height, is hatched]. The height tells them apart without colour.
+// letter of a look: [name, colour, is hatched].
 const STATES = {
-  L: ["leading", "--leading", 1, false],
-  H: ["handling", "--handling", 0.62, false],
-  F: ["following", "--following", 0.16, false],
-  W: ["watching", "--watching", 0.34, false],
-  B: ["blocked", "--blocked", 1, true],
-  P: ["set aside", "--following", 0.08, false],
-  "-": ["away", "--following", 0, false],
+  L: ["leading", "--leading"],
+  H: ["handling", "--handling"],
+  F: ["following", "--following"],
+  W: ["watching", "--watching"],
+  B: ["blocked", "--blocked", true],
+  P: ["set aside", "--following"],
+  "-": ["away", "--following"],
 };
-const LEGEND = ["L", "H", "W", "F", "B"];
+// Those that a bar stacks, from its foot; the rest of it is time in which the thread was free.
+const STACK = ["B", "H", "L", "W"];
+// Rows outside the fold, if there are more threads.
+const MOST_ROWS = 8;
+const MOST_REASONS = 4;
+const LEGEND = ["L", "H", "W", "B"];
 const CARDS = { requests: "requests/s", tasks: "tasks/s", messages: "messages/s", runs: "handlers and tasks/s" };
 
 const byId = (id) => document.getElementById(id);
 const history = new Map(); // thread number -> the last SECONDS reports
 const rows = new Map();
 let paused = false;
+let seen = 0; // when the last event came
+
+// What reorders text, or is no text: it would have a name change what stands beside it.
+const plain = (text) => String(text).replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
 
 function make(tag, text, name) {
   const element = document.createElement(tag);
-  if (text !== undefined) element.textContent = text;
+  if (text !== undefined) element.textContent = plain(text);
   if (name) element.className = name;
   return element;
 }
+
+// A name of the program's, whose direction changes nothing around it.
+const named = (text, tag = "b") => {
+  const element = make(tag);
+  element.append(make("bdi", text));
+  return element;
+};
 
 const colours = new Map();
 
@@ -58,25 +74,31 @@ function fit(canvas) {
   return canvas.getContext("2d");
 }
 
-function block(context, letter, x, width, height) {
-  const [, name, part, hatched] = STATES[letter] || STATES["-"];
-  const top = height * (1 - part);
+function bar(context, letter, x, top, width, height) {
+  const [, name, hatched] = STATES[letter];
   context.fillStyle = colour(name);
-  context.fillRect(x, top, width, height - top);
+  context.fillRect(x, top, width, height);
   if (!hatched) return;
   context.strokeStyle = colour("--panel");
-  context.lineWidth = Math.max(1, height / 14);
+  context.lineWidth = Math.max(1, width / 12);
   context.save();
   context.beginPath();
-  context.rect(x, top, width, height - top);
+  context.rect(x, top, width, height);
   context.clip();
   for (let at = Math.floor(x / 6) * 6 - height; at < x + width; at += 6) {
     context.beginPath();
-    context.moveTo(at, height);
+    context.moveTo(at, top + height);
     context.lineTo(at + height, top);
     context.stroke();
   }
   context.restore();
+}
+
+// The part of a second that was spent on each state.
+function shares(report) {
+  const found = {};
+  for (const letter of report.strip) found[letter] = (found[letter] || 0) + 1 / report.strip.length;
+  return found;
 }
 
 // Newest at the right; a second without a report is empty.
@@ -88,27 +110,12 @@ function strip(row) {
   const second = width / SECONDS;
   reports.forEach((report, index) => {
     const left = width - (reports.length - index) * second;
-    const looks = report.strip || "-";
-    const step = second / looks.length;
-    for (let at = 0; at < looks.length; ) {
-      let end = at + 1;
-      while (end < looks.length && looks[end] === looks[at]) end += 1;
-      block(context, looks[at], left + at * step, (end - at) * step + 0.5, height);
-      at = end;
-    }
-    context.fillStyle = colour("--mark");
-    if (report.rescues > 0) {
-      // A rescue: a triangle at the top.
-      const middle = left + second / 2;
-      context.beginPath();
-      context.moveTo(middle - height / 6, 0);
-      context.lineTo(middle + height / 6, 0);
-      context.lineTo(middle, height / 3);
-      context.fill();
-    }
-    if (report.handovers > 0) {
-      // Leadership came from another thread: a tick at the bottom.
-      context.fillRect(left + second / 2 - height / 20, height * 0.8, Math.max(2, height / 10), height * 0.2);
+    const spent = shares(report);
+    let top = height;
+    for (const letter of STACK) {
+      const part = (spent[letter] || 0) * height;
+      top -= part;
+      if (part > 0) bar(context, letter, left + 0.5, top, second - 1, part);
     }
   });
   if (row.at !== null) {
@@ -123,19 +130,15 @@ function tell(row) {
   const reports = history.get(row.number);
   const report = reports[row.at];
   if (!report) return;
-  const shares = {};
-  for (const letter of report.strip) {
-    const name = (STATES[letter] || STATES["-"])[0];
-    shares[name] = (shares[name] || 0) + 1;
-  }
-  const parts = Object.entries(shares)
+  const parts = Object.entries(shares(report))
     .sort((a, b) => b[1] - a[1])
-    .map(([name, looks]) => `${name} ${Math.round((100 * looks) / report.strip.length)} %`);
+    .map(([letter, part]) => `${(STATES[letter] || STATES["-"])[0]} ${Math.round(100 * part)} %`);
   const runs = report.running ? `, ran ${report.running}` : "";
   const ago = reports.length - 1 - row.at;
-  byId("detail").textContent =
+  byId("detail").textContent = plain(
     `Thread ${row.number}, ${ago} s ago: ${parts.join(", ")}${runs}; led ${report.terms} times, ` +
-    `${report.handovers} of them handed over by another thread, ${report.rescues} rescues.`;
+      `${report.handovers} of them handed over by another thread, ${report.rescues} rescues.`,
+  );
 }
 
 function select(row, at) {
@@ -152,7 +155,7 @@ function rowOf(number) {
   let row = rows.get(number);
   if (row) return row;
   const element = make("div", undefined, "thread");
-  row = { number, element, at: null, canvas: make("canvas"), now: make("span", "", "now") };
+  row = { number, element, at: null, canvas: make("canvas"), now: make("bdi", "", "now") };
   element.append(make("span", String(number), "number"), row.canvas, row.now);
   row.canvas.tabIndex = 0;
   row.canvas.setAttribute("role", "img");
@@ -172,7 +175,6 @@ function rowOf(number) {
   });
   rows.set(number, row);
   history.set(number, history.get(number) || []);
-  byId("threads").append(element);
   return row;
 }
 
@@ -183,14 +185,47 @@ function showThreads(event) {
     reports.push(thread);
     if (reports.length > SECONDS) reports.shift();
     row.element.dataset.state = thread.state;
-    const runs = thread.running ? `: ${thread.running}` : "";
+    const runs = thread.running ? `: ${short(thread.running)}` : "";
     const long = thread.state === "blocked" ? ` for ${time(thread.seconds)}` : "";
-    row.now.textContent = `${thread.state}${long}${runs}`;
-    row.now.title = row.now.textContent;
+    row.now.textContent = plain(`${thread.state}${long}${runs}`);
+    row.now.title = plain(thread.running || "");
     row.element.dataset.rescues = String(Number(row.element.dataset.rescues || 0) + thread.rescues);
     row.canvas.setAttribute("aria-label", `thread ${thread.thread}: ${row.now.textContent}`);
-    strip(row);
   }
+  order();
+  rows.forEach((row) => row.canvas.clientWidth && strip(row));
+}
+
+// The end of a path tells more than its beginning.
+const short = (name) => (name.includes("<") ? name : name.split("::").slice(-2).join("::"));
+
+// For how long a thread was not free lately; blocked ones come before all others.
+function weight(row) {
+  const reports = history.get(row.number);
+  const last = reports[reports.length - 1];
+  const blocked = last && last.state === "blocked" ? 1e6 + last.seconds : 0;
+  if (blocked || rows.size <= MOST_ROWS) return blocked;
+  return reports.reduce((sum, report) => sum + STACK.reduce((all, it) => all + (shares(report)[it] || 0), 0), 0);
+}
+
+// Nothing moves under a pointer, or from under the keyboard.
+function order() {
+  const lists = [byId("threads"), byId("others").querySelector("div")];
+  if (lists.some((list) => list.matches(":hover") || list.contains(document.activeElement))) return;
+  const sorted = [...rows.values()]
+    .map((row) => [row, weight(row)])
+    .sort((a, b) => b[1] - a[1] || a[0].number - b[0].number)
+    .map(([row]) => row.element);
+  const parts = [sorted.slice(0, MOST_ROWS), sorted.slice(MOST_ROWS)];
+  parts.forEach((part, index) => {
+    const list = lists[index];
+    if (part.some((element, at) => list.children[at] !== element)) list.replaceChildren(...part);
+  });
+  byId("others").hidden = parts[1].length === 0;
+  const states = {};
+  for (const element of parts[1]) states[element.dataset.state] = (states[element.dataset.state] || 0) + 1;
+  const told = Object.entries(states).map(([name, threads]) => `${threads} ${name}`);
+  byId("others").querySelector("summary").textContent = `${parts[1].length} more threads: ${told.join(", ")}`;
 }
 
 function fill(id, items, none, each) {
@@ -198,19 +233,166 @@ function fill(id, items, none, each) {
   list.replaceChildren(...(items.length ? items.map(each) : [make("li", none)]));
 }
 
-function showCards(cards) {
+function cardOf(id, title, figure, ...lines) {
+  const card = make("div", undefined, "card");
+  card.id = `card-${id}`;
+  card.append(make("span", title), make("b", figure));
+  for (const [text, name] of lines.filter((line) => line)) card.append(make("span", text, name), make("br"));
+  return card;
+}
+
+// Rescues of all threads, in a second.
+function rescues() {
+  const all = [...history.values()];
+  const longest = Math.max(1, ...all.map((reports) => reports.length));
+  return all.flat().reduce((sum, report) => sum + report.rescues, 0) / longest;
+}
+
+function showCards(figures) {
+  const { cards, process } = figures;
   const shown = Object.entries(CARDS).filter(([name]) => cards[name]);
+  const memory = process.memory === null ? "–" : `${(process.memory / 1048576).toFixed(1)} MiB`;
   byId("cards").replaceChildren(
     ...shown.map(([name, title]) => {
-      const card = make("div", undefined, "card");
-      card.id = `card-${name}`;
-      card.append(make("span", title), make("b", count(cards[name].rate)));
-      if (cards[name].p50 !== null || cards[name].p99 !== null) {
-        card.append(make("span", `p50 ${time(cards[name].p50)} · p99 ${time(cards[name].p99)}`));
-      }
-      return card;
+      const { rate, p50, p99, waits_p99: waits, failed, failing } = cards[name];
+      const bad = name === "requests" ? "with 5xx" : "failed";
+      return cardOf(
+        name,
+        title,
+        count(rate),
+        (p50 !== null || p99 !== null) && [`p50 ${time(p50)} · p99 ${time(p99)}`],
+        waits !== null && [`waited before: p99 ${time(waits)}`],
+        failed > 0 && [`${count(failing)} ${bad} per s, ${count(failed)} so far`, failing > 0 ? "bad" : ""],
+      );
+    }),
+    cardOf("rescues", "rescues/s", count(rescues()), ["over 30 s: a thread stepped in as the watch"]),
+    cardOf("process", "process", `${(process.cpu * 100).toFixed(0)} % CPU`, [
+      `${memory} · ${count(process.descriptors)} descriptors`,
+    ]),
+  );
+}
+
+const sorting = new Map(); // name of a table -> [column, is descending]
+
+function tableOf(table) {
+  const id = `table-${table.name.replaceAll(" ", "-")}`;
+  let box = byId(id);
+  if (box) return box;
+  box = make("details");
+  box.id = id;
+  box.open = true;
+  sorting.set(table.name, [1, true]);
+  const head = make("tr");
+  [{ name: "" }, ...table.columns].forEach((column, at) => {
+    const cell = make("th");
+    cell.scope = "col";
+    const button = make("button", column.name || "name");
+    button.type = "button";
+    button.addEventListener("click", () => {
+      const [column, down] = sorting.get(table.name);
+      sorting.set(table.name, [at, column === at ? !down : at > 0]);
+      fillTable(box.table);
+    });
+    cell.append(button);
+    head.append(cell);
+  });
+  const element = make("table");
+  const top = make("thead");
+  top.append(head);
+  element.append(top, make("tbody"));
+  box.append(make("summary"), element);
+  byId("tables").append(box);
+  return box;
+}
+
+function fillTable(table) {
+  const box = tableOf(table);
+  box.table = table;
+  const [at, down] = sorting.get(table.name);
+  box.querySelectorAll("th").forEach((cell, index) =>
+    cell.setAttribute("aria-sort", index !== at ? "none" : down ? "descending" : "ascending"),
+  );
+  const value = (row) => (at === 0 ? row.name : (row.cells[at - 1] ?? -1));
+  const sorted = [...table.rows].sort((a, b) => {
+    const [x, y] = [value(a), value(b)];
+    return (x < y ? -1 : x > y ? 1 : 0) * (down ? -1 : 1) || a.name.localeCompare(b.name);
+  });
+  const more = table.left_out ? `, ${table.left_out} more are not shown` : "";
+  box.querySelector("summary").textContent = `${table.name[0].toUpperCase()}${table.name.slice(1)} (${table.rows.length}${more})`;
+  box.querySelector("tbody").replaceChildren(
+    ...sorted.map((row) => {
+      const line = make("tr");
+      line.dataset.name = row.name;
+      line.append(named(row.name, "td"));
+      row.cells.forEach((cell, index) =>
+        line.append(make("td", table.columns[index].is_time ? time(cell) : count(cell))),
+      );
+      return line;
     }),
   );
+}
+
+let curves = null;
+
+function showCurves() {
+  byId("curves").hidden = !curves || curves.charts.length === 0;
+  if (byId("curves").hidden) return;
+  byId("curves").querySelector("div").replaceChildren(
+    ...curves.charts.map((chart) => {
+      const box = make("div", undefined, "curve");
+      const lines = chart.lines.map((line) => [line.name, line.values]);
+      const most = Math.max(...lines.flatMap(([, values]) => values.map((value) => value ?? 0)));
+      const told = (value) => (chart.is_time ? time(value) : count(value));
+      const head = make("h3", chart.name);
+      head.append(make("span", `up to ${told(most)}`));
+      const canvas = make("canvas");
+      canvas.setAttribute("role", "img");
+      canvas.setAttribute("aria-label", plain(`${chart.name}: ${lines.map(([name]) => name).join(", ")}`));
+      const names = make("ul");
+      lines.forEach(([name, values], index) => {
+        const item = make("li");
+        item.style.setProperty("--line-colour", `var(--c${index % 8})`);
+        item.append(make("bdi", name), ` ${told(values[values.length - 1])}`);
+        names.append(item);
+      });
+      box.append(head, canvas, names);
+      box.draw = () => draw(canvas, lines, most);
+      return box;
+    }),
+  );
+  byId("curves").querySelectorAll(".curve").forEach((box) => box.draw());
+}
+
+function draw(canvas, lines, most) {
+  const context = fit(canvas);
+  const { width, height } = canvas;
+  const step = width / (curves.most - 1);
+  lines.forEach(([, values], index) => {
+    context.strokeStyle = colour(`--c${index % 8}`);
+    context.lineWidth = Math.max(1.5, height / 60);
+    // Told apart without colour, too.
+    context.setLineDash([[], [6, 3], [2, 3], [10, 3, 2, 3]][index % 4]);
+    context.beginPath();
+    let isDown = false;
+    values.forEach((value, at) => {
+      if (value === null) return (isDown = false);
+      const x = width - (values.length - 1 - at) * step;
+      const y = height - 2 - (most > 0 ? value / most : 0) * (height - 4);
+      if (isDown) context.lineTo(x, y);
+      else context.moveTo(x - (values.length === 1 ? 4 : 0), y);
+      if (values.length === 1) context.lineTo(x, y);
+      isDown = true;
+    });
+    context.stroke();
+  });
+}
+
+async function readCurves() {
+  if (paused || document.body.classList.contains("stale")) return;
+  const answer = await fetch("curves.json", { headers: authorized(), cache: "no-store" });
+  if (!answer.ok) return;
+  curves = await answer.json();
+  showCurves();
 }
 
 // What is told of one rule; of what is not zero, but for what always says something.
@@ -238,8 +420,8 @@ function ruleOf(kind, rule) {
         ];
   figures.push([rule.refused, "refused"]);
   const told = figures.filter(([figure, , always]) => always || figure > 0);
-  item.append(make("span", `${kind} `, "kind"), make("b", rule.pattern));
-  if (stored) item.append(make("span", ` by ${rule.stream}`, "kind"));
+  item.append(make("span", `${kind} `, "kind"), named(rule.pattern));
+  if (stored) item.append(make("span", " by ", "kind"), named(rule.stream, "span"));
   item.append(` ${told.map(([figure, name]) => `${count(figure)} ${name}`).join(", ")}`);
   item.dataset.name = rule.pattern;
   return item;
@@ -250,7 +432,7 @@ function bridgeOf(bridge) {
   box.dataset.name = bridge.name;
   box.dataset.state = bridge.connected ? "connected" : "away";
   const state = bridge.connected ? `connected to ${bridge.server}` : "not connected";
-  box.append(make("b", bridge.name), make("span", ` ${state}`, "state"));
+  box.append(named(bridge.name), make("span", ` ${state}`, "state"));
   if (bridge.reason) box.append(make("span", `: ${bridge.reason}`, "state"));
   const again = Math.max(0, bridge.connects - 1);
   const others = [`${count(again)} reconnects`];
@@ -271,7 +453,7 @@ function historyOf(history) {
   box.dataset.name = history.pattern;
   box.dataset.state = history.reason ? "away" : "connected";
   const state = history.reason ? `not written: ${history.reason}` : "written";
-  box.append(make("b", history.pattern), make("span", ` ${state}`, "state"));
+  box.append(named(history.pattern), make("span", ` ${state}`, "state"));
   const figures = [`${count(history.recorded)} recorded`, `${count(history.waiting)} waiting`];
   if (history.given_up > 0) figures.push(`${count(history.given_up)} given up`);
   box.append(make("div", figures.join(", "), "kind"));
@@ -284,55 +466,70 @@ function showAll(id, list, boxOf) {
 }
 
 function show(event) {
-  byId("pool").textContent = event.pool;
+  byId("pool").textContent = plain(event.pool);
   const health = byId("health");
   const well = event.health.live && event.health.ready;
   health.className = well && !event.health.reasons.length ? "well" : "ill";
   const word = well ? (event.health.reasons.length ? "degraded" : "ready") : "not ready";
   setState(word);
-  byId("reasons").textContent = event.health.reasons.join(" · ");
+  document.title = plain(`${word} · ${event.pool} · paceline`);
+  byId("summary").textContent = plain(event.summary);
+  const { reasons } = event.health;
+  const more = reasons.length > MOST_REASONS ? ` · and ${reasons.length - MOST_REASONS} more` : "";
+  byId("reasons").textContent = plain(reasons.slice(0, MOST_REASONS).join(" · ") + more);
+  seen = Date.now();
+  stale(false);
   showThreads(event);
-  const cards = { ...event.figures.cards };
-  showCards(cards);
-  const process = event.figures.process;
-  const card = make("div", undefined, "card");
-  const memory = process.memory === null ? "–" : `${(process.memory / 1048576).toFixed(1)} MiB`;
-  card.append(make("span", "process"), make("b", `${(process.cpu * 100).toFixed(0)} % CPU`));
-  card.append(make("span", `${memory} · ${count(process.descriptors)} descriptors`));
-  byId("cards").append(card);
+  showCards(event.figures);
+  event.figures.tables.forEach(fillTable);
   showAll("bridges", event.bridges || [], bridgeOf);
   showAll("histories", event.histories || [], historyOf);
-  fill("blocked", event.blocked, "nothing", (it) => {
-    const item = make("li", `thread ${it.thread}: ${it.name || "a handler"} for ${time(it.seconds)}`);
+  fill("blocked", event.blocked.slice(0, MOST_ROWS), "nothing", (it) => {
+    const item = make("li", `thread ${it.thread}: `);
+    item.append(make("bdi", it.name || "a handler"), ` for ${time(it.seconds)}`);
     item.dataset.name = it.name;
     return item;
   });
+  if (event.blocked.length > MOST_ROWS) byId("blocked").append(make("li", `and ${event.blocked.length - MOST_ROWS} more`));
   fill("waiting", event.figures.waiting, "nothing", (it) => {
     const item = make("li", undefined);
-    item.append(make("span", `${it.kind} `, "kind"), make("b", it.name), ` ${count(it.count)}`);
+    const room = it.capacity === null ? "" : ` of ${count(it.capacity)}`;
+    const age = it.oldest === null ? "" : `, the oldest for ${time(it.oldest)}`;
+    item.append(make("span", `${it.kind} `, "kind"), named(it.name), ` ${count(it.count)}${room}${age}`);
+    if (it.lost > 0) item.append(make("span", `, ${count(it.lost)} lost so far`, "bad"));
     item.dataset.name = it.name;
     return item;
   });
+  const all = event.figures.waiting_in_all;
+  const late = event.late ? `, ${event.late.what} for ${time(event.late.seconds)}` : "";
+  byId("waiting-title").textContent = `Waiting and lagging: ${count(all)} in all${late}`;
   fill("errors", event.errors.errors, "none", (it) => {
     const item = make("li");
     const when = make("time", (it.time || "").slice(11, 19));
-    item.append(when, ` ${it.level} ${it.event}: ${it.message}`);
+    item.append(when, ` ${plain(it.level)} ${plain(it.event)}: `, make("bdi", it.message));
     const fields = Object.entries(it.fields || {}).map(([name, value]) => `${name}=${value}`);
-    if (fields.length) item.append(` (${fields.join(", ")})`);
+    if (fields.length) item.append(" (", make("bdi", fields.join(", ")), ")");
     return item;
   });
 }
 
+// Figures of the past are grey, and say of when they are.
+function stale(is) {
+  document.body.classList.toggle("stale", is && seen > 0);
+  const when = new Date(seen).toTimeString().slice(0, 8);
+  byId("seen").textContent = is && seen > 0 ? `last seen ${when}` : "";
+}
+
 function legend() {
+  byId("legend").replaceChildren();
   for (const letter of LEGEND) {
     const item = make("li");
     const canvas = make("canvas");
     item.append(canvas, STATES[letter][0]);
     byId("legend").append(item);
-    const context = fit(canvas);
-    block(context, letter, 0, canvas.width, canvas.height);
+    bar(fit(canvas), letter, 0, 0, canvas.width, canvas.height);
   }
-  byId("legend").append(make("li", "▾ rescue"), make("li", "▪ leadership handed over"));
+  byId("legend").append(make("li", "empty: free, as a follower"));
 }
 
 // Only what changes is announced, and reasons change each second.
@@ -344,13 +541,18 @@ function state(text) {
   byId("health").className = "ill";
   byId("reasons").textContent = "";
   setState(text);
+  document.title = plain(`${text} · ${byId("pool").textContent} · paceline`);
+  stale(true);
+}
+
+function authorized() {
+  const token = sessionStorage.getItem("paceline-token");
+  return token ? { Authorization: `Bearer ${token}` } : {};
 }
 
 // EventSource cannot send a token.
 async function watch() {
-  const token = sessionStorage.getItem("paceline-token");
-  const headers = token ? { Authorization: `Bearer ${token}` } : {};
-  const answer = await fetch("events", { headers, cache: "no-store" });
+  const answer = await fetch("events", { headers: authorized(), cache: "no-store" });
   byId("token-form").hidden = answer.status !== 401;
   if (answer.status === 401 || answer.status === 403) {
     state((await answer.text()).trim());
@@ -375,6 +577,7 @@ async function watch() {
       const data = event.split("\n").find((line) => line.startsWith("data: "));
       if (data && !paused) show(JSON.parse(data.slice(6)));
     }
+    if (events.length && !curves) readCurves();
   }
 }
 
@@ -399,6 +602,7 @@ byId("pause").addEventListener("click", () => {
   paused = !paused;
   byId("pause").setAttribute("aria-pressed", String(paused));
   byId("pause").textContent = paused ? "Go on" : "Pause";
+  stale(paused);
 });
 // Links cannot send a token: what they lead to is fetched, and shown or saved.
 document.querySelector("nav").addEventListener("click", async (event) => {
@@ -418,10 +622,20 @@ byId("token-form").addEventListener("submit", (event) => {
   sessionStorage.setItem("paceline-token", byId("token").value);
   watchOn();
 });
-window.addEventListener("resize", () => rows.forEach(strip));
+function redraw() {
+  legend();
+  rows.forEach((row) => row.canvas.clientWidth && strip(row));
+  byId("curves").querySelectorAll(".curve").forEach((box) => box.draw());
+}
+
+window.addEventListener("resize", redraw);
+byId("others").addEventListener("toggle", redraw);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
   colours.clear();
-  rows.forEach(strip);
+  redraw();
 });
+// A feed that is silent has not ended for the browser.
+setInterval(() => seen && Date.now() - seen > 3500 && stale(true), 1000);
+setInterval(() => readCurves().catch(() => {}), 5000);
 legend();
 watchOn();

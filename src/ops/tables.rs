@@ -130,6 +130,8 @@ type Key = Vec<String>;
 #[derive(Default)]
 pub(super) struct Tables {
     marks: HashMap<(&'static str, Key), Marks>,
+    /// In seconds, as last shown.
+    ages: HashMap<(&'static str, Key), f64>,
 }
 
 impl Tables {
@@ -142,6 +144,7 @@ impl Tables {
         at: u64,
     ) -> Json {
         let mut marks = core::mem::take(&mut self.marks);
+        self.ages.clear();
         let shown = TABLES.iter().filter_map(|table| {
             let rows = now.family(table.rows)?;
             let mut keys: Vec<Key> = rows.samples.iter().map(|it| key(table, it)).collect();
@@ -161,8 +164,10 @@ impl Tables {
                         };
                         let place = (table.name, key.clone());
                         let mut kept = marks.remove(&place).unwrap_or_default();
-                        let age = kept.see((head as u64, tail as u64), at, APART);
+                        let age =
+                            kept.see((head as u64, tail as u64), at, APART).filter(|age| *age > 0);
                         value = age.map(|nanos| nanos as f64 / 1e9);
+                        self.ages.extend(value.map(|age| (place.clone(), age)));
                         self.marks.insert(place, kept);
                     }
                     row.push(value);
@@ -184,6 +189,13 @@ impl Tables {
             }))
         });
         shown.collect()
+    }
+
+    /// How long the oldest has waited, at least, in what this series is of; None: nothing does, or it is not known.
+    pub(super) fn age(&self, sample: &Sample) -> Option<f64> {
+        let has = |name: &&str| sample.labels.iter().any(|(label, _)| label == name);
+        let ages = TABLES.iter().filter(|table| table.by.iter().all(|name| has(&name)));
+        ages.filter_map(|table| self.ages.get(&(table.name, key(table, sample))).copied()).next()
     }
 }
 

@@ -57,7 +57,6 @@ pub(crate) const DEAD_AFTER: Duration = Duration::from_secs(30);
 /// short beside the 30 s or so after which clients give up.
 pub(crate) const READY_AFTER: Duration = Duration::from_secs(5);
 /// How long a handler or task may hold its thread before the thread counts as blocked, unless an endpoint says otherwise.
-#[cfg(feature = "metrics")]
 pub(crate) const BLOCKED_AFTER: Duration = Duration::from_millis(500);
 /// Marks of a lane; newer ones are not set before the oldest is passed.
 const MOST_MARKS: usize = 64;
@@ -81,7 +80,6 @@ pub(crate) struct Judgement {
 }
 
 /// What a look has found, for figures.
-#[cfg(feature = "metrics")]
 pub(crate) struct Found {
     /// The oldest thing that waits, for however short a time.
     pub(crate) late: Option<Late>,
@@ -101,7 +99,6 @@ pub(crate) struct Progress {
 struct State {
     dead_after: u64,
     ready_after: u64,
-    #[cfg(feature = "metrics")]
     blocked_after: u64,
     /// The look before.
     last: Option<Look>,
@@ -133,7 +130,6 @@ struct Thread {
 struct Set {
     surplus: Marks,
     source: Still,
-    #[cfg(feature = "metrics")]
     leaderless: Still,
 }
 
@@ -153,7 +149,6 @@ impl Progress {
         let state = State {
             dead_after: nanos(DEAD_AFTER),
             ready_after: nanos(READY_AFTER),
-            #[cfg(feature = "metrics")]
             blocked_after: nanos(BLOCKED_AFTER),
             last: None,
         };
@@ -167,7 +162,6 @@ impl Progress {
     }
 
     /// How long a thread must have been in the same handler or task to be counted as blocked, from now on.
-    #[cfg(feature = "metrics")]
     pub(crate) fn set_blocked_after(&self, time: Duration) {
         self.lock().blocked_after = nanos(time);
     }
@@ -190,7 +184,6 @@ impl Progress {
     }
 
     /// Looks at the pool, and says what there is. Any thread.
-    #[cfg(feature = "metrics")]
     pub(crate) fn find(&self, shared: &Shared) -> Found {
         let mut state = self.lock();
         let now = clock::now();
@@ -288,7 +281,6 @@ impl Look {
             let own = slots().filter(|slot| usize::from(slot.traits().set) == number);
             set.source.is_readable() && is_any_readable(own.filter_map(Slot::waits_for))
         };
-        #[cfg(feature = "metrics")]
         for (view, set) in self.sets.iter_mut().zip(handles.sets.iter()) {
             let _lasts = view.leaderless.see(set.vacancy(), now);
         }
@@ -353,7 +345,6 @@ impl Still {
     }
 
     /// For how long it has been as it was seen last; 0: there was nothing.
-    #[cfg(feature = "metrics")]
     fn lasts(&self, now: u64) -> u64 {
         self.value.map_or(0, |_| now.saturating_sub(self.since))
     }

@@ -1,6 +1,6 @@
-"""The live page in a real browser: page.py CHROMIUM URL TOKEN_URL TOKEN FOLDER, and the
-URL of a page with bridges if there are any. It says "block" and "open" on its standard
-output when a handler is to block, and to go on; or, to make the picture of the README: page.py CHROMIUM URL FILE."""
+"""The live page in a real browser: page.py CHROMIUM URL TOKEN_URL TOKEN FOLDER MANY_URL, that of
+a pool of 64 threads, and the URL of a page with bridges if there are any. It says "block" and "open" on its standard
+output when a handler is to block, and to go on, "end" when the endpoint of MANY_URL is to end; or, to make the picture of the README: page.py CHROMIUM URL FILE."""
 
 import sys
 from pathlib import Path
@@ -12,18 +12,42 @@ from playwright.sync_api import Browser, Page, sync_playwright
 PATIENCE = 240_000
 
 
-def opened(browser: Browser, url: str, width: int, height: int, scheme: str) -> tuple[Page, list[str]]:
+def opened(
+    browser: Browser,
+    url: str,
+    width: int,
+    height: int,
+    scheme: str,
+    headers: Any = None,
+) -> tuple[Page, list[str]]:
     """A page, and what has gone wrong in it."""
-    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": height})
+    context = browser.new_context(
+        color_scheme=scheme,
+        viewport={"width": width, "height": height},
+        extra_http_headers=headers,
+    )
     context.set_default_timeout(PATIENCE)
     page, wrong = context.new_page(), []
-    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.on(
+        "console",
+        lambda message: wrong.append(message.text) if message.type == "error" else None,
+    )
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on(
-        "request", lambda request: None if request.url.startswith(url) else wrong.append(request.url)
+        "request",
+        lambda request: None if request.url.startswith(url) else wrong.append(request.url),
     )
     page.goto(url)
     return page, wrong
+
+
+def until(page: Page, expression: str, arg: Any = None) -> None:
+    """Asks again and again from here: the page's policy allows no script of playwright's to wait there."""
+    for _ in range(PATIENCE // 50):
+        if page.evaluate(expression, arg):
+            return
+        page.wait_for_timeout(50)
+    raise TimeoutError(expression)
 
 
 def say(what: str) -> None:
@@ -40,14 +64,28 @@ def works(browser: Browser, url: str, folder: Path) -> None:
     assert page.inner_text("#health") == "ready", page.inner_text("#health")
     assert not page.is_visible("#bridges")
 
-    # A rescue is a mark; a subscription that lags is named; what runs by name.
-    page.wait_for_function(
-        "[...document.querySelectorAll('.thread')].some((it) => it.dataset.rescues > 0)"
+    assert " of 6 " in page.inner_text("#summary"), page.inner_text("#summary")
+    assert page.title() == "ready · watched · paceline", page.title()
+
+    # A thread that steps in is counted; a subscription that lags is named, with its room; what runs by name.
+    until(
+        page,
+        "[...document.querySelectorAll('.thread')].some((it) => it.dataset.rescues > 0)",
     )
     page.wait_for_selector("#waiting li[data-name='orders.late']")
-    page.wait_for_function("document.querySelector('#card-requests b').textContent !== '0'")
+    until(page, "document.querySelector('#card-requests b').textContent !== '0'")
 
-    # Nothing of a name becomes markup.
+    until(page, "document.querySelector('#card-rescues b').textContent !== '0'")
+    until(
+        page,
+        "/ of 100, the oldest for .* s, .* lost so far/.test(document.querySelector('#waiting').innerText)",
+    )
+    tables_are_sorted(page)
+    page.wait_for_selector("#curves .curve canvas")
+
+    # Nothing of a name becomes markup, and none turns what stands beside it.
+    until(page, "document.querySelector('#waiting').innerText.includes('\ufffd239.late')")
+    assert page.query_selector("bdi") and "\u202e" not in page.inner_text("body")
     hostile = page.wait_for_selector("#waiting li[data-name*='onerror']")
     assert "<img" in hostile.inner_text() and page.query_selector("#waiting img") is None
 
@@ -55,16 +93,22 @@ def works(browser: Browser, url: str, folder: Path) -> None:
     page.wait_for_selector(".thread[data-state=blocked]")
     name = page.wait_for_selector("#blocked li[data-name]").get_attribute("data-name")
     assert "holds_its_thread" in name, name
-    page.wait_for_function("document.querySelector('#reasons').textContent.includes('blocked')")
+    until(page, "document.querySelector('#reasons').textContent.includes('blocked')")
     assert page.inner_text("#health") == "degraded", page.inner_text("#health")
+    assert "1 of 6 blocked, by " in page.inner_text("#summary"), page.inner_text("#summary")
+    assert page.title().startswith("degraded"), page.title()
+    # What is blocked comes first.
+    assert page.get_attribute(".thread", "data-state") == "blocked"
     # A screen reader says it once, though the seconds in its reasons go on.
     page.evaluate(
         "window.said = 0; new MutationObserver(() => window.said++)"
         ".observe(document.querySelector('#health'), { childList: true })"
     )
     before = page.inner_text("#reasons")
-    page.wait_for_function(
-        "(before) => document.querySelector('#reasons').innerText !== before", arg=before
+    until(
+        page,
+        "(before) => document.querySelector('#reasons').innerText !== before",
+        arg=before,
     )
     assert page.evaluate("window.said") == 0
     page.screenshot(path=folder / "light.png", full_page=True)
@@ -75,6 +119,9 @@ def works(browser: Browser, url: str, folder: Path) -> None:
     page.focus("#pause")
     page.keyboard.press("Enter")
     assert page.get_attribute("#pause", "aria-pressed") == "true"
+    # What is of the past is grey, and says so.
+    assert "last seen " in page.inner_text("#seen"), page.inner_text("#seen")
+    assert float(page.evaluate("getComputedStyle(document.querySelector('main')).opacity")) < 1
     shown = page.inner_text("#threads")
     page.wait_for_timeout(2500)
     assert page.inner_text("#threads") == shown, "it goes on, though it was paused"
@@ -95,6 +142,50 @@ def works(browser: Browser, url: str, folder: Path) -> None:
     assert not wrong, wrong
 
 
+def tables_are_sorted(page: Page) -> None:
+    first = "#table-subscriptions tbody tr:first-child"
+    page.wait_for_selector(first)
+    page.click("#table-subscriptions th:nth-child(2) button")
+    assert page.get_attribute("#table-subscriptions th:nth-child(2)", "aria-sort") == "ascending"
+    page.click("#table-subscriptions th:first-child button")
+    assert page.get_attribute("#table-subscriptions th:first-child", "aria-sort") == "ascending"
+    names = page.eval_on_selector_all(
+        "#table-subscriptions tbody tr", "(all) => all.map((it) => it.dataset.name)"
+    )
+    assert names == sorted(names) and len(names) == 3, names
+    assert page.query_selector("#table-connections tbody tr")
+
+
+def folds_what_is_free(browser: Browser, url: str) -> None:
+    page, wrong = opened(browser, url, 1200, 900, "dark")
+    until(page, "document.querySelectorAll('.thread').length === 64")
+    assert len(page.query_selector_all("#threads .thread")) == 8
+    assert page.inner_text("#others summary").startswith("56 more threads: "), page.inner_text(
+        "#others summary"
+    )
+    box = page.query_selector("#others summary").bounding_box()
+    assert box["y"] < 600, box
+    # The figures of a page whose feed has gone are grey.
+    legend = "document.querySelector('#legend canvas').toDataURL()"
+    dark = page.evaluate(legend)
+    page.emulate_media(color_scheme="light")
+    until(page, f"(dark) => {legend} !== dark", arg=dark)
+    say("end")
+    page.wait_for_selector("body.stale")
+    assert "last seen " in page.inner_text("#seen"), page.inner_text("#seen")
+    assert all("ERR_" in each for each in wrong), wrong
+
+
+def refuses_what_a_proxy_has_passed_on(browser: Browser, url: str) -> None:
+    page, wrong = opened(browser, url, 800, 600, "light", {"X-Forwarded-For": "192.0.2.1"})
+    until(
+        page,
+        "document.querySelector('#health').textContent.includes('a proxy has passed on')",
+    )
+    assert page.query_selector(".thread") is None
+    assert all("403" in each for each in wrong), wrong
+
+
 def asks_for_its_token(browser: Browser, url: str, token: str) -> None:
     page, wrong = opened(browser, url, 800, 600, "light")
     page.wait_for_selector("#token-form:not([hidden])")
@@ -102,7 +193,16 @@ def asks_for_its_token(browser: Browser, url: str, token: str) -> None:
     # One that cannot be sent, and the right one after it: there is one viewer then.
     page.fill("#token", "“no such token”")
     page.press("#token", "Enter")
-    page.wait_for_function("document.querySelector('#health').textContent.startsWith('not connected')")
+    until(
+        page,
+        "document.querySelector('#health').textContent.startsWith('not connected')",
+    )
+    page.fill("#token", token[::-1])
+    page.press("#token", "Enter")
+    until(
+        page,
+        "document.querySelector('#health').textContent.includes('is not that of this endpoint')",
+    )
     page.fill("#token", token)
     page.press("#token", "Enter")
     page.wait_for_selector(".thread")
@@ -131,11 +231,11 @@ def shows_bridges(browser: Browser, url: str) -> None:
 
 
 def pictured(browser: Browser, url: str, file: str) -> None:
-    page, _ = opened(browser, url, 1100, 600, "light")
+    page, _ = opened(browser, url, 1100, 1120, "light")
     page.wait_for_selector(".thread")
     page.wait_for_timeout(30_500)
     page.wait_for_selector(".thread[data-state=blocked]")
-    page.screenshot(path=file, full_page=True)
+    page.screenshot(path=file)
 
 
 def main(chromium: str, *rest: Any) -> None:
@@ -145,8 +245,10 @@ def main(chromium: str, *rest: Any) -> None:
         if len(rest) == 2:
             pictured(browser, *rest)
         else:
-            url, token_url, token, folder, *bridged = rest
+            url, token_url, token, folder, many_url, *bridged = rest
             works(browser, url, Path(folder))
+            folds_what_is_free(browser, many_url)
+            refuses_what_a_proxy_has_passed_on(browser, url)
             for bridge_url in bridged:
                 shows_bridges(browser, bridge_url)
             asks_for_its_token(browser, token_url, token)

@@ -90,11 +90,12 @@ fn a_browser_shows_who_leads_and_what_is_held_up() {
         })
         .collect();
     let hub = Hub::new(&pool).unwrap();
-    let lagging = ["orders.late", "<img/src=x/onerror=alert(1)>"].map(|pattern| {
-        let late = hub.subscription(pattern).capacity(100).overflow(Overflow::DropOldest);
-        let late = late.serve(|_: &Message| sleep(Duration::from_millis(200))).unwrap();
-        (pattern, late)
-    });
+    let lagging =
+        ["orders.late", "<img/src=x/onerror=alert(1)>", "\u{202e}239.late"].map(|pattern| {
+            let late = hub.subscription(pattern).capacity(100).overflow(Overflow::DropOldest);
+            let late = late.serve(|_: &Message| sleep(Duration::from_millis(200))).unwrap();
+            (pattern, late)
+        });
     let keys = lagging.each_ref().map(|(pattern, _)| *pattern);
     let published = hub.clone();
     let feeding = pool.every(Duration::from_millis(20), move || {
@@ -112,6 +113,8 @@ fn a_browser_shows_who_leads_and_what_is_held_up() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures");
     std::fs::create_dir_all(&folder).unwrap();
 
+    let many = Pool::builder().name("many").threads(64).pin(Pin::None).build().unwrap();
+    let mut many_ops = Some(Ops::serve(&many, "127.0.0.1:0").unwrap());
     let bridged = bridged();
     let mut child = Command::new(python)
         .arg(source("tests/ops/page.py"))
@@ -119,6 +122,7 @@ fn a_browser_shows_who_leads_and_what_is_held_up() {
         .arg(format!("http://{}/", ops.addresses()[0]))
         .args([&format!("http://{}/", closed.addresses()[0]), TOKEN])
         .arg(&folder)
+        .arg(format!("http://{}/", many_ops.as_ref().unwrap().addresses()[0]))
         .args(bridged.iter().map(|(ops, ..)| format!("http://{}/", ops.addresses()[0])))
         .stdout(Stdio::piped())
         .spawn()
@@ -137,6 +141,7 @@ fn a_browser_shows_who_leads_and_what_is_held_up() {
         match &*line {
             "block" => holds_its_thread(&pool, &gate),
             "open" => gate.open(),
+            "end" => drop(many_ops.take()),
             _ => {}
         }
         told.push(line);
@@ -145,7 +150,7 @@ fn a_browser_shows_who_leads_and_what_is_held_up() {
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     client.join().unwrap();
     assert!(child.wait().unwrap().success());
-    assert_eq!(told, ["block", "open", "done"]);
+    assert_eq!(told, ["block", "open", "end", "done"]);
     drop((busy, feeding, lagging));
 }
 

@@ -211,8 +211,10 @@ fn curves_are_kept_while_nobody_looks() {
     };
     until("the sample is taken", || lines().is_some());
     let lines = lines().unwrap();
-    assert!(lines["published"][0].as_f64().unwrap() > 0.0, "{lines}");
-    assert_eq!(lines["failed"][0], 0.0);
+    let names = lines.as_array().unwrap().iter().map(|line| line["name"].as_str().unwrap());
+    assert_eq!(names.collect::<Vec<_>>(), ["published", "delivered", "failed"]);
+    assert!(lines[0]["values"][0].as_f64().unwrap() > 0.0, "{lines}");
+    assert_eq!(lines[2]["values"][0], 0.0);
 }
 
 #[test]

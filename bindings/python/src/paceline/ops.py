@@ -47,6 +47,7 @@ class Ops:
     - ``/health/live``: 503 if the pool starves (``dead_after``), else 200, with reasons
     - ``/health/ready``: 503 if something waits for too long (``ready_after``), else 200, with reasons
     - ``/stats.json``, ``/errors.json``, ``/config``: figures, the last faults, settings and their origins
+    - ``/curves.json``: the last 15 minutes: rates, what waits, handling times; a sample each 5 s
     - ``/events``: server-sent events, one a second, for at most 8 viewers: a ninth takes the place of the oldest
     - ``/trace?seconds=3``: a timeline of the next seconds, 1 to 30, which https://ui.perfetto.dev opens
     - ``/log-level``: the levels of the pool's log; PUT, with the token, changes them
