@@ -157,6 +157,18 @@ void pace_quiet(bool quiet);
 void pace_unhandled(const char *what,
                     bool fails);
 
+/**
+ * Keeps a failure of the program's code, of which the program has told already, among the last faults that operations
+ * endpoints show, and counts it in their figures. Nothing is logged. For languages with a log of their own.
+ *
+ * `what` is what the failure says; what is not UTF-8 in it is replaced by U+FFFD. Does nothing if NULL. `is_error`: it is
+ * an error, and no warning.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+void pace_note_fault(const char *what,
+                     bool is_error);
+
 /* ------------------------------------------ Limits, texts and pieces */
 
 /** In a configuration: let the library choose. */

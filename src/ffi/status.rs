@@ -2,7 +2,7 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the names and symbols of the C interface")]
 
 use super::boundary::{self, call_void};
-use crate::log::{Component, Logger, faults};
+use crate::log::{Component, Level, Logger, faults};
 use core::ffi::{CStr, c_char};
 
 /// The major version of this header's library.
@@ -142,6 +142,27 @@ pub unsafe extern "C" fn pace_unhandled(what: *const c_char, fails: bool) {
             }),
         }
         faults::note_told_of_another();
+    });
+}
+
+/// Keeps a failure of the program's code, of which the program has told already, among the last faults that operations
+/// endpoints show, and counts it in their figures. Nothing is logged. For languages with a log of their own.
+///
+/// `what` is what the failure says; what is not UTF-8 in it is replaced by U+FFFD. Does nothing if NULL. `is_error`: it is
+/// an error, and no warning.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_note_fault(what: *const c_char, is_error: bool) {
+    call_void(|| {
+        if what.is_null() {
+            return;
+        }
+        // SAFETY: not NULL, and as the header demands.
+        let what = unsafe { boundary::words(what) };
+        let level = if is_error { Level::Error } else { Level::Warn };
+        let pool = crate::pool::current().map(|(shared, _)| shared.log.pool().to_owned());
+        faults::keep(level, &pool.unwrap_or_default(), &what);
     });
 }
 

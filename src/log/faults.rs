@@ -3,11 +3,11 @@
 //! # The way of a line
 //!
 //! ```text
-//!   a fault ─► quiet? a hook was told? ─yes─► nothing
-//!                  │ no
+//!   a fault ─► a row of KINDS? ─no──► nothing: it is as the program has asked for
+//!                  │ yes: it is among the last faults (recent.rs)
 //!                  ▼
-//!              a row of KINDS? ─no──► nothing: it is as the program has asked for
-//!                  │ yes
+//!              quiet? a hook was told? ─yes─► nothing
+//!                  │ no
 //!                  ▼
 //!              a line of this kind in the last 10 s? ─yes─► counted
 //!                  │ no
@@ -177,6 +177,14 @@ pub(crate) fn take_text() -> Option<String> {
     }
 }
 
+/// A failure of the program's code that its language has told already is among the last faults, and nowhere else.
+#[cfg(feature = "capi")]
+pub(crate) fn keep(level: Level, pool: &str, says: &str) {
+    let mut record = Record::new(Component::Pool, level, "program.failed", pool.into());
+    record.say(says);
+    recent::note(&record);
+}
+
 /// Whether a failure of code of the program was told already.
 fn was_told(event: &str) -> bool {
     let by_code = ["pool.panicked", "handler.panicked", "subscription.restarted"].contains(&event);
@@ -207,14 +215,9 @@ pub(crate) fn log(
     fill: &mut dyn FnMut(&mut Record),
 ) {
     let told = was_told(event);
-    if told || QUIET.load(Relaxed) {
-        return;
-    }
     let Some(kind) = KINDS.iter().find(|kind| kind.event == event) else { return };
     forget_the_parent();
-    if !kind.is_due(clock::now()) {
-        return;
-    }
+    let is_line = !told && !QUIET.load(Relaxed) && kind.is_due(clock::now());
     let mut record = Record {
         time: SystemTime::now(),
         level,
@@ -226,6 +229,9 @@ pub(crate) fn log(
     };
     fill(&mut record);
     recent::note(&record);
+    if !is_line {
+        return;
+    }
     let counted = kind.counted.swap(0, Relaxed);
     if !stderr::write(line(kind.means, &record, counted).as_bytes()) {
         kind.counted.fetch_add(counted + 1, Relaxed);

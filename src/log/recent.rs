@@ -10,28 +10,54 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How many are kept.
+/// How many are kept. Of faults that are equal, the last one, with how many there were.
 const KEPT: usize = 256;
 /// Bytes of each text that are kept: messages of a program's own errors may have any length.
 const LONGEST: usize = 1024;
 const MOST_FIELDS: usize = 32;
+/// The newest, which are looked at for one that is equal.
+const COMPARED: usize = 16;
 
-static RECENT: Mutex<VecDeque<Record>> = Mutex::new(VecDeque::new());
+/// Each with how many were equal to it.
+static RECENT: Mutex<VecDeque<(Record, u64)>> = Mutex::new(VecDeque::new());
 static MISSED: AtomicU64 = AtomicU64::new(0);
+/// Errors, and warnings, since the process began.
+static COUNTED: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
 /// Keeps a warning or an error.
 pub(super) fn note(record: &Record) {
     if record.level > Level::Warn {
         return;
     }
+    COUNTED[usize::from(record.level != Level::Error)].fetch_add(1, Relaxed);
     let Ok(mut recent) = RECENT.try_lock() else {
         MISSED.fetch_add(1, Relaxed);
         return;
     };
+    let record = shortened(record);
+    let is_equal = |(other, _): &(Record, u64)| {
+        (other.event, &other.pool, &other.message) == (record.event, &record.pool, &record.message)
+    };
+    let compared = recent.len().saturating_sub(COMPARED);
+    let equal = (compared..recent.len()).rev().find(|&at| is_equal(&recent[at]));
+    let times = equal.and_then(|at| recent.remove(at)).map_or(0, |(_, times)| times);
     if recent.len() == KEPT {
         recent.pop_front();
     }
-    recent.push_back(shortened(record));
+    recent.push_back((record, times + 1));
+}
+
+/// How many errors and warnings there were since the process began.
+#[cfg(feature = "metrics")]
+pub(crate) fn counted() -> [(&'static str, u64); 2] {
+    let [errors, warnings] = &COUNTED;
+    [("error", errors.load(Relaxed)), ("warn", warnings.load(Relaxed))]
+}
+
+/// What [`counted`] belongs to.
+#[cfg(feature = "metrics")]
+pub(crate) fn ring() -> &'static impl Sized {
+    &RECENT
 }
 
 fn shortened(record: &Record) -> Record {
@@ -59,8 +85,9 @@ fn start_of(text: &str) -> String {
     format!("{}…", &text[..end])
 }
 
-/// The newest `most` of them, the newest first, and how many were missed since the process began.
-pub(crate) fn recent(most: usize) -> (Vec<Record>, u64) {
+/// The newest `most` of them, the newest first, each with how many were equal, and how many were missed since the process
+/// began.
+pub(crate) fn recent(most: usize) -> (Vec<(Record, u64)>, u64) {
     let records = match RECENT.try_lock() {
         Ok(recent) => recent.iter().rev().take(most).cloned().collect(),
         Err(_) => Vec::new(),
@@ -72,6 +99,22 @@ pub(crate) fn recent(most: usize) -> (Vec<Record>, u64) {
 mod tests {
     use super::*;
     use crate::log::Component;
+
+    #[test]
+    fn equal_faults_push_no_other_out() {
+        let fault = |says: &str| {
+            let mut record = Record::new(Component::Log, Level::Error, "a.test", "equal".into());
+            record.say(says);
+            note(&record);
+        };
+        let before = counted()[0].1;
+        fault("another");
+        (0..2 * KEPT).for_each(|_| fault("the same"));
+        let found = recent(KEPT).0.into_iter().filter(|(record, _)| &*record.pool == "equal");
+        let found: Vec<_> = found.map(|(record, times)| (record.message, times)).collect();
+        assert_eq!(found, [("the same".into(), 2 * KEPT as u64), ("another".into(), 1)]);
+        assert!(counted()[0].1 - before > 2 * KEPT as u64);
+    }
 
     #[test]
     fn what_is_kept_of_a_long_text_is_its_start() {

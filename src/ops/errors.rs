@@ -12,7 +12,12 @@ pub(super) fn newest(most: usize) -> Json {
     json!({ "errors": errors, "missed": missed })
 }
 
-/// As a line of the log has it.
-fn of(record: &Record) -> Json {
-    from_str(&record.to_json()).or_else(|_| to_value(&record.message)).unwrap_or_default()
+/// As a line of the log has it, and how many were equal.
+fn of((record, times): &(Record, u64)) -> Json {
+    let shown = from_str(&record.to_json()).or_else(|_| to_value(&record.message));
+    let mut shown: Json = shown.unwrap_or_default();
+    if let Some(shown) = shown.as_object_mut() {
+        shown.insert("times".into(), json!(times));
+    }
+    shown
 }

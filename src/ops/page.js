@@ -509,6 +509,7 @@ function show(event) {
     item.append(when, ` ${plain(it.level)} ${plain(it.event)}: `, make("bdi", it.message));
     const fields = Object.entries(it.fields || {}).map(([name, value]) => `${name}=${value}`);
     if (fields.length) item.append(" (", make("bdi", fields.join(", ")), ")");
+    if (it.times > 1) item.append(`, ${count(it.times)} times`);
     return item;
   });
 }

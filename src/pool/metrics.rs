@@ -4,6 +4,7 @@ use super::Pool;
 use super::members::Member;
 use super::shared::Shared;
 use super::stats::{Audit, Stats, ThreadState};
+use crate::log::recent;
 use crate::metrics::{Collector, Registry};
 use crate::queue::Lane;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -20,6 +21,7 @@ impl Pool {
     /// |---|---|---|
     /// | the pool | its counters; per lane, how many tasks wait; per handle set, the thread that leads (-1: none), terms and what was harvested and waits | `lane`, `set` |
     /// | its progress | threads that are blocked, how long nobody has led a handle set, timers that are overdue, how long the oldest thing has waited: as seen at snapshots, and each second where there is an [endpoint](crate::ops::Ops) | `set` |
+    /// | the process | its faults, of all pools: what `/errors.json` of an endpoint has the last of | `level` |
     /// | each thread | state, what it has done, the CPU it is pinned to, CPU time, and utilisation: the part of the time since the last snapshot that it had a CPU | `thread`, `state` |
     /// | servers | per listener, connections that are open, came, were turned away or ended, by reason; requests that were admitted; per server, bytes that are queued for peers | `server`, `listener`, `reason` |
     /// | HTTP servers | requests by outcome, in work; per route, how long requests took from the head to the last byte, by the class of their status | `server`, `method`, `route`, `status`, `cause` |
@@ -41,6 +43,7 @@ impl Pool {
         registry.collect(move |collector| {
             let Some(shared) = pool.upgrade() else { return false };
             let mut figures = Figures { collector, pool: &name };
+            figures.faults();
             figures.tasks(&shared);
             let stats = Stats::of(&shared);
             figures.present(&stats);
@@ -89,6 +92,17 @@ impl Figures<'_> {
 
     fn gauge(&mut self, name: &str, help: &str, value: f64) {
         self.collector.gauge(name, help, &[("pool", self.pool)], value);
+    }
+
+    /// Those of the process, once.
+    fn faults(&mut self) {
+        if self.collector.enter(recent::ring(), "faults", "").is_none() {
+            return;
+        }
+        for (level, count) in recent::counted() {
+            let help = "Warnings and errors of this process, of all pools, whether or not they were logged";
+            self.collector.counter("paceline_faults", help, &[("level", level)], count as f64);
+        }
     }
 
     fn tasks(&mut self, shared: &Shared) {

@@ -1914,6 +1914,7 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_log_install(NULL));
     pace_quiet(false);
     pace_unhandled(NULL, true);
+    pace_note_fault(NULL, true);
     SAYS(PACE_EINVAL, pace_log_close(NULL, 0));
     SAYS(PACE_EINVAL, pace_signals_new(p, &quick_number, 1, NULL, C, &t.signals));
     SAYS(PACE_EINVAL, pace_signals_new(p, NULL, 1, quick_signal, C, &t.signals));

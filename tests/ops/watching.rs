@@ -192,6 +192,32 @@ fn each_subscription_task_type_and_route_has_a_row() {
     drop(lagging);
 }
 
+/// Of a pool without a log a line is written for the first only; all of them are shown, and counted.
+#[test]
+fn each_fault_is_among_the_last_faults() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    let at = &ops.addresses()[0];
+    for what in ["the first of faults", "the second of faults", "the second of faults"] {
+        pool.post(move || std::panic::panic_any(what)).unwrap();
+    }
+    let times = |what: &str| {
+        let told: Value = serde_json::from_str(&get(at, "/errors.json").body).unwrap();
+        let errors = told["errors"].as_array().unwrap().clone();
+        let found = errors.into_iter().find(|error| error["message"] == what);
+        found.and_then(|error| error["times"].as_u64()).unwrap_or(0)
+    };
+    until("all are told", || {
+        (times("the first of faults"), times("the second of faults")) == (1, 2)
+    });
+    let counted = get(at, "/metrics").body;
+    let errors =
+        counted.lines().find(|line| line.starts_with("paceline_faults_total{level=\"error\"}"));
+    let errors = errors.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+    assert!(errors >= Some(3.0), "{errors:?}");
+}
+
 /// Nobody has looked, and what was is there.
 #[test]
 fn curves_are_kept_while_nobody_looks() {

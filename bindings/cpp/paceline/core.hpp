@@ -519,6 +519,14 @@ inline Unhandled on_unhandled(Unhandled hook) {
 /// Threads: any. In handlers: yes, it never waits.
 inline void quiet(bool silent = true) noexcept { pace_quiet(silent); }
 
+/// Keeps a failure of the program's code, of which the program has told already, among the last faults that operations
+/// endpoints show, and counts it in their figures. Nothing is logged. `is_error`: it is an error, and no warning.
+///
+/// Threads: any. In handlers: yes, it never waits.
+inline void note_fault(const char *what, bool is_error = true) noexcept {
+    pace_note_fault(what, is_error);
+}
+
 // ---- words of the library ----------------------------------------------------------------------
 
 /// What a descriptor is ready for.

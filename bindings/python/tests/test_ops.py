@@ -15,7 +15,7 @@ import time
 import unittest
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -141,6 +141,42 @@ class Endpoint(Case):
                 time.sleep(0.01)
             self.assertIn("an entry of a completion queue has waited for ", body)
             queue.close()
+
+    def test_failures_of_every_kind_are_among_the_last_faults(self) -> None:
+        def fails(what: str) -> Callable[..., Any]:
+            def code(*_: Any) -> Any:
+                raise ValueError(f"{what} \N{LATIN SMALL LETTER E WITH ACUTE}\0")
+
+            return code
+
+        told: list[BaseException] = []
+        with watched() as (pool, url), paceline.Hub(pool) as hub, self.assertLogs("paceline"):
+            http = paceline.Http(pool, "127.0.0.1:0")
+            http.get("/")(fails("a request"))
+            hub.subscribe("key", fails("a message"))
+            with (
+                http,
+                mock.patch("threading.excepthook"),
+                paceline.Pool(1, on_unhandled=told.append) as own,
+            ):
+                pool.post(fails("a post"))
+                own.post(fails("a hook's post"))
+                pool.after(0.001, fails("a timer"))
+                with pool.every(0.001, fails("a periodic timer")):
+                    hub.publish("key", b"")
+                    self.assertEqual(get(f"http://{http.addresses[0]}/")[0], 500)
+                    for what in ("request", "message", "post", "hook's post", "timer", "periodic timer"):
+                        part = f"{what} é"
+                        for _ in range(6000):
+                            faults = json.loads(get(url + "/errors.json")[1])["errors"]
+                            if any(part in fault["message"] for fault in faults):
+                                break
+                            time.sleep(0.01)
+                        else:
+                            self.fail(f"{part!r} is not among {faults}")
+            text = get(url + "/metrics")[1]
+        self.assertRegex(text, 'paceline_faults_total{level="error"} [1-9]')
+        self.assertEqual(len(told), 1)
 
     def test_a_token_is_asked_for(self) -> None:
         with watched(token=TOKEN) as (_, url):

@@ -71,6 +71,7 @@ def report(
 ) -> None:
     """Writes to a log of ``logging``, with the traceback of ``raised``, and raises nothing. ``message`` has a
     ``%s`` for each argument; an argument that is no text is shown by its ``repr``."""
+    keep(message, *arguments, raised=raised, level=level)
     try:
         if not logger.isEnabledFor(level):
             return
@@ -83,6 +84,25 @@ def report(
         logger.log(level, message, *texts, exc_info=trace)
     except BaseException:
         # A handler or a filter of the log has failed. There is no other place to tell it.
+        pass
+
+
+def keep(
+    message: str, *arguments: object, raised: Optional[BaseException] = None, level: int = logging.ERROR
+) -> None:
+    """Has it among the last faults of the process, which operations endpoints show, and counted. Raises nothing."""
+    if level < logging.WARNING:
+        return
+    try:
+        from ._library import quick
+
+        what = message % tuple(each if type(each) is str else shown(each) for each in arguments)
+        if raised is not None:
+            what += f": {shown(raised)}"
+        what = what.replace("\0", "\N{REPLACEMENT CHARACTER}")
+        quick.pace_note_fault(what.encode("utf-8", "replace"), level >= logging.ERROR)
+    except BaseException:
+        # There is no other place to tell it.
         pass
 
 
@@ -108,6 +128,7 @@ class Failures:
             if row is not None:
                 if now - row[0] < self._PAUSE:
                     row[1] += 1
+                    keep(message, *arguments, raised=raised, level=level)
                     return
                 more = row[1]
             elif len(self._causes) >= self._MOST:

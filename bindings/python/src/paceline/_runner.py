@@ -44,7 +44,7 @@ from typing import Any, Optional, Protocol
 from . import _layout as layout
 from . import _lifetime
 from ._arguments import text
-from ._contain import interrupts, report, traceback_of, without_frame
+from ._contain import interrupts, keep, report, traceback_of, without_frame
 from ._errors import Error, ForkedError
 from ._future import Mark
 from ._native import EVENT, FOREVER, NativePool, Puller, pool_config
@@ -74,6 +74,7 @@ def report_unhandled(exception: BaseException) -> None:
         return
     trace = traceback_of(exception)
     try:
+        keep("a task or handler was left by an exception", raised=exception)
         arguments = (type(exception), exception, trace, threading.current_thread())
         threading.excepthook(threading.ExceptHookArgs(arguments))
     except BaseException as failure:
@@ -394,6 +395,8 @@ class Runner:
         """Counts and reports what nobody waits for. The hook's own failure goes to the default."""
         with self._lock:
             self.unhandled += 1
+        if self._on_unhandled is not report_unhandled:
+            keep("a task or handler was left by an exception", raised=exception)
         try:
             self._on_unhandled(exception)
         except BaseException as failure:

@@ -19,6 +19,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "pace_last_os_error": (c.c_int32,),
     "pace_quiet": (None, c.c_bool),
     "pace_unhandled": (None, c.c_char_p, c.c_bool),
+    "pace_note_fault": (None, c.c_char_p, c.c_bool),
     "pace_log_config_init": (c.c_int32, c.c_void_p, c.c_size_t),
     "pace_log_config_load": (c.c_int32, c.c_void_p, c.c_char_p, c.c_bool),
     "pace_log_new": (c.c_int32, c.c_void_p, c.POINTER(c.c_void_p)),
