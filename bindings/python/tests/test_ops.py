@@ -412,6 +412,67 @@ class Top(Case):
         for part in ("p50 120 µs  p99 250 ms", "7 wait: pattern orders.>", "10:11:12 warn e: m", "why"):
             self.assertTrue(any(part in line for line in lines), (part, lines))
 
+    def test_many_threads_are_folded_and_tables_are_sorted(self) -> None:
+        screen = top.Screen()
+        thread = {"strip": "F", "state": "following", "seconds": 1.0, "running": None, "rescues": 0}
+        threads = [{**thread, "thread": number} for number in range(64)]
+        threads[60] |= {"state": "blocked", "strip": "B", "seconds": 9.0}
+        rows = [{"name": name, "cells": cells} for name, cells in (("a", [1, None]), ("b", [2, 0.5]))]
+        table = {
+            "name": "routes",
+            "columns": [{"name": "per s", "is_time": False}, {"name": "p99", "is_time": True}],
+            "rows": rows,
+            "left_out": 3,
+        }
+        event = {
+            "pool": "p",
+            "summary": "thread 2 leads",
+            "threads": threads,
+            "health": {"live": True, "ready": True, "reasons": []},
+            "figures": {
+                "cards": {},
+                "waiting": [
+                    {"kind": "pattern", "name": "x", "count": 7, "capacity": 9, "oldest": 2.0, "lost": 4}
+                ],
+                "waiting_in_all": 7,
+                "tables": [table],
+                "process": {"cpu": 0.5, "memory": None, "descriptors": None},
+            },
+            "errors": {"errors": []},
+        }
+        screen.take(event)
+        screen.curves = {
+            "charts": [
+                {
+                    "name": "waiting",
+                    "is_time": False,
+                    "lines": [{"name": "tasks", "values": [0, 0, 0, None, 4, 2]}],
+                }
+            ]
+        }
+
+        def lines() -> list[str]:
+            return ["".join(text for text, _ in line) for line in screen.lines()]
+
+        told = lines()
+        self.assertEqual(told[1], "thread 2 leads")
+        self.assertTrue(told[4].startswith(" 60 ") and "blocked for 9 s" in told[4], told)
+        self.assertIn("    56 more threads: 56 following", told)
+        self.assertIn("       7 wait: pattern x, of 9, the oldest for 2 s, 4 lost so far", told)
+        self.assertTrue(any(line.endswith("▁█ 2") for line in told), told)
+
+        def names() -> list[str]:
+            told = lines()
+            return [line[0] for line in told[told.index("and 3 more") - 2 :][:2]]
+
+        self.assertEqual(names(), ["b", "a"])
+        screen.upward = True
+        self.assertEqual(names(), ["a", "b"])
+        screen.upward, screen.column = False, 2
+        self.assertEqual(names(), ["b", "a"])
+        screen.column = 3
+        self.assertEqual(names(), ["a", "b"])
+
     def test_it_draws_in_a_terminal_and_ends_by_its_key(self) -> None:
         for terminal in ("xterm", "vt100"):
             with self.subTest(terminal):
@@ -427,7 +488,8 @@ class Top(Case):
             seen = b""
             while b"ready" not in seen:
                 seen += os.read(own, 4096)
-            os.write(own, b"q")
+            # Sorts, scrolls and pauses before.
+            os.write(own, b"sr\x1b[6~\x1b[B\x1b[H\x1b[Fpq")
             with contextlib.suppress(OSError):
                 while os.read(own, 4096):
                     pass
