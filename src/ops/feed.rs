@@ -119,8 +119,12 @@ impl Feed {
         // The first one: what was kept is of a time that others have watched.
         if !self.is_watched() {
             self.kept.clear();
-            self.figures = Figures::default();
-            self.observer.forget_strips();
+            self.figures = Figures::since(self.registry.snapshot());
+            self.last = Instant::now();
+            let now = self.now();
+            if let Some(shared) = self.pool.upgrade() {
+                let _until_now = self.observer.report(&shared, now);
+            }
         }
         let kept: String = self.kept.iter().map(|text| &**text).collect();
         let written = match body.write(format!("retry: 2000\n\n{kept}").as_bytes()) {

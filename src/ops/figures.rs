@@ -71,6 +71,11 @@ pub(super) struct Figures {
 }
 
 impl Figures {
+    /// What was there before does not count.
+    pub(super) fn since(before: Snapshot) -> Self {
+        Self { before, tables: Tables::default() }
+    }
+
     /// What has come since the last call, `seconds` ago; `at` is the observer's clock.
     pub(super) fn since_last(&mut self, now: Snapshot, seconds: f64, at: u64) -> Json {
         let cards = CARDS.iter().map(|card| (card.name.to_owned(), self.card(&now, card, seconds)));

@@ -121,11 +121,6 @@ impl Observer {
         }
     }
 
-    /// A report has only what is seen from now on.
-    pub(super) fn forget_strips(&mut self) {
-        self.threads.iter_mut().for_each(|thread| thread.strip.clear());
-    }
-
     /// The handlers that block a thread now, the longest first.
     pub(super) fn blocked(&self, now: u64) -> Vec<Blocked> {
         let blocked = self.threads.iter().enumerate();

@@ -121,6 +121,24 @@ fn a_host_that_is_blocked_outside_the_pool_is_shown() {
     while thread(&events.next(), "away").is_none() {}
 }
 
+/// A first report would show all that was since the start as of its second.
+#[test]
+fn what_was_before_the_first_viewer_is_in_no_rate() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    for _ in 0..200 {
+        pool.submit(|| ()).unwrap().wait().unwrap();
+    }
+    let mut events = Events::open(&ops.addresses()[0], "/events").ok().unwrap();
+    let event = events.next();
+    let card = &event["figures"]["cards"]["runs"];
+    let ran = card["rate"].as_f64().unwrap() * event["seconds"].as_f64().unwrap();
+    assert!(ran < 100.0 && card["total"].as_f64() >= Some(200.0), "{card}");
+    let terms = event["threads"].as_array().unwrap().iter().map(|it| it["terms"].as_u64().unwrap());
+    assert!(terms.sum::<u64>() < 100, "{event}");
+}
+
 #[test]
 fn work_shows_in_the_rates() {
     let _guard = hang_guard();

@@ -412,6 +412,9 @@ def _print_one(url: str, token: Optional[str]) -> int:
     screen = Screen()
     try:
         for event in events(url, token):
+            # Rates of a moment say little.
+            if event.get("seconds", 1) < 0.5:
+                continue
             screen.take(event)
             screen.curves = curves(url, token)
             break
