@@ -195,7 +195,7 @@ typedef int32_t (*pace_body_produce_fn)(void *user_data, pace_body_t *body);
 pace_status_t pace_response_status(pace_response_t *response, uint32_t status);
 
 /**
- * Adds a header. Content-Length, Transfer-Encoding, Connection, Upgrade and Date are the library's
+ * Adds a header. Content-Length, Transfer-Encoding, Connection and Date are the library's
  * own. One that is not allowed is an error of what completes the response.
  *
  * PACE_EINVAL if a text is NULL, or the name is not UTF-8.
@@ -272,11 +272,11 @@ pace_status_t pace_response_stream(pace_response_t *response,
                                    pace_body_t **body);
 
 /**
- * Answers with 101, and gives the connection to `hooks`, for a protocol that the request has asked for
- * (pace_request_upgrade()). Its `open` comes next. The server's limits for connections stay in force;
+ * Answers with 101, and gives the connection to `hooks`, for a protocol that the request offers
+ * (pace_request_upgrade()), in upper or lower case. Its `open` comes next. The server's limits for connections stay in force;
  * the time between requests is now its idle time. If it fails, nothing of `hooks` has moved.
  *
- * PACE_EINVAL (also if the request has asked for no other protocol), PACE_ESTALE as for
+ * PACE_EINVAL (also if the request does not offer the protocol: its client has got a 426 with Upgrade then), PACE_ESTALE as for
  * pace_response_send(); PACE_EVERSION for hooks.
  *
  * Threads: any. In handlers: yes, it never waits.

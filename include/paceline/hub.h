@@ -1127,7 +1127,7 @@ pace_status_t pace_subscription_options_init(pace_subscription_options_t *option
 
 /**
  * Subscribes to a key ("orders.eu.created") or a pattern: `*` stands for one token, a final `>` for one
- * or more. `options` may be NULL: serial, 1024 messages. The handler may run before this returns.
+ * or more, and neither stands beside other characters of its token. `options` may be NULL: serial, 1024 messages. The handler may run before this returns.
  * `subscription` may be NULL: it lasts as long as the hub then. `drop` runs when the subscription has
  * ended and no handler runs.
  *

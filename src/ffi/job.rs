@@ -271,8 +271,6 @@ impl pace_job_t {
 
     /// Says how it has ended, once.
     fn end(&self, result: core::result::Result<Vec<u8>, Fault>) -> Result {
-        #[cfg(not(feature = "nats"))]
-        let _unused = result;
         let mut end = self.lock();
         match core::mem::replace(&mut *end, JobEnd::Ended) {
             #[cfg(feature = "nats")]
@@ -291,6 +289,7 @@ impl pace_job_t {
             }
             other => {
                 *end = other;
+                drop(result);
                 Err(ENDED)
             }
         }

@@ -96,10 +96,12 @@ impl Figures<'_> {
 
     /// Those of the process, once.
     fn faults(&mut self) {
-        if self.collector.enter(recent::ring(), "faults", "").is_none() {
+        let counted = recent::counted();
+        if self.collector.enter(counted, "faults", "").is_none() {
             return;
         }
-        for (level, count) in recent::counted() {
+        for (level, count) in ["error", "warn"].into_iter().zip(counted) {
+            let count = count.load(Relaxed);
             let help = "Warnings and errors of this process, of all pools, whether or not they were logged";
             self.collector.counter("paceline_faults", help, &[("level", level)], count as f64);
         }

@@ -15,6 +15,7 @@
 //! part of it here as unconsumed input, the rest in the kernel and at the peer. So answers are in order
 //! and memory is bounded. All that is counted is counted here, by the thread that runs the connection.
 
+use super::handler::{answered, begin_other_protocol, pause_until_answered};
 use super::hook::Hook;
 use super::incoming::{Collect, Feed, Incoming};
 use crate::http::exchange::flags::{Offer, RequestFlags};
@@ -56,7 +57,7 @@ impl Step {
         Self { taken, goes_on: true }
     }
 
-    fn wait(taken: usize) -> Self {
+    pub(super) fn wait(taken: usize) -> Self {
         Self { taken, goes_on: false }
     }
 }
@@ -116,11 +117,7 @@ impl RequestCycle {
             Stage::Collect(_) => self.collect(service, conn, bytes),
             Stage::Feed(_) => self.feed(service, conn, bytes),
             Stage::Discard(_) => self.discard(service, conn, bytes),
-            Stage::Work => {
-                // Nothing is read before the answer, also if whoever took the body resumes once more behind its end.
-                conn.pause_until_answered();
-                Step::wait(0)
-            }
+            Stage::Work => pause_until_answered(conn),
             Stage::Over => Step::wait(bytes.len()),
             Stage::Upgraded(handler) => Step::wait(pass_on(&mut ***handler, conn, bytes)),
         }
@@ -481,7 +478,7 @@ impl RequestCycle {
         if let Stage::Work | Stage::Feed(_) = self.stage
             && let Some(outcome) = self.exchange.outcome()
         {
-            conn.answered();
+            answered(conn);
             self.conclude(service, conn, outcome);
         }
     }
@@ -531,7 +528,7 @@ impl RequestCycle {
             self.stage = Stage::Over;
             return conn.abort();
         };
-        conn.begin_other_protocol();
+        begin_other_protocol(conn);
         if let Accept::Refuse(message) = handler.open(conn) {
             // If there is no room for it, there is nothing better to be done.
             let _ = conn.write(&message);

@@ -1,6 +1,6 @@
 //! The handler of an HTTP connection: hooks of the stream server, for the cycle of requests or an upgraded protocol.
 
-use super::cycle::{RequestCycle, Stage};
+use super::cycle::{RequestCycle, Stage, Step};
 use super::hook::Hook;
 use crate::http::exchange::Exchange;
 use crate::http::service::HttpService;
@@ -27,6 +27,25 @@ impl HttpHandler {
         let exchange = Arc::new(Exchange::new(Arc::clone(&conn.connection), telemetry));
         Self { service: Arc::clone(service), cycle: RequestCycle::new(exchange) }
     }
+}
+
+/// A request is in work, and nothing is read until [`answered`], also if whoever took the body resumes once more behind its
+/// end.
+pub(super) fn pause_until_answered(conn: &Conn) -> Step {
+    conn.pause();
+    conn.answers_first.set(true);
+    Step::wait(0)
+}
+
+pub(super) fn answered(conn: &Conn) {
+    conn.connection.output.calls.unpause();
+    conn.answers_first.set(false);
+}
+
+/// It is not one of HTTP any more.
+pub(super) fn begin_other_protocol(conn: &Conn) {
+    conn.set_deadline(None);
+    conn.gives_way.set(false);
 }
 
 impl ConnHandler for HttpHandler {
@@ -87,7 +106,7 @@ impl ConnHandler for HttpHandler {
             self.cycle.call_writable(service, conn);
         }
         self.cycle.look(service, conn);
-        if conn.connection.has_peer_left() {
+        if self.cycle.exchange.has_client_left() {
             self.cycle.exchange.tell_gone();
         }
     }

@@ -63,10 +63,12 @@ use crate::sync::Mutex;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 use crate::sys::clock;
+use crate::sys::fd::{Peer, peer_of};
 use core::any::Any;
 use core::cell::Cell;
 use core::time::Duration;
 use std::io::IoSlice;
+use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -662,14 +664,22 @@ impl Exchange {
         drop(left);
         drop(before);
         // Whoever has looked for a hook in vain has noted before that why; the lock orders that.
-        if has_ended || self.connection.has_peer_left() {
+        if has_ended || self.has_client_left() {
             self.tell_gone();
         }
     }
 
-    /// Whether nobody is there for the answer any more.
+    /// The connection has seen that the client sends no more.
+    pub(crate) fn has_client_left(&self) -> bool {
+        self.connection.peer_left.load(Relaxed)
+    }
+
+    /// Whether nobody is there for the answer any more, as far as the kernel knows now.
     pub(crate) fn is_client_gone(&self) -> bool {
-        self.connection.is_peer_gone()
+        let Ok(output) = self.connection.reach() else { return true };
+        let peer = output.lock().wire().map_or(Peer::Gone, |wire| peer_of(wire.as_fd()));
+        let half_open = self.connection.origin.limits.allow_half_open;
+        peer == Peer::Gone || peer == Peer::Finished && !half_open
     }
 
     fn leave_late(&self, new: Late) {

@@ -179,26 +179,6 @@ pub(crate) enum Answer {
     End(Reason),
 }
 
-#[cfg(feature = "http")]
-impl Conn {
-    /// A request is in work, and nothing is read until [`answered`](Self::answered).
-    pub(crate) fn pause_until_answered(&self) {
-        self.pause();
-        self.answers_first.set(true);
-    }
-
-    pub(crate) fn answered(&self) {
-        self.connection.output.calls.unpause();
-        self.answers_first.set(false);
-    }
-
-    /// It is not one of HTTP any more.
-    pub(crate) fn begin_other_protocol(&self) {
-        self.set_deadline(None);
-        self.gives_way.set(false);
-    }
-}
-
 impl Conn {
     pub(crate) fn new(connection: Arc<Connection>) -> Self {
         Self {

@@ -18,7 +18,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32};
 use crate::sync::store_load_barrier;
 use crate::sys::fd::{Peer, peer_of};
 use socket2::Socket;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, OnceLock};
 
 /// How a connection stands whose events a completion queue brings; others are always IDLE. See `net/server/host.rs`.
@@ -47,7 +47,7 @@ pub(crate) struct Connection {
     /// The peer has finished, and the connection is closed when nothing is in work.
     finishing: AtomicBool,
     /// The peer sends no more, as was seen while a request of its was in work and nothing was read.
-    peer_left: AtomicBool,
+    pub(crate) peer_left: AtomicBool,
     key: OnceLock<Key>,
     pub(crate) peer: Address,
 }
@@ -157,19 +157,6 @@ impl Connection {
         !self.origin.limits.allow_half_open
             && peer_of(socket) != Peer::There
             && !self.peer_left.swap(true, Relaxed)
-    }
-
-    #[cfg(feature = "http")]
-    pub(crate) fn has_peer_left(&self) -> bool {
-        self.peer_left.load(Relaxed)
-    }
-
-    #[cfg(feature = "http")]
-    /// Whether nobody is there for an answer any more, as far as the kernel knows now.
-    pub(crate) fn is_peer_gone(&self) -> bool {
-        let Ok(output) = self.reach() else { return true };
-        let peer = output.lock().wire().map_or(Peer::Gone, |wire| peer_of(wire.as_fd()));
-        peer == Peer::Gone || peer == Peer::Finished && !self.origin.limits.allow_half_open
     }
 
     #[inline]
