@@ -61,7 +61,7 @@ fn bridged() -> Option<(Ops, Hub, paceline::bridge::Bridge)> {
         .name("away")
         .export(Export::new("orders.>").buffer(2))
         .import(Import::new("jobs").at_least_once("JOBS", "shop"))
-        .import("<img/src=x/onerror=alert(1)>")
+        .import("<img/src=x/onerror=alert(1)//")
         .open()
         .unwrap();
     for _ in 0..5 {
