@@ -193,8 +193,8 @@ impl Tables {
 
     /// How long the oldest has waited, at least, in what this series is of; None: nothing does, or it is not known.
     pub(super) fn age(&self, sample: &Sample) -> Option<f64> {
-        let has = |name: &&str| sample.labels.iter().any(|(label, _)| label == name);
-        let ages = TABLES.iter().filter(|table| table.by.iter().all(|name| has(&name)));
+        let has_label = |name: &&str| sample.labels.iter().any(|(label, _)| label == name);
+        let ages = TABLES.iter().filter(|table| table.by.iter().all(has_label));
         ages.filter_map(|table| self.ages.get(&(table.name, key(table, sample))).copied()).next()
     }
 }

@@ -52,7 +52,6 @@ pub fn connect(address: &Address) -> TcpStream {
 /// The events of one viewer.
 pub struct Events {
     lines: BufReader<TcpStream>,
-    was_replaced: bool,
 }
 
 impl Events {
@@ -68,12 +67,7 @@ impl Events {
             line.clear();
             lines.read_line(&mut line).unwrap();
         }
-        if status == 200 { Ok(Self { lines, was_replaced: false }) } else { Err(status) }
-    }
-
-    /// It was told that another viewer has its place.
-    pub fn was_replaced(&self) -> bool {
-        self.was_replaced
+        if status == 200 { Ok(Self { lines }) } else { Err(status) }
     }
 
     /// The next event.
@@ -89,7 +83,6 @@ impl Events {
             if self.lines.read_line(&mut line).unwrap() == 0 || line == "0\r\n" {
                 return None;
             }
-            self.was_replaced |= line == "event: replaced\n";
             if let Some(data) = line.strip_prefix("data: ") {
                 return Some(serde_json::from_str(data).unwrap());
             }

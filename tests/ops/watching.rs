@@ -197,10 +197,12 @@ fn each_subscription_task_type_and_route_has_a_row() {
         let event = events.next();
         let of = |table: &str, name: &str| row(&event, table, name);
         let shown = (of("subscriptions", "orders.*"), of("task types", "resize"));
-        if let ((Some(orders), Some(resize)), Some(broken)) = (shown, of("routes", "GET /broken")) {
-            if orders["oldest"].as_f64().is_some_and(|age| age >= 1.0) && broken["5xx"] == 1.0 {
-                break (orders, resize, broken);
-            }
+        let shown = (shown, of("routes", "GET /broken"));
+        if let ((Some(orders), Some(resize)), Some(broken)) = shown
+            && orders["oldest"].as_f64().is_some_and(|age| age >= 1.0)
+            && broken["5xx"] == 1.0
+        {
+            break (orders, resize, broken);
         }
     };
     assert_eq!((&orders["waiting"], &orders["capacity"]), (&4.0.into(), &4.0.into()));
