@@ -89,8 +89,8 @@ const BAD: &[(&str, &str, &[&str])] = &[
         "a.yaml",
         "pool: {watch_period: 200, spin: 1h}",
         &[
-            "a.yaml: pool.watch_period is 200, but must be 10us to 1s, with a unit",
-            "a.yaml: pool.spin is \"1h\", but must be 0s to 100ms, with a unit",
+            "a.yaml: pool.watch_period is 200, but must be 10us to 1s, with a unit, as \"5ms\"",
+            "a.yaml: pool.spin is \"1h\", but must be 0s to 100ms, with a unit, as \"5ms\"",
         ],
     ),
     (
@@ -301,8 +301,8 @@ fn all_problems_of_all_layers_are_told_at_once() {
         [
             "one.yaml: pool.threads is -1, but must be 0 to 1024",
             "one.yaml: pool.thread is not a setting; did you mean pool.threads?",
-            "two.json: pool.spin is 4, but must be 0s to 100ms, with a unit",
-            "PACELINE_POOL_SPIN: pool.spin is \"1h\", but must be 0s to 100ms, with a unit",
+            "two.json: pool.spin is 4, but must be 0s to 100ms, with a unit, as \"5ms\"",
+            "PACELINE_POOL_SPIN: pool.spin is \"1h\", but must be 0s to 100ms, with a unit, as \"5ms\"",
             "PACELINE_POOL_THREADS: pool.threads is \"four\", but must be 0 to 1024",
             "the environment: PACELINE_POOL_THREAD is not a setting; did you mean \
              PACELINE_POOL_THREADS?",

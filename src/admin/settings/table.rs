@@ -205,7 +205,10 @@ impl fmt::Display for Kind {
             }
             Self::Time { low, high } => {
                 let text = humantime::format_duration;
-                write!(f, "{} to {}, with a unit", text(*low), text(*high))
+                let known = [Duration::from_secs(5), Duration::from_millis(5)];
+                let example = known.into_iter().find(|time| (*low..=*high).contains(time));
+                let example = text(example.unwrap_or(*low));
+                write!(f, "{} to {}, with a unit, as \"{example}\"", text(*low), text(*high))
             }
             Self::Flag => f.write_str("true or false"),
             Self::Choice(choices) => f.write_str(&choices.join(" or ")),

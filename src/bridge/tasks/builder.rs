@@ -33,7 +33,8 @@ const KNOWN: usize = 100_000;
 impl WorkerPool {
     /// A queue of tasks that outlive the process: a broker has them, and any process with a handler for a task's name runs
     /// it, in its worker pool. The name of the queue has 1 to 182 bytes, that of a task 1 to 200, both together up to 205, without
-    /// blanks, control characters, and any of `. * > / \ %`. See [`DurableBuilder`].
+    /// blanks, control characters, and any of `. * > / \ %`. Without [`DurableBuilder::nats`] the broker is
+    /// `nats://127.0.0.1:4222`. See [`DurableBuilder`].
     ///
     /// ```no_run
     /// use paceline::{Pool, bridge::tasks::Job, task::WorkerPool};
@@ -90,7 +91,7 @@ struct Scheduled {
 }
 
 impl DurableBuilder {
-    /// The broker. Default: one on this host, at its usual port.
+    /// The broker. Default: `nats://127.0.0.1:4222`, one on this host.
     pub fn nats(mut self, settings: impl Into<NatsSettings>) -> Self {
         self.settings = settings.into();
         self
