@@ -8,7 +8,8 @@ use paceline::Pool;
 use paceline::admin::Service;
 use paceline::ops::Ops;
 use std::io::Write;
-use std::os::unix::net::UnixDatagram;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -133,9 +134,11 @@ fn it_is_told_that_the_process_is_ready_lives_and_stops() {
     if env::var_os(ROLE).is_some() {
         return be_the_service();
     }
-    let path: PathBuf = env::temp_dir().join(format!("paceline-systemd-{}", process::id()));
-    let _from_before = fs::remove_file(&path);
-    let manager = UnixDatagram::bind(&path).unwrap();
+    // An abstract address: containers have such a one.
+    let name = format!("paceline-systemd-{}", process::id());
+    let address = SocketAddr::from_abstract_name(&name).unwrap();
+    let manager = UnixDatagram::bind_addr(&address).unwrap();
+    let path = format!("@{name}");
     let mut service = Command::new(env::current_exe().unwrap())
         .args(["--exact", "it_is_told_that_the_process_is_ready_lives_and_stops"])
         .env(ROLE, "1")
@@ -149,7 +152,6 @@ fn it_is_told_that_the_process_is_ready_lives_and_stops() {
         all.push(heard(&manager));
     }
     assert!(service.wait().unwrap().success());
-    fs::remove_file(&path).unwrap();
     // The timer may come before READY.
     let ready = all.iter().position(|state| state == "READY=1").expect("it is ready");
     all.remove(ready);

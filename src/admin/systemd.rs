@@ -20,6 +20,9 @@ use crate::pool::{Flow, Handle, Pin, Pool, Shared};
 use core::time::Duration;
 use sd_notify::NotifyState;
 use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
@@ -107,7 +110,7 @@ impl Drop for Service {
     fn drop(&mut self) {
         self.watchdog = None;
         // Whoever ends without having told it ends all the same.
-        let _told = sd_notify::notify(&[NotifyState::Stopping]);
+        let _told = notify(&[NotifyState::Stopping]);
         self.log.info(Component::Service, "service.stopping", |record| {
             record.say("systemd was told STOPPING=1");
         });
@@ -184,9 +187,9 @@ impl State {
     fn tell(&mut self) {
         let well = self.is_well();
         let _told = match (self.was_well, well) {
-            (true, true) => sd_notify::notify(&[NotifyState::Watchdog]),
-            (false, true) => sd_notify::notify(&[NotifyState::Watchdog, NotifyState::Status(WELL)]),
-            (true, false) => sd_notify::notify(&[NotifyState::Status(NOT_WELL)]),
+            (true, true) => notify(&[NotifyState::Watchdog]),
+            (false, true) => notify(&[NotifyState::Watchdog, NotifyState::Status(WELL)]),
+            (true, false) => notify(&[NotifyState::Status(NOT_WELL)]),
             (false, false) => Ok(()),
         };
         match (self.was_well, well) {
@@ -222,5 +225,16 @@ impl Drop for Answer<'_> {
 
 fn tell(states: &[NotifyState<'_>]) -> Result<()> {
     let failed = |error: io::Error| Error::os("tell systemd by NOTIFY_SOCKET", error);
-    sd_notify::notify(states).map_err(failed)
+    notify(states).map_err(failed)
+}
+
+/// As `sd_notify::notify`, which takes an abstract address, "@name", for a file's.
+fn notify(states: &[NotifyState<'_>]) -> io::Result<()> {
+    let place = std::env::var_os("NOTIFY_SOCKET").unwrap_or_default();
+    let Some(name) = place.as_bytes().strip_prefix(b"@") else {
+        return sd_notify::notify(states);
+    };
+    let address = SocketAddr::from_abstract_name(name)?;
+    let text: String = states.iter().map(|state| format!("{state}\n")).collect();
+    UnixDatagram::unbound()?.send_to_addr(text.as_bytes(), &address).map(drop)
 }
