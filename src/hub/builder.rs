@@ -259,6 +259,10 @@ impl Served for Core {
     fn shown_histories(&self) -> Vec<serde_json::Value> {
         self.histories.shown()
     }
+
+    fn shown_dead_letters(&self) -> Vec<serde_json::Value> {
+        self.dead.shown()
+    }
 }
 
 impl Drop for Core {

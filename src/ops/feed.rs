@@ -40,7 +40,7 @@ const REPLACED: &str = "event: replaced\ndata:\n\n";
 const MOST_BRIDGES: usize = 16;
 /// From when on it is said that something waits, or that nobody leads, in nanoseconds.
 const LATE: u64 = 100_000_000;
-/// Faults of an event.
+/// Faults of an event, and dead letters.
 const ERRORS: usize = 10;
 
 /// One who watches.
@@ -227,6 +227,7 @@ impl Feed {
             "figures": figures,
             "bridges": shared.as_ref().map(bridges),
             "histories": shared.as_ref().map(histories),
+            "dead_letters": shared.as_ref().map(dead_letters),
             "errors": errors::newest(ERRORS),
             "health": health.json(),
             "viewers": self.viewers.len(),
@@ -280,6 +281,14 @@ fn summary(
 /// The bridges of a pool, as people see them.
 pub(super) fn bridges(pool: &Arc<Shared>) -> Vec<Json> {
     pool.end.parts().filter_map(|part| part.shown()).take(MOST_BRIDGES).collect()
+}
+
+/// The newest of all hubs, the newest first.
+fn dead_letters(pool: &Arc<Shared>) -> Vec<Json> {
+    let mut all: Vec<Json> = pool.end.parts().flat_map(|part| part.shown_dead_letters()).collect();
+    all.sort_by_key(|letter| core::cmp::Reverse(letter["died"].as_u64()));
+    all.truncate(ERRORS);
+    all
 }
 
 fn histories(pool: &Arc<Shared>) -> Vec<Json> {

@@ -460,6 +460,16 @@ function historyOf(history) {
   return box;
 }
 
+function deadOf(letter) {
+  const box = make("div", undefined, "bridge");
+  box.dataset.name = letter.key;
+  box.append(make("span", new Date(letter.died).toTimeString().slice(0, 8), "kind"), " ", named(letter.key));
+  box.append(" for ", named(letter.pattern, "span"), ` (#${letter.number}): ${letter.reason}`);
+  box.append(` after ${count(letter.attempts)} attempts`);
+  if (letter.failure) box.append(": ", make("bdi", letter.failure));
+  return box;
+}
+
 function showAll(id, list, boxOf) {
   byId(id).hidden = list.length === 0;
   byId(id).querySelector("div").replaceChildren(...list.map(boxOf));
@@ -483,6 +493,7 @@ function show(event) {
   showCards(event.figures);
   event.figures.tables.forEach(fillTable);
   showAll("bridges", event.bridges || [], bridgeOf);
+  showAll("dead", event.dead_letters || [], deadOf);
   showAll("histories", event.histories || [], historyOf);
   fill("blocked", event.blocked.slice(0, MOST_ROWS), "nothing", (it) => {
     const item = make("li", `thread ${it.thread}: `);

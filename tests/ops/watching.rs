@@ -4,7 +4,7 @@ use super::client::{Events, get};
 use super::common::{Gate, hang_guard, until};
 use paceline::cq::CompletionQueue;
 use paceline::http::{Http, Request, Response};
-use paceline::hub::{Hub, Overflow};
+use paceline::hub::{Hub, Message, Overflow};
 use paceline::ops::Ops;
 use paceline::task::{Fault, Phases, WorkerPool};
 use paceline::{Pin, Pool};
@@ -236,6 +236,32 @@ fn each_fault_is_among_the_last_faults() {
         counted.lines().find(|line| line.starts_with("paceline_faults_total{level=\"error\"}"));
     let errors = errors.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
     assert!(errors >= Some(3.0), "{errors:?}");
+}
+
+#[test]
+fn the_newest_dead_letters_are_shown_without_what_is_in_them() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    let hub = Hub::new(&pool).unwrap();
+    let failing = hub.subscribe("orders.*", |_: &Message| Err::<(), _>("no stock")).unwrap();
+    for number in 0..20 {
+        let _ = hub.publish(format!("orders.{number}"), "a secret").unwrap();
+    }
+    let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    let mut events = Events::open(&ops.addresses()[0], "/events").ok().unwrap();
+    let event = loop {
+        let event = events.next();
+        let dead = event["dead_letters"].as_array().unwrap();
+        if dead.iter().any(|it| it["number"] == 20) {
+            break event;
+        }
+    };
+    let dead = event["dead_letters"].as_array().unwrap();
+    assert_eq!(dead.len(), 10);
+    assert_eq!((&dead[0]["pattern"], &dead[0]["reason"]), (&"orders.*".into(), &"failed".into()));
+    assert!(dead[0]["failure"].as_str().unwrap().contains("no stock"), "{}", dead[0]);
+    assert!(!event.to_string().contains("a secret"));
+    drop(failing);
 }
 
 /// Nobody has looked, and what was is there.

@@ -438,7 +438,10 @@ class Top(Case):
                 "tables": [table],
                 "process": {"cpu": 0.5, "memory": None, "descriptors": None},
             },
-            "errors": {"errors": []},
+            "dead_letters": [
+                {"key": "k", "pattern": "k.*", "reason": "failed", "failure": "no", "died": 1000}
+            ],
+            "errors": {"errors": [{"time": "", "event": "e", "message": "m", "times": 3}]},
         }
         screen.take(event)
         screen.curves = {
@@ -460,6 +463,8 @@ class Top(Case):
         self.assertIn("    56 more threads: 56 following", told)
         self.assertIn("       7 wait: pattern x, of 9, the oldest for 2 s, 4 lost so far", told)
         self.assertTrue(any(line.endswith("▁█ 2") for line in told), told)
+        self.assertTrue(any(line.endswith("dead: k for k.*: failed: no") for line in told), told)
+        self.assertTrue(any(line.endswith("e: m, 3 times") for line in told), told)
 
         def names() -> list[str]:
             told = lines()

@@ -17,6 +17,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;
 
+/// How many the live page shows.
+const SHOWN: usize = 10;
+
 /// Why a message has become a dead letter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
@@ -296,6 +299,20 @@ impl DeadLetters {
 
     pub(in crate::hub) fn pushed_out(&self) -> u64 {
         self.lock().pushed_out
+    }
+
+    /// The newest, without what is in their messages.
+    pub(in crate::hub) fn shown(&self) -> Vec<serde_json::Value> {
+        let newest: Vec<DeadLetter> = self.lock().list.iter().rev().take(SHOWN).cloned().collect();
+        let shown = newest.iter().map(|letter| {
+            json!({
+                "number": letter.number, "key": letter.stored.key().as_str(), "pattern": letter.pattern(),
+                "reason": format!("{:?}", letter.reason).to_lowercase(),
+                "failure": letter.failure().map(|failure| failure.chars().take(200).collect::<String>()),
+                "attempts": letter.attempts, "died": letter.died / 1_000_000,
+            })
+        });
+        shown.collect()
     }
 
     pub(in crate::hub) fn stats(&self) -> DeadStats {

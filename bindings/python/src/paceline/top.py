@@ -20,7 +20,7 @@ import urllib.error
 import urllib.request
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
-from time import strftime
+from time import localtime, strftime
 from typing import Any, Optional
 
 __all__ = ["main"]
@@ -112,6 +112,12 @@ class Screen:
                 (f"history {history['pattern']} ", 0),
                 (f"NOT WRITTEN: {reason}" if reason else "written", 4 if reason else 2),
                 (f"  {told}", 0),
+            ]
+        for letter in event.get("dead_letters") or ():
+            when = strftime("%H:%M:%S", localtime(letter["died"] / 1000))
+            failure = f": {letter['failure']}" if letter["failure"] else ""
+            yield [
+                (f"{when} dead: {letter['key']} for {letter['pattern']}: {letter['reason']}{failure}", 4)
             ]
         for error in event["errors"]["errors"]:
             when, times = str(error.get("time"))[11:19], error.get("times", 1)
