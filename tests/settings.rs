@@ -912,7 +912,9 @@ fn the_documented_table_is_the_table() {
          `PACELINE_BLESS=1 cargo test --test settings`.\n\nFiles are JSON or YAML: sections, and in them \
          settings. What code sets wins over the\nenvironment, that over files, later files over earlier \
          ones, and those over the defaults. A byte order mark\nat the start of a file is skipped, and merge \
-         keys of YAML (`<<`) are refused. A variable that is set but empty counts as\nnot set.\n\n| key | variable | allowed | default | |\n\
+         keys of YAML (`<<`) are refused. A variable that is set but empty counts as\nnot set.\n\n```yaml\n# service.yaml\npool:\n  \
+         threads: 4\nworkers:\n  full: reject\nops:\n  address: 127.0.0.1:9090\n```\n\nIn Python three defaults are others: \
+         `pool.pin` is none, `pool.watch_period` 1ms, and `workers.full` reject.\n\n| key | variable | allowed | default | |\n\
          |---|---|---|---|---|\n",
     );
     for field in Settings::fields() {
