@@ -118,6 +118,7 @@ fn every_file_of_tests_is_run() {
 #[test]
 fn what_is_wrong_is_said_and_types_are_known() {
     unittest("test_said.py");
+    unittest("test_scope.py");
     unittest("test_types.py");
 }
 

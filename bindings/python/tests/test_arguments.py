@@ -208,6 +208,7 @@ class Table(Case):
         for where, way in (("Pool", pool), ("LaneRef", pool.lane(1)), ("Strand", pool.strand())):
             for what in ("submit", "post", "try_submit", "try_post", "submit_batch", "post_batch"):
                 yield row(f"{where}.{what}", at(getattr(way, what), "fn"), names, fn="function")
+        yield row("Scope.post", at(pool.scope().post, "fn"), names, fn="function")
         with Executor(1) as executor:
             for what in ("submit", "submit_batch"):
                 yield row(f"Executor.{what}", at(getattr(executor, what), "fn"), names, fn="function")

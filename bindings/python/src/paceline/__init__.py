@@ -118,6 +118,7 @@ _NAMES = {
         "Timeout",
         "WriteStatus",
     ),
+    "_scope": ("Scope",),
     "_signals": ("Signals",),
     "_settings": ("Settings",),
     "_lane": ("Lane",),

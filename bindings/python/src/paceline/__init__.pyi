@@ -184,6 +184,7 @@ from ._server import (
     Timeout as Timeout,
     WriteStatus as WriteStatus,
 )
+from ._scope import Scope as Scope
 from ._signals import Signals as Signals
 from ._settings import Settings as Settings
 from ._lane import Lane as Lane

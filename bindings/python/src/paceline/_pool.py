@@ -41,6 +41,7 @@ from ._pool_options import Options
 from ._lane import Lane, lane_of
 from ._sources import Lanes
 from ._slow import SlowHook
+from ._scope import Scope
 from ._tasks import LaneRef, Strand
 from ._settings_files import Given
 from ._typing import P, T
@@ -438,6 +439,10 @@ class Pool:
         task is next, others may begin NORMAL ones. Raises InvalidError.
         """
         return LaneRef(self, self._lanes, lane_of("lane", lane))
+
+    def scope(self) -> Scope:
+        """Tasks that have all run when a block ends: ``with pool.scope() as scope: scope.post(work, item)``."""
+        return Scope(self)
 
     def strand(self) -> Strand:
         """A new strand: tasks that run one at a time, in order. Raises ShutDownError, ForkedError."""
