@@ -442,7 +442,7 @@ class Pool:
 
     def scope(self) -> Scope:
         """Tasks that have all run when a block ends: ``with pool.scope() as scope: scope.post(work, item)``."""
-        return Scope(self)
+        return self.lane(Lane.NORMAL).scope()
 
     def strand(self) -> Strand:
         """A new strand: tasks that run one at a time, in order. Raises ShutDownError, ForkedError."""

@@ -13,14 +13,11 @@ from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Optional
+from typing import Any, Optional
 
 from ._arguments import function
 from ._errors import ForkedError, Full, ShutDownError
 from ._typing import P
-
-if TYPE_CHECKING:
-    from ._pool import Pool
 
 #: Among the ends of tasks: there may be one that nobody else runs.
 _LOOK = object()
@@ -35,10 +32,11 @@ class Scope:
     without threads. An exception of the block leaves it when all tasks have run. Of the thread that makes it; tasks may
     post more."""
 
-    __slots__ = ("_pool", "_jobs", "_lock", "_posted", "_ended", "_is_over", "_process")
+    __slots__ = ("_lane", "_jobs", "_lock", "_posted", "_ended", "_is_over", "_process")
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, lane: Any) -> None:
+        # A LaneRef.
+        self._lane = lane
         self._jobs: deque[tuple[Callable[..., object], tuple[Any, ...], dict[str, Any]]] = deque()
         # A signal's handler may come back here at any place.
         self._lock = threading.RLock()
@@ -58,7 +56,7 @@ class Scope:
             self._posted += 1
         self._jobs.append((fn, args, kwargs))
         try:
-            self._pool.try_post(self._run_one)
+            self._lane.try_post(self._run_one)
         except (Full, ShutDownError, ForkedError):
             self._ended.put(_LOOK)
 
@@ -104,6 +102,6 @@ class Scope:
             if failure is not None and first is None:
                 first = failure
             elif failure is not None:
-                self._pool._runner.unhandled_in(failure)
+                self._lane._runner.unhandled_in(failure)
         if first is not raised:
             raise first

@@ -13,6 +13,7 @@ from ._members import Members
 from ._runner import Posted, Task
 from ._lane import Lane
 from ._sources import Lanes, Serial
+from ._scope import Scope
 from ._typing import P, T
 
 
@@ -80,6 +81,10 @@ class LaneRef(Way):
         super().__init__(pool, lanes.runner)
         self._lanes = lanes
         self._lane = lane
+
+    def scope(self) -> Scope:
+        """As ``Pool.scope``, with tasks of this lane."""
+        return Scope(self)
 
     def _add(self, tasks: list[Task], waits: bool = True) -> None:
         self._lanes.add_to(self._lane, tasks, waits)
