@@ -28,7 +28,7 @@ fn reading(message: &Stored) -> i64 {
 fn measure(thermometer: &Publisher, key: &str, broken_at: i64) -> paceline::Result<()> {
     for number in 0..READINGS {
         let degrees = if number == broken_at { BROKEN } else { number % 41 - 10 };
-        let _ = thermometer.publish(key, degrees.to_le_bytes().as_slice())?;
+        thermometer.publish(key, degrees.to_le_bytes().as_slice())?;
     }
     Ok(())
 }

@@ -25,7 +25,7 @@ fn take_orders(hub: &Hub, say: &mut impl FnMut(String)) -> paceline::Result<()> 
         say(format!("ordered {order}: number {}", receipt.sequence));
     }
     // Nobody keeps this.
-    let _ = hub.publish("prices.eu", "3.50")?;
+    hub.publish("prices.eu", "3.50")?;
     // From here on a power failure cannot take them away; by itself it would be so some milliseconds later.
     hub.flush_histories()
 }
@@ -38,7 +38,7 @@ fn replay_orders(hub: &Hub, say: &mut impl FnMut(String)) -> Result<(), Box<dyn 
         let _nobody_listens_any_more = tell.send(format!("{} of {}", order, m.key()));
     })?;
     // Whether the replay has come here or not: it gets each order once, and this one last.
-    let _ = hub.publish("orders.us", "cherries")?;
+    hub.publish("orders.us", "cherries")?;
     for _ in 0..4 {
         say(format!("replayed {}", told.recv_timeout(Duration::from_secs(60))?));
     }

@@ -21,7 +21,6 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
-#[must_use = "it says whether all who matched will get the message"]
 pub struct Receipt {
     /// The message's number in its hub; of a batch, that of its last message.
     pub sequence: u64,
