@@ -350,8 +350,16 @@ static pace_status_t do_http_new(things_t *t) {
     if (status == PACE_OK) pace_http_free(http);
     return status;
 }
+/* A route may be there once. */
+static const char *new_pattern(void) {
+    static char pattern[32];
+    static int count;
+    snprintf(pattern, sizeof pattern, "/own/%d", count++);
+    return pattern;
+}
+
 static pace_status_t do_http_route(things_t *t) {
-    return pace_http_route(t->http, "GET", "/", quick_request, C);
+    return pace_http_route(t->http, "GET", new_pattern(), quick_request, C);
 }
 static pace_status_t do_http_server(things_t *t) {
     pace_server_t *server;
@@ -379,7 +387,7 @@ static pace_status_t do_http_route_streaming(things_t *t) {
     hooks.begin = quick_begin;
     hooks.data = quick_body;
     hooks.end = quick_end;
-    return pace_http_route_streaming(t->http, "PUT", "/", &hooks, C);
+    return pace_http_route_streaming(t->http, "PUT", new_pattern(), &hooks, C);
 }
 static void quick_around(void *data, const pace_request_t *request, pace_response_t *response,
                          pace_next_t *next) {
@@ -1238,7 +1246,7 @@ static pace_status_t do_cq_udp(things_t *t) {
     return status;
 }
 static pace_status_t do_cq_route(things_t *t) {
-    return pace_cq_route(t->cq, t->http, "PUT", "/c", true, 8);
+    return pace_cq_route(t->cq, t->http, "PUT", new_pattern(), true, 8);
 }
 static pace_status_t do_cq_fallback(things_t *t) { return pace_cq_fallback(t->cq, t->http, 9); }
 static pace_status_t do_cq_http_ends(things_t *t) { return pace_cq_http_ends(t->cq, t->http, 10); }

@@ -477,12 +477,12 @@ static void another_protocol(void) {
     CHECK(is.detail.conn.conn.id == conn.id);
     OK(pace_cq_done(protocols, &is, 1));
 
-    /* One that asks for nothing gets a 500. */
+    /* One that asks for nothing is told what there is. */
     fd = dial(address);
     send_text(fd, "GET /a/x HTTP/1.1\r\nHost: here\r\n\r\n");
     event = next(7);
     SAYS(PACE_EINVAL, pace_cq_upgrade(cq, event.token, "echo", NULL, 0, server, 0, NULL));
-    expect_head(fd, "HTTP/1.1 500 ");
+    expect_head(fd, "HTTP/1.1 426 ");
     close(fd);
     /* A drain ends one that nobody hears of. */
     fd = dial(address);

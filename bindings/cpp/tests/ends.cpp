@@ -367,6 +367,7 @@ const std::map<std::string, const char *> DO_NOT_WAIT{
     {"Ops", "answers from a thread of its own, and calls nothing of the user's"},
     {"Service", "asks by a Handle, which waits; in hub.cpp, where the library has services"},
     {"Supervisor", "calls nothing: its subscriptions do"},
+    {"Unconfined", "gives its thread the signals and CPUs back that it had before, and calls nothing"},
     {"Middleware", "the user's own object: the worker pool shares it"},
     {"Filter", "the user's own object: its connection has it"},
     {"ConnHandler", "the user's own object: its connection has it"},
