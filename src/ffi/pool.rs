@@ -14,7 +14,7 @@ use super::sized::{self, In, InOut};
 use super::status::*;
 use super::values::{PACE_DEFAULT, PACE_FOREVER};
 use crate::admin::PoolSettings;
-use crate::sys::host::{Unconfined, end_unconfined};
+use crate::sys::unconfined::{Unconfined, end_unconfined};
 use crate::{Builder, Lane, Pool, Promotion, SourceKind, Strand, Task};
 use core::ffi::{c_char, c_void};
 use core::mem::{MaybeUninit, offset_of};

@@ -4,7 +4,7 @@ use super::Shared;
 use super::{this_thread, turn};
 use crate::error::{Error, Result};
 use crate::sync::store_load_barrier;
-use crate::sys::host::Unconfined;
+use crate::sys::unconfined::Unconfined;
 use crate::thread_state::is_member;
 use crate::trace;
 use core::cell::RefCell;

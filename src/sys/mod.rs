@@ -14,7 +14,6 @@ pub(crate) mod eventfd;
 pub(crate) mod fd;
 pub(crate) mod fork;
 pub(crate) mod futex;
-pub(crate) mod host;
 #[cfg(any(feature = "archive", feature = "nats"))]
 pub(crate) mod own_file;
 pub(crate) mod signalfd;
@@ -23,3 +22,4 @@ pub(crate) mod stream;
 pub(crate) mod thread;
 pub(crate) mod timerfd;
 pub(crate) mod topology;
+pub(crate) mod unconfined;

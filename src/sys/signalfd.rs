@@ -2,7 +2,7 @@
 #![allow(unsafe_code, reason = "signalfd(2), pthread_sigmask(3)")]
 
 use super::fd::check;
-use super::host::note_watched;
+use super::unconfined::note_watched;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 

@@ -11,7 +11,7 @@
 use crate::sync::atomic::Ordering::{Acquire, Release};
 use crate::sys::clock;
 use crate::sys::futex::Futex;
-use crate::sys::host::Inherited;
+use crate::sys::unconfined::Inherited;
 use core::ffi::{c_int, c_ulong, c_void};
 use core::mem::{self, MaybeUninit};
 use core::ptr;
