@@ -293,7 +293,7 @@ TEST_CASE("a program that a task starts may have what the host has") {
         CHECK(read(ends[0], line.data(), line.size()) > 0);
         close(ends[0]);
         close(ends[1]);
-        return std::string(line.data(), line.size());
+        return std::stoull(std::string(line.data(), line.size()).substr(7), nullptr, 16);
     };
     const auto host = blocked();
     const auto pool = Pool::create().value();
@@ -306,7 +306,8 @@ TEST_CASE("a program that a task starts may have what the host has") {
                                 .wait()
                                 .value();
     CHECK(own != host);
-    CHECK(unconfined == host);
+    // What other tests have watched for is let through.
+    CHECK((unconfined & ~host) == 0);
 }
 
 TEST_CASE("a forked child is told so") {
