@@ -40,6 +40,6 @@ int main() {
     };
     CHECK(type.submit(fail_once, options).value().wait().value().completed());
     CHECK(workers.shutdown().value().drained);
-    CHECK(tell->log == "fetch begins; fails: busy; ends; fetch begins; ends; ");
+    CHECK(tell->log == "fetch begins; fails: std::runtime_error: busy; ends; fetch begins; ends; ");
     return 0;
 }

@@ -37,7 +37,7 @@ int main() {
         };
         const auto failed = type.submit(permanent).value().wait().value();
         CHECK(failed.status == paceline::TaskStatus::Failed && failed.attempts == 1);
-        CHECK(failed.message == "no such number");
+        CHECK(failed.message == "std::runtime_error: no such number");
     }
     return 0;
 }
