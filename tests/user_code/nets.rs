@@ -15,6 +15,15 @@ use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
 
+/// An error that cannot be shown.
+struct Shown(Bang);
+
+impl std::fmt::Display for Shown {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.go()
+    }
+}
+
 pub const DRIVERS: &[(&str, Driver)] = &[
     ("ServerBuilder::serve", |pool, bang| {
         let charge = bang.charge();
@@ -80,6 +89,10 @@ pub const DRIVERS: &[(&str, Driver)] = &[
     ("HttpBuilder::route", |pool, bang| {
         let charge = bang.charge();
         let route = move |_: &Request<'_>, _: Response| -> () { charge.go() };
+        http(pool, |builder| builder.route("GET", "/", route), "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    }),
+    ("HandlerResult::failure", |pool, bang| {
+        let route = move |_: &Request<'_>, _: Response| Err::<(), _>(Shown(bang));
         http(pool, |builder| builder.route("GET", "/", route), "GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     }),
     ("HttpBuilder::around", |pool, bang| {

@@ -3,7 +3,9 @@
 use crate::charge::{Bang, Driver, panics};
 use crate::common::{Count, Fd, LONG, until};
 use crate::is_sound;
-use paceline::{Error, Flow, HandleOptions, Lane, Pool, Ready, Ring, Signals, Strand, Task};
+use paceline::{
+    Error, Flow, HandleOptions, Lane, Pool, Ready, Ring, Signals, Strand, Task, unconfined,
+};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -34,6 +36,17 @@ pub const DRIVERS: &[(&str, Driver)] = &[
     }),
     ("LaneRef::post_batch", |pool, bang| {
         pool.lane(Lane::Low).post_batch((0..40).map(|_| once(bang))).map_err(drop).unwrap();
+    }),
+    ("Pool::scope", |pool, bang| assert!(panics(|| pool.scope(|_| -> () { bang.go() })))),
+    ("LaneRef::scope", |pool, bang| {
+        assert!(panics(|| pool.lane(Lane::High).scope(|_| -> () { bang.go() })));
+    }),
+    ("Scope::post", |pool, bang| {
+        assert!(panics(|| pool.scope(|scope| (0..3).for_each(|_| scope.post(once(bang))))));
+    }),
+    ("unconfined", |pool, bang| {
+        assert!(panics(|| unconfined(|| -> () { bang.go() })));
+        drop(pool.post(move || unconfined(once(bang))));
     }),
     ("Strand::post", |pool, bang| on_strand(pool, |strand| drop(strand.post(once(bang))))),
     ("Strand::try_post", |pool, bang| on_strand(pool, |strand| drop(strand.try_post(once(bang))))),
