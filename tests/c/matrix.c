@@ -352,9 +352,9 @@ static pace_status_t do_http_new(things_t *t) {
 }
 /* A route may be there once. */
 static const char *new_pattern(void) {
-    static char pattern[32];
-    static int count;
-    snprintf(pattern, sizeof pattern, "/own/%d", count++);
+    static _Thread_local char pattern[32];
+    static atomic_int count;
+    snprintf(pattern, sizeof pattern, "/own/%d", atomic_fetch_add(&count, 1));
     return pattern;
 }
 
