@@ -321,7 +321,7 @@ fn http_tells_of_what_it_answers_in_a_handlers_place() {
         .route("GET", "/good", |_: &Request, response: Response| response.text("ok"))
         .route("GET", "/none", |_: &Request, response: Response| drop(response))
         .route("GET", "/mark", |_: &Request, response: Response| {
-            response.text(&"no number".parse::<u32>()?.to_string())?;
+            response.text("no number".parse::<u32>()?.to_string())?;
             Ok::<_, Box<dyn std::error::Error>>(())
         })
         .route("GET", "/late", |_: &Request, response: Response| {

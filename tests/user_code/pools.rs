@@ -46,7 +46,7 @@ pub const DRIVERS: &[(&str, Driver)] = &[
     }),
     ("unconfined", |pool, bang| {
         assert!(panics(|| unconfined(|| -> () { bang.go() })));
-        drop(pool.post(move || unconfined(once(bang))));
+        let _ended = pool.post(move || unconfined(once(bang)));
     }),
     ("Strand::post", |pool, bang| on_strand(pool, |strand| drop(strand.post(once(bang))))),
     ("Strand::try_post", |pool, bang| on_strand(pool, |strand| drop(strand.try_post(once(bang))))),

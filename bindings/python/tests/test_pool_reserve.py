@@ -269,7 +269,9 @@ class Ageing(Case):
         def picks(*aged: Lane) -> list[Lane]:
             turns, found = Turns(), []
             for _ in range(1024):
-                lines = tuple(Line(deque([((), lane, (), {})] * 2), 2, "", "lane_capacity") for lane in Lane)
+                lines = tuple(
+                    Line(deque([((), lane, (), {})] * 2), 2, "", "lane_capacity") for lane in Lane
+                )
                 found.append(turns.take(lines, aged)[1])
             return found
 
