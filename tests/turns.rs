@@ -362,9 +362,8 @@ fn a_turn_ends_by_time() {
 }
 
 fn ends_by_time(name: &str, pool: &Pool, work: Work, backlog: Backlog) {
-    // A turn is 1 ms: one handler that sleeps, or 50 that compute. So these are forty turns, in which the kernel may keep one
-    // of the threads; without turns it is all that waits, which is renewed until then.
-    let most = if work.busy.is_none() { 40 } else { 2000 };
+    // A turn is 1 ms: one handler that sleeps, or 50 that compute.
+    let most = if work.busy.is_none() { 40 } else { 400 };
     let gate = hold(pool);
     let (read, write) = Fd::pipe();
     let began = Arc::new([const { OnceLock::new() }; 3]);

@@ -7,6 +7,7 @@ use crate::http::service::HttpService;
 use crate::net::calls::Calls;
 use crate::net::{Conn, ConnHandler, Reason, Timeout, TimeoutAction};
 use crate::pool::TurnClock;
+use crate::sync::atomic::Ordering::Relaxed;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
@@ -23,6 +24,11 @@ const _: () = assert!(size_of::<HttpHandler>() <= 56);
 impl HttpHandler {
     pub(crate) fn new(service: &Arc<HttpService>, conn: &Conn) -> Self {
         conn.gives_way.set(true);
+        let some_give_way = &conn.connection.origin.gives_way;
+        // It is stored once, as all connections of a listener share its line of the cache.
+        if !some_give_way.load(Relaxed) {
+            some_give_way.store(true, Relaxed);
+        }
         let telemetry = Arc::clone(&service.telemetry);
         let exchange = Arc::new(Exchange::new(Arc::clone(&conn.connection), telemetry));
         Self { service: Arc::clone(service), cycle: RequestCycle::new(exchange) }

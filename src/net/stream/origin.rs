@@ -11,7 +11,7 @@ use super::stats::{Closed, ListenerStats, ServerStats};
 use super::status::Reason;
 use crate::net::address::Address;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use crate::sync::atomic::{AtomicU64, AtomicUsize};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use crate::trace::Name;
 use std::sync::Arc;
 
@@ -44,6 +44,8 @@ pub(crate) struct Origin {
     pub(crate) address: Address,
     /// What the runs of its connections are called.
     pub(crate) name: Name,
+    /// Some of its connections give way to others while they are idle.
+    pub(crate) gives_way: AtomicBool,
     /// Permits that are taken.
     open: AtomicUsize,
     begun: AtomicU64,
@@ -73,6 +75,7 @@ impl Origin {
             limits,
             name: name_at(&address),
             address,
+            gives_way: AtomicBool::new(false),
             open: AtomicUsize::new(0),
             begun: zero(),
             turned_away: zero(),
@@ -95,11 +98,11 @@ impl Origin {
         self.open.fetch_update(Relaxed, Relaxed, one_more).is_ok()
     }
 
-    /// Whether fewer than an eighth of the places are left. Never with fewer than eight of them.
+    /// Whether fewer than an eighth of the places are left, and some may give way. Never with fewer than eight of them.
     pub(crate) fn is_crowded(&self) -> bool {
         let max = self.limits.max_connections;
         // Relaxed: whoever comes later looks again.
-        self.open.load(Relaxed) > max - max / 8
+        self.open.load(Relaxed) > max - max / 8 && self.gives_way.load(Relaxed)
     }
 
     /// For how long a connection may be idle that gives way to others.
