@@ -337,7 +337,8 @@ pub extern "C" fn pace_pool_free(pool: Option<Box<pace_pool_t>>) {
 /// programs (posix_spawn, system, popen) and threads (pthread_create) that it starts inherit those. A thread of a pool blocks
 /// the signals that are for the program and may be pinned to one CPU: a program that is started without this ignores
 /// SIGTERM and Ctrl-C, and threads share one CPU. Signals that pace_signals_new() watches are let through. On a thread that is
-/// no pool's it does nothing, and it may be called again before pace_confine(). A child of fork() has all that by itself.
+/// no pool's it does nothing, and it may be called again before pace_confine(). Each needs its pace_confine() before the handler
+/// returns: a thread of the pool that stays so gets signals of the program. A child of fork() has all that by itself.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
