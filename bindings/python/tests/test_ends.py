@@ -53,6 +53,13 @@ def pool(_: Pool, busy: Busy) -> Iterator[Any]:
 
 
 @contextmanager
+def scope(pool: Pool, busy: Busy) -> Iterator[Any]:
+    with pool.scope() as scope:
+        scope.post(busy)
+        yield None
+
+
+@contextmanager
 def handle(pool: Pool, busy: Busy) -> Iterator[Any]:
     with pool.every(0.001, busy):
         yield None
@@ -143,6 +150,7 @@ def signals(_: Pool, busy: Busy) -> Iterator[Any]:
 
 WAITS: dict[str, Callable[[Pool, Busy], Any]] = {
     "Pool": pool,
+    "Scope": scope,
     "Handle": handle,
     "Ring": ring,
     "Server": server,
