@@ -1,7 +1,7 @@
 //! Viewers and clients that misbehave.
 
 use super::client::{Events, ask, connect, get};
-use super::common::{hang_guard, until};
+use super::common::{hang_guard, in_child, limit, until};
 use paceline::http::Http;
 use paceline::log::Log;
 use paceline::metrics::Registry;
@@ -49,6 +49,26 @@ fn a_ninth_viewer_takes_the_place_of_the_oldest() {
 }
 
 /// Those who never read take no place that somebody wants who does.
+/// Goal: a program that has used up its descriptors can still be asked how it is.
+#[test]
+fn without_descriptors_one_client_is_answered_at_a_time() {
+    in_child(|| {
+        let _guard = hang_guard();
+        let pool = pool();
+        let ops = Ops::builder(&pool).serve("127.0.0.1:0").unwrap();
+        let at = ops.addresses()[0].clone();
+        assert_eq!(get(&at, "/health/live").status, 200);
+        limit(libc::RLIMIT_NOFILE, 256);
+        let mut files: Vec<_> =
+            core::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+        // The client's.
+        files.pop();
+        for _ in 0..3 {
+            assert_eq!(get(&at, "/health/live").status, 200);
+        }
+    });
+}
+
 #[test]
 fn viewers_that_never_read_keep_nobody_out() {
     let _guard = hang_guard();

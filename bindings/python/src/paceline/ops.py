@@ -106,8 +106,10 @@ class Ops:
 
     def mount(self, http: paceline.Http, prefix: str = "/ops") -> None:
         """Adds its routes to a server that was not started, behind a prefix. Without a token, requests of other machines,
-        and those that a proxy has passed on, are answered with 403. When this is closed, the routes answer with 500. Raises InvalidError if the server was started,
-        or for a prefix that does not begin with ``/``, or ends in it."""
+        and those that a proxy has passed on, are answered with 403. While the server's threads are all blocked, it is full or has
+        no descriptors, they do not answer: an endpoint with an address of its own does. When this is closed, the routes
+        answer with 500. Raises InvalidError if the server was started, or for a prefix that does not begin with ``/``, or
+        ends in it."""
         from ._http import Http
 
         instance("http", http, Http)
