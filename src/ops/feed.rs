@@ -34,6 +34,9 @@ const MOST_LOOKS: usize = 40;
 const KEPT: usize = 30;
 /// Events that a viewer may miss one after another.
 const MOST_MISSED: u32 = 30;
+/// What the kernel keeps for a viewer, of either kind of server: it would take megabytes for one that never reads, who
+/// would be seen to miss events minutes later.
+const KERNEL_KEEPS: usize = 32 << 10;
 /// Tells a viewer that it should not come back by itself: another would have to go.
 const REPLACED: &str = "event: replaced\ndata:\n\n";
 /// Bridges that are shown, and histories.
@@ -126,6 +129,7 @@ impl Feed {
                 let _until_now = self.observer.report(&shared, now);
             }
         }
+        body.conn().set_send_buffer(KERNEL_KEEPS);
         let kept: String = self.kept.iter().map(|text| &**text).collect();
         let written = match body.write(format!("retry: 2000\n\n{kept}").as_bytes()) {
             // More than may wait for one peer: it sees what comes from now on.
@@ -298,9 +302,10 @@ fn histories(pool: &Arc<Shared>) -> Vec<Json> {
 impl Viewer {
     /// False: it is gone, or has missed too much.
     fn tell(&mut self, text: &str) -> bool {
-        let told = match self.body.is_pressed() {
-            true => None,
-            false => self.body.write(text.as_bytes()).ok(),
+        // No second event waits for it, however large what a server queues for others may be.
+        let told = match self.body.conn().queued() {
+            0 => self.body.write(text.as_bytes()).ok(),
+            _ => None,
         };
         match told {
             Some(_) => self.missed = 0,
