@@ -7,7 +7,7 @@ use paceline::http::{Http, Request, Response};
 use paceline::hub::{Hub, Message, Overflow};
 use paceline::ops::Ops;
 use paceline::task::{Fault, Phases, WorkerPool};
-use paceline::{Pin, Pool};
+use paceline::{Error, Pin, Pool};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -112,9 +112,27 @@ fn a_host_that_is_blocked_outside_the_pool_is_shown() {
             break blocked;
         }
     };
-    assert_eq!(blocked["thread"], 0);
+    assert_eq!((&blocked["thread"], &blocked["running"]), (&0.into(), &Value::Null));
+    // Whoever knows what it handles says so.
+    let host_id = pool.stats().threads[0].native_id.unwrap();
+    pool.name_host(host_id, "orders.shipped").unwrap();
+    assert_eq!(pool.stats().threads[0].running, Some("orders.shipped"));
+    let event = loop {
+        let event = events.next();
+        if event["blocked"][0]["name"] == "orders.shipped" {
+            break event;
+        }
+    };
+    assert!(
+        event["summary"].as_str().unwrap().contains("blocked, by orders.shipped for "),
+        "{event}"
+    );
+    let stale = pool.name_host(0, "this one").unwrap_err();
+    assert!(matches!(stale, Error::Stale { .. }), "{stale}");
     gate.open();
     while thread(&events.next(), "leading").is_none() {}
+    // It waits again: what it had is no longer what it handles.
+    assert!(pool.name_host(host_id, "orders.shipped").is_err());
     queue.close();
     host.join().unwrap();
     // Its thread has ended: it handles nothing.

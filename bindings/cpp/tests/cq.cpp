@@ -68,6 +68,8 @@ TEST_CASE("descriptors, timers and tags come as entries") {
         Entry entry = next_entry(queue, EntryKind::Ready, 11);
         CHECK(entry.ready().ready.readable());
         CHECK(entry.ready().handle.id == handle.native().id);
+        CHECK(pool.name_host(0, "a pipe").has_value());
+        CHECK(pool.name_host(1, "no host").error() == Code::Stale);
         CHECK(!entry.is_again());
         // It stays unread.
         queue.complete(Completion::flow(entry, Flow::Again)).value();

@@ -73,6 +73,49 @@ class Endpoint(Case):
             for each in blocked:
                 each.result()
 
+    def test_what_holds_a_thread_is_called_as_python_does(self) -> None:
+        gates: list[threading.Event] = []
+
+        class Orders:
+            def ship(self) -> None:
+                gates[-1].wait()
+
+        def tick(*_: object) -> paceline.Flow:
+            Orders().ship()
+            return paceline.Flow.DONE
+
+        def read(*_: object) -> paceline.Flow:
+            # What we call for it has a function of the user's, too.
+            with Pool(1) as inner:
+                inner.submit(Orders().ship).result()
+            return paceline.Flow.DONE
+
+        here, there = socket.socketpair()
+        with watched(blocked_after=0.1) as (pool, url), here, there:
+            there.send(b"x")
+            ways: dict[str, Callable[[], object]] = {
+                "Orders.ship": lambda: pool.post(Orders().ship),
+                "tick": lambda: pool.every(0.01, tick),
+                "read": lambda: pool.register(here, read),
+            }
+            for name, start in ways.items():
+                with self.subTest(name):
+                    gates.append(threading.Event())
+                    kept = start()
+                    called, body = f'<locals>.{name}" for ', ""
+                    if sys.version_info < (3, 11):
+                        called = name.rpartition(".")[2] + '" for '
+                    for _ in range(6000):
+                        body = get(url + "/health/live")[1]
+                        if " is blocked in " in body and called in body:
+                            break
+                        time.sleep(0.01)
+                    gates[-1].set()
+                    self.assertIn(called, body)
+                    while "blocked" in get(url + "/health/live")[1]:
+                        time.sleep(0.01)
+                    del kept
+
     def test_a_pool_whose_threads_all_compute_is_alive_and_ready(self) -> None:
         gate, began = threading.Event(), time.monotonic()
         with watched(blocked_after=0.05, ready_after=0.1, dead_after=0.2) as (pool, url):
