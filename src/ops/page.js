@@ -281,7 +281,7 @@ function tableOf(table) {
   box = make("details");
   box.id = id;
   box.open = true;
-  sorting.set(table.name, [1, true]);
+  sorting.set(table.name, [1, !table.ascending]);
   const head = make("tr");
   [{ name: "" }, ...table.columns].forEach((column, at) => {
     const cell = make("th");
@@ -324,9 +324,10 @@ function fillTable(table) {
       const line = make("tr");
       line.dataset.name = row.name;
       line.append(named(row.name, "td"));
-      row.cells.forEach((cell, index) =>
-        line.append(make("td", table.columns[index].is_time ? time(cell) : count(cell))),
-      );
+      row.cells.forEach((cell, index) => {
+        const { is_time, is_text } = table.columns[index];
+        line.append(is_text ? named(cell, "td") : make("td", is_time ? time(cell) : count(cell)));
+      });
       return line;
     }),
   );
@@ -460,16 +461,6 @@ function historyOf(history) {
   return box;
 }
 
-function deadOf(letter) {
-  const box = make("div", undefined, "bridge");
-  box.dataset.name = letter.key;
-  box.append(make("span", new Date(letter.died).toTimeString().slice(0, 8), "kind"), " ", named(letter.key));
-  box.append(" for ", named(letter.pattern, "span"), ` (#${letter.number}): ${letter.reason}`);
-  box.append(` after ${count(letter.attempts)} attempts`);
-  if (letter.failure) box.append(": ", make("bdi", letter.failure));
-  return box;
-}
-
 function showAll(id, list, boxOf) {
   byId(id).hidden = list.length === 0;
   byId(id).querySelector("div").replaceChildren(...list.map(boxOf));
@@ -493,7 +484,6 @@ function show(event) {
   showCards(event.figures);
   event.figures.tables.forEach(fillTable);
   showAll("bridges", event.bridges || [], bridgeOf);
-  showAll("dead", event.dead_letters || [], deadOf);
   showAll("histories", event.histories || [], historyOf);
   fill("blocked", event.blocked.slice(0, MOST_ROWS), "nothing", (it) => {
     const item = make("li", `thread ${it.thread}: `);

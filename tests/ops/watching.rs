@@ -262,22 +262,33 @@ fn the_newest_dead_letters_are_shown_without_what_is_in_them() {
     let pool = pool(2);
     let hub = Hub::new(&pool).unwrap();
     let failing = hub.subscribe("orders.*", |_: &Message| Err::<(), _>("no stock")).unwrap();
-    for number in 0..20 {
+    for number in 0..60 {
         let _ = hub.publish(format!("orders.{number}"), "a secret").unwrap();
     }
     let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
     let mut events = Events::open(&ops.addresses()[0], "/events").ok().unwrap();
-    let event = loop {
+    let dead = |event: &Value| {
+        let tables = event["figures"]["tables"].as_array().unwrap();
+        tables.iter().find(|table| table["name"] == "dead letters").cloned()
+    };
+    // As many as are shown, the newest of them first.
+    let (event, table) = loop {
         let event = events.next();
-        let dead = event["dead_letters"].as_array().unwrap();
-        if dead.iter().any(|it| it["number"] == 20) {
-            break event;
+        if let Some(table) = dead(&event).filter(|table| table["left_out"] == 10) {
+            break (event, table);
         }
     };
-    let dead = event["dead_letters"].as_array().unwrap();
-    assert_eq!(dead.len(), 10);
-    assert_eq!((&dead[0]["pattern"], &dead[0]["reason"]), (&"orders.*".into(), &"failed".into()));
-    assert!(dead[0]["failure"].as_str().unwrap().contains("no stock"), "{}", dead[0]);
+    let rows = table["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 50);
+    let columns: Vec<_> =
+        table["columns"].as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(columns, ["age", "attempts", "cause", "for"]);
+    let newest = row(&event, "dead letters", "orders.59").unwrap();
+    assert!(newest["age"].as_f64().unwrap() < 600.0, "{newest:?}");
+    assert!(newest["attempts"].as_u64().unwrap() >= 1, "{newest:?}");
+    let cause = newest["cause"].as_str().unwrap();
+    assert!(cause.starts_with("failed: ") && cause.contains("no stock"), "{cause}");
+    assert_eq!(newest["for"], "orders.* letter 60");
     assert!(!event.to_string().contains("a secret"));
     drop(failing);
 }

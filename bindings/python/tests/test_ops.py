@@ -467,6 +467,18 @@ class Top(Case):
             "rows": rows,
             "left_out": 3,
         }
+        dead = {
+            "name": "dead letters",
+            "columns": [
+                {"name": "age", "is_time": True},
+                {"name": "attempts", "is_time": False},
+                {"name": "cause", "is_time": False, "is_text": True},
+                {"name": "for", "is_time": False, "is_text": True},
+            ],
+            "rows": [{"name": "k", "cells": [3.0, 2, "failed: no", "k.* letter 1"]}],
+            "left_out": 0,
+            "ascending": True,
+        }
         event = {
             "pool": "p",
             "summary": "thread 2 leads",
@@ -478,12 +490,9 @@ class Top(Case):
                     {"kind": "pattern", "name": "x", "count": 7, "capacity": 9, "oldest": 2.0, "lost": 4}
                 ],
                 "waiting_in_all": 7,
-                "tables": [table],
+                "tables": [table, dead],
                 "process": {"cpu": 0.5, "memory": None, "descriptors": None},
             },
-            "dead_letters": [
-                {"key": "k", "pattern": "k.*", "reason": "failed", "failure": "no", "died": 1000}
-            ],
             "errors": {"errors": [{"time": "", "event": "e", "message": "m", "times": 3}]},
         }
         screen.take(event)
@@ -506,7 +515,7 @@ class Top(Case):
         self.assertIn("    56 more threads: 56 following", told)
         self.assertIn("       7 wait: pattern x, of 9, the oldest for 2 s, 4 lost so far", told)
         self.assertTrue(any(line.endswith("▁█ 2") for line in told), told)
-        self.assertTrue(any(line.endswith("dead: k for k.*: failed: no") for line in told), told)
+        self.assertTrue(any(line.endswith("3 s          2  failed: no  k.* letter 1") for line in told), told)
         self.assertTrue(any(line.endswith("e: m, 3 times") for line in told), told)
 
         def names() -> list[str]:
