@@ -81,7 +81,14 @@ fn a_pool_whose_threads_are_all_blocked_is_shown_as_that() {
     assert!(event["threads"].as_array().unwrap().iter().all(|thread| thread["state"] == "blocked"));
     gate.open();
     until("it is well again", || get(at, "/health/live").body == "ok\n");
-    while !events.next()["blocked"].as_array().unwrap().is_empty() {}
+    let mut late = 0.0_f64;
+    loop {
+        let event = events.next();
+        late = late.max(event["figures"]["cards"]["timers"]["p99"].as_f64().unwrap_or(0.0));
+        if event["blocked"].as_array().unwrap().is_empty() && late > 0.1 {
+            break;
+        }
+    }
 }
 
 /// A thread of the program's that waits at a completion queue handles what it was brought outside the pool.

@@ -515,7 +515,9 @@ class Top(Case):
         self.assertIn("    56 more threads: 56 following", told)
         self.assertIn("       7 wait: pattern x, of 9, the oldest for 2 s, 4 lost so far", told)
         self.assertTrue(any(line.endswith("▁█ 2") for line in told), told)
-        self.assertTrue(any(line.endswith("3 s          2  failed: no  k.* letter 1") for line in told), told)
+        self.assertTrue(
+            any(line.endswith("3 s          2  failed: no  k.* letter 1") for line in told), told
+        )
         self.assertTrue(any(line.endswith("e: m, 3 times") for line in told), told)
 
         def names() -> list[str]:

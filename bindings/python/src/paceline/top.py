@@ -45,7 +45,13 @@ _FREE = ("following", "set aside", "away", "watching")
 _BARS = "▁▂▃▄▅▆▇█"
 #: Samples of a curve that are one bar.
 _SAMPLES = 3
-_CARDS = {"requests": "requests", "tasks": "tasks", "messages": "messages", "runs": "handlers and tasks"}
+_CARDS = {
+    "requests": "requests",
+    "tasks": "tasks",
+    "messages": "messages",
+    "runs": "handlers and tasks",
+    "timers": "timers, late by",
+}
 
 #: What is shown of histories.
 _OF_HISTORIES = ("recorded", "waiting", "given_up")
