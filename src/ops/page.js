@@ -18,7 +18,7 @@ const STACK = ["B", "H", "L", "W"];
 const MOST_ROWS = 8;
 const MOST_REASONS = 4;
 const LEGEND = ["L", "H", "W", "B"];
-const CARDS = { requests: "requests/s", tasks: "tasks/s", messages: "messages/s", runs: "handlers and tasks/s" };
+const CARDS = { requests: "requests/s", tasks: "tasks/s", messages: "messages/s", runs: "handlers and tasks/s", timers: "timers/s, and how late" };
 
 const byId = (id) => document.getElementById(id);
 const history = new Map(); // thread number -> the last SECONDS reports
@@ -606,13 +606,19 @@ byId("pause").addEventListener("click", () => {
   byId("pause").textContent = paused ? "Go on" : "Pause";
   stale(paused);
 });
-// Links cannot send a token: what they lead to is fetched, and shown or saved.
+// Links cannot send a token: what they lead to is fetched, and shown or saved. Of a trace it is said what is in it.
 document.querySelector("nav").addEventListener("click", async (event) => {
   const token = sessionStorage.getItem("paceline-token");
   const link = event.target.closest("a");
-  if (!link || !token) return;
+  if (!link || (!token && !link.download)) return;
   event.preventDefault();
-  const answer = await fetch(link.href, { headers: { Authorization: `Bearer ${token}` } });
+  if (link.download) byId("trace-note").textContent = "recording";
+  const answer = await fetch(link.href, { headers: authorized() });
+  if (link.download) {
+    const span = answer.headers.get("Paceline-Trace");
+    byId("trace-note").textContent = answer.ok && span ? `the trace has ${span}` : plain((await answer.text()).trim());
+    if (!answer.ok) return;
+  }
   const shown = make("a");
   shown.href = URL.createObjectURL(await answer.blob());
   if (link.download) shown.download = link.download;
