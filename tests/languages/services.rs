@@ -3,7 +3,7 @@
 //! Method: each is started, and sent the same requests. What it answers and publishes becomes a transcript, which must be
 //! the same for all of them. At the end SIGTERM comes while an order is charged for.
 
-use super::{programs, source};
+use super::{has_no, programs, source};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -31,6 +31,18 @@ fn the_shop_in_rust() {
     assert!(path.exists(), "{path:?} is missing: `cargo build --examples` builds it");
     // Its feature `systemd` is off in a build of all.
     drive("rust", Command::new(path), false);
+}
+
+#[test]
+fn the_shop_in_python() {
+    if has_no("python3", "Python") {
+        return;
+    }
+    let mut command = Command::new("python3");
+    command.args(["-W", "error"]).arg(source("examples/python/service.py"));
+    command.env("PACELINE_LIBRARY", programs::libraries().join("libpaceline.so"));
+    command.env("PYTHONPATH", source("bindings/python/src")).env("PYTHONDONTWRITEBYTECODE", "1");
+    drive("python", command, true);
 }
 
 /// Sends all requests, and compares what comes back.
@@ -213,8 +225,9 @@ fn send(address: &str, request: &str, headers: &str, body: &[u8]) -> BufReader<T
         true => String::new(),
         false => format!("Content-Length: {}\r\n", body.len()),
     };
-    let head =
-        format!("{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}{length}\r\n");
+    let head = format!(
+        "{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{headers}{length}\r\n"
+    );
     stream.write_all(&[head.as_bytes(), body].concat()).expect("the shop reads");
     BufReader::new(stream)
 }
@@ -390,7 +403,9 @@ impl Shop {
             log.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
         let is_post = |record: &&Value| {
             let fields = &record["fields"];
-            record["event"] == "request.ended" && fields["method"] == "POST" && fields["status"] == 201
+            record["event"] == "request.ended"
+                && fields["method"] == "POST"
+                && fields["status"] == 201
         };
         assert_eq!(records.iter().filter(is_post).count(), 6, "{log}");
         assert!(records.iter().any(|record| record["event"] == "workers.stopped"), "{log}");
