@@ -3,7 +3,7 @@
 //! Method: each is started, and sent the same requests. What it answers and publishes becomes a transcript, which must be
 //! the same for all of them. At the end SIGTERM comes while an order is charged for.
 
-use super::{has_no, programs, source};
+use super::{compiled, has_no, programs, source};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -31,6 +31,14 @@ fn the_shop_in_rust() {
     assert!(path.exists(), "{path:?} is missing: `cargo build --examples` builds it");
     // Its feature `systemd` is off in a build of all.
     drive("rust", Command::new(path), false);
+}
+
+#[test]
+fn the_shop_in_cpp() {
+    if !has_no("c++", "C++") {
+        let flags = "-O1 -g -pthread -Wall -Wextra -Wpedantic -Wshadow -Werror";
+        drive("cpp", compiled("examples/cpp/service.cpp", flags), true);
+    }
 }
 
 #[test]
