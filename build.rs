@@ -83,6 +83,7 @@ mod header {
                 ("http_options", "HTTP: settings of servers"),
                 ("http", "HTTP: servers and routes"),
                 ("access_log", "HTTP: access logs"),
+                ("json", "HTTP: JSON in and out"),
             ],
         },
         Topic { name: "udp", about: "datagram sockets", sections: &[("udp", "Datagram sockets")] },

@@ -847,6 +847,86 @@ pace_status_t pace_http_access_log(const pace_http_t *http,
                                    uint32_t format,
                                    const pace_log_t *log);
 
+/* --------------------------------------------- HTTP: JSON in and out */
+
+/** There is nothing at this place. */
+#define PACE_JSON_NONE 0
+
+/** There is the value null at this place. */
+#define PACE_JSON_NULL 1
+
+/** There is the value true or false at this place. */
+#define PACE_JSON_BOOL 2
+
+/** There is a number at this place. */
+#define PACE_JSON_NUMBER 3
+
+/** There is a text at this place. */
+#define PACE_JSON_TEXT 4
+
+/** There is an array at this place. */
+#define PACE_JSON_ARRAY 5
+
+/** There is an object at this place. */
+#define PACE_JSON_OBJECT 6
+
+/**
+ * What stands at this place of a JSON text, as the body of a request: PACE_JSON_. The place is a JSON pointer (RFC 6901):
+ * "" for the whole, "/item" for a member, "/lines/0/price" for one in an array. If several members have the same name,
+ * the last one counts. Each call reads the JSON from its beginning, so this is for small ones.
+ *
+ * PACE_EINVAL if `json` is not JSON: pace_last_error() says what is wrong, and where.
+ *
+ * Threads: any. In handlers: yes, it never waits; allocates.
+ */
+pace_status_t pace_json_kind(const void *json,
+                             size_t size,
+                             const char *pointer,
+                             uint32_t *kind);
+
+/**
+ * The text at this place of a JSON text, as pace_json_kind() has it: decoded, in UTF-8, with a NUL behind it. *needed
+ * says how many bytes it takes, with the NUL, also for PACE_EFULL: `room` is less; no text takes more than `size` + 1. There
+ * may be NUL in it, too. `text` may be NULL if `room` is 0.
+ *
+ * PACE_EINVAL if `json` is not JSON, or there is no text at this place; PACE_EFULL.
+ *
+ * Threads: any. In handlers: yes, it never waits; allocates.
+ */
+pace_status_t pace_json_text(const void *json,
+                             size_t size,
+                             const char *pointer,
+                             char *text,
+                             size_t room,
+                             size_t *needed);
+
+/**
+ * The number at this place of a JSON text, as pace_json_kind() has it. Whole numbers up to 2^53 are exact.
+ *
+ * PACE_EINVAL if `json` is not JSON, or there is no number at this place.
+ *
+ * Threads: any. In handlers: yes, it never waits; allocates.
+ */
+pace_status_t pace_json_number(const void *json,
+                               size_t size,
+                               const char *pointer,
+                               double *number);
+
+/**
+ * A text of `size` bytes as JSON: with quotes around it, and what JSON does not allow in them escaped, and with a NUL
+ * behind it. *needed says how many bytes it takes, with the NUL, also for PACE_EFULL: `room` is less; no text takes more
+ * than 6 * `size` + 3. `json` may be NULL if `room` is 0.
+ *
+ * PACE_EINVAL if the text is not UTF-8; PACE_EFULL.
+ *
+ * Threads: any. In handlers: yes, it never waits; allocates.
+ */
+pace_status_t pace_json_quote(const char *text,
+                              size_t size,
+                              char *json,
+                              size_t room,
+                              size_t *needed);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

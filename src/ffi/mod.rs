@@ -60,6 +60,7 @@ mod http_options;
 mod hub;
 mod inherited;
 mod job;
+mod json;
 #[cfg(all(test, target_pointer_width = "64"))]
 mod layout;
 mod listener;

@@ -309,8 +309,8 @@ pub unsafe extern "C" fn pace_workers_on_shutdown(
 /// Shuts a worker pool down: refuses new tasks, lets what was accepted end for up to `drain_for_ns`, then
 /// cancels what has not begun and asks what runs to stop, for up to `stop_for_ns`, then runs the clean-up
 /// hooks for up to `clean_up_for_ns` (one that takes longer goes on, on a thread of the pool, and its `drop` runs
-/// when it has returned). The pool beneath goes on. Hosts that take attempts should go on meanwhile. Calling it again is
-/// harmless. `report` and `each` may be NULL; `each` is called for each line of the report, on this thread, before
+/// when it has returned). A task has ended when what pace_workers_on_end() was given has returned. The pool beneath goes
+/// on. Hosts that take attempts should go on meanwhile. Calling it again is harmless. `report` and `each` may be NULL; `each` is called for each line of the report, on this thread, before
 /// this returns.
 ///
 /// Inside the pool it is a request: new tasks are refused from then on, and it returns.

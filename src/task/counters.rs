@@ -23,9 +23,13 @@ pub(crate) enum Event {
     Retried = 7,
     RetryRefused = 8,
     Discarded = 9,
+    /// Code of the program begins to be told of an end.
+    Telling = 10,
+    /// It has been told.
+    Told = 11,
 }
 
-const EVENTS: usize = 10;
+const EVENTS: usize = 12;
 
 type Shard = CachePadded<[AtomicU64; EVENTS]>;
 
@@ -89,5 +93,11 @@ impl TaskTypeStats {
         let ends = [Completed, Failed, Cancelled, TimedOut, Dropped];
         let ended: u64 = ends.map(|end| self.get(end)).iter().sum();
         self.get(Accepted).saturating_sub(ended)
+    }
+
+    /// Ends that code of the program is being told of. An end is among them before it is counted as one.
+    pub(super) fn told_now(&self) -> u64 {
+        let told = self.get(Event::Told);
+        self.get(Event::Telling).saturating_sub(told)
     }
 }

@@ -28,6 +28,7 @@ use crate::task::common::{Common, DRAINING, OPEN, STOPPING};
 use crate::task::counters::Event;
 use crate::task::health::Health;
 use crate::task::record::{self, Head};
+use crate::task::result::end::told_here;
 use crate::task::result::report::Status;
 use crate::task::worker_pool::WorkerPool;
 use core::time::Duration;
@@ -138,6 +139,15 @@ impl Common {
         self.task_types.all().into_iter().map(|task_type| task_type.stats.under_way()).sum()
     }
 
+    /// Whether all that was accepted has ended, and the program has been told of each end: by observers, by
+    /// [`on_end`](crate::task::TaskHandle::on_end), but for what runs around this very call.
+    fn is_through(&self) -> bool {
+        let told_now = || -> u64 {
+            self.task_types.all().into_iter().map(|task_type| task_type.stats.told_now()).sum()
+        };
+        self.under_way() == 0 && told_now() <= told_here()
+    }
+
     /// Waits until `done`. False: the time ran out.
     fn wait_until(&self, deadline: Deadline, mut done: impl FnMut() -> bool) -> bool {
         loop {
@@ -172,6 +182,8 @@ impl WorkerPool {
 
     /// Shuts the worker pool down: refuses new work, lets what was accepted end, then cancels what has
     /// not begun and asks what runs to stop, then runs the clean-up hooks. The pool beneath goes on.
+    /// A task has ended here when the program has been told so: the functions given to
+    /// [`on_end`](crate::task::TaskHandle::on_end) and the observers have returned.
     ///
     /// Any thread. Inside the pool it is a request: new work is refused from then on, and a thread
     /// outside must call it for the rest. Calling it again is harmless.
@@ -194,7 +206,7 @@ impl WorkerPool {
             return ShutdownReport { requested: true, ..ShutdownReport::default() };
         }
         let drain = Deadline::after(Some(phases.drain));
-        let drained = common.wait_until(drain, || common.under_way() == 0);
+        let drained = common.wait_until(drain, || common.is_through());
         // Those that wait come before the threads hear that they must not begin them, and before those
         // that run are asked: so they are told of by name.
         if begun < STOPPING {
@@ -210,7 +222,7 @@ impl WorkerPool {
         cancelled.extend(self.cancel_waiting());
         self.ask_running();
         let stop = Deadline::after(Some(phases.stop));
-        common.wait_until(stop, || common.under_way() == 0);
+        common.wait_until(stop, || common.is_through());
         common.wait_lists.attempts.end();
         let name = |head: Head| (head.task_type().name().to_owned(), head.worker());
         let stuck = self.left(&pin()).map(|(head, _)| name(head)).collect();

@@ -1044,6 +1044,70 @@ static void pairs(void *data, const pace_request_t *request, pace_response_t *re
     OK(pace_response_send_as(response, "text/x-pairs", text, strlen(text)));
 }
 
+static void no_json(const char *json, const char *pointer, const char *says) {
+    char text[8];
+    size_t needed;
+    double number;
+    SAYS(PACE_EINVAL, pace_json_text(json, strlen(json), pointer, text, sizeof text, &needed));
+    CHECK(strstr(pace_last_error(), says) != NULL);
+    SAYS(PACE_EINVAL, pace_json_number(json, strlen(json), pointer, &number));
+}
+
+/* Goal: values come out of JSON as they are, what is missing or something else is an error that names the place, and a text
+ * that went into JSON comes out the same. */
+static void json(void) {
+    static const char text[] = "{\"item\": \"\\\"caf\\u00e9\\\"\\u0000\", "
+                               "\"a/b\": [1, -2.5e3, null, true, {}], \"n\": 9007199254740992}";
+    static const struct {
+        const char *pointer;
+        uint32_t kind;
+    } kinds[] = {{"", PACE_JSON_OBJECT},        {"/item", PACE_JSON_TEXT},   {"/a~1b", PACE_JSON_ARRAY},
+                 {"/a~1b/0", PACE_JSON_NUMBER}, {"/a~1b/2", PACE_JSON_NULL}, {"/a~1b/3", PACE_JSON_BOOL},
+                 {"/a~1b/4", PACE_JSON_OBJECT}, {"/a~1b/5", PACE_JSON_NONE}, {"/none", PACE_JSON_NONE},
+                 {"item", PACE_JSON_NONE},      {"/item/0", PACE_JSON_NONE}};
+    const size_t size = sizeof text - 1;
+    char found[32], quoted[64], all[128];
+    uint32_t kind;
+    size_t needed, length;
+    double number;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        OK(pace_json_kind(text, size, kinds[i].pointer, &kind));
+        CHECK(kind == kinds[i].kind);
+    }
+    OK(pace_json_number(text, size, "/a~1b/1", &number));
+    CHECK(number == -2500);
+    OK(pace_json_number(text, size, "/n", &number));
+    CHECK(number == 9007199254740992.0);
+    OK(pace_json_text(text, size, "/item", found, sizeof found, &needed));
+    CHECK(needed == 9 && memcmp(found, "\"caf\xc3\xa9\"\0", 9) == 0);
+    SAYS(PACE_EFULL, pace_json_text(text, size, "/item", found, 8, &needed));
+    CHECK(needed == 9);
+    SAYS(PACE_EFULL, pace_json_text(text, size, "/item", NULL, 0, &needed));
+
+    no_json(text, "/none", "/none is missing, but must be a text");
+    no_json(text, "/a~1b/2", "/a~1b/2 is null, but must be a text");
+    no_json(text, "", "json is an object, but must be a text");
+    no_json("[1,", "/0", "column 3");
+    no_json("", "", "0 bytes");
+    SAYS(PACE_EINVAL, pace_json_kind(text, size, NULL, &kind));
+    SAYS(PACE_EINVAL, pace_json_kind(text, size, "\xff", &kind));
+    SAYS(PACE_EINVAL, pace_json_kind("{} {}", 5, "", &kind));
+    SAYS(PACE_EINVAL, pace_json_kind(text, size, "", NULL));
+
+    for (size_t i = 0; i < sizeof all; i++) all[i] = (char)i;
+    for (size_t from = 0; from < sizeof all; from += 8) {
+        OK(pace_json_quote(all + from, 8, quoted, sizeof quoted, &length));
+        CHECK(length <= 6 * 8 + 3 && quoted[length - 1] == 0 && strlen(quoted) == length - 1);
+        OK(pace_json_text(quoted, length - 1, "", found, sizeof found, &needed));
+        CHECK(needed == 9 && memcmp(found, all + from, 8) == 0);
+    }
+    OK(pace_json_quote(NULL, 0, quoted, 3, &needed));
+    CHECK(needed == 3 && strcmp(quoted, "\"\"") == 0);
+    SAYS(PACE_EFULL, pace_json_quote("a", 1, quoted, 3, &needed));
+    CHECK(needed == 4);
+    SAYS(PACE_EINVAL, pace_json_quote("\xff", 1, quoted, sizeof quoted, &needed));
+}
+
 /* Goal: what is around every handler sees every request, and its end. */
 static void around(void) {
     static const struct {
@@ -1139,6 +1203,7 @@ static void access_log(void) {
 
 int main(void) {
     check_begin();
+    json();
     around();
     access_log();
     what_is_asked();

@@ -413,6 +413,28 @@ static pace_status_t do_query_pairs(things_t *t) {
     (void)t;
     return pace_query_pairs("a=b", 3, NULL, NULL, 0, &count);
 }
+static pace_status_t do_json_kind(things_t *t) {
+    uint32_t kind;
+    (void)t;
+    return pace_json_kind("{}", 2, "/a", &kind);
+}
+static pace_status_t do_json_text(things_t *t) {
+    size_t needed;
+    char text[4];
+    (void)t;
+    return pace_json_text("\"a\"", 3, "", text, sizeof text, &needed);
+}
+static pace_status_t do_json_number(things_t *t) {
+    double number;
+    (void)t;
+    return pace_json_number("7", 1, "", &number);
+}
+static pace_status_t do_json_quote(things_t *t) {
+    size_t needed;
+    char json[8];
+    (void)t;
+    return pace_json_quote("a", 1, json, sizeof json, &needed);
+}
 static pace_status_t do_http_options_init(things_t *t) {
     pace_http_options_t options;
     (void)t;
@@ -1396,6 +1418,10 @@ static const row_t table[] = {
     {"http_on_end", do_http_on_end, IS_OK, IS_OK, IS_OK, 'h'},
     {"http_access_log", do_http_access_log, IS_OK, IS_OK, IS_OK, 'h'},
     {"query_pairs", do_query_pairs, IS_OK, IS_OK, IS_OK, '-'},
+    {"json_kind", do_json_kind, IS_OK, IS_OK, IS_OK, '-'},
+    {"json_text", do_json_text, IS_OK, IS_OK, IS_OK, '-'},
+    {"json_number", do_json_number, IS_OK, IS_OK, IS_OK, '-'},
+    {"json_quote", do_json_quote, IS_OK, IS_OK, IS_OK, '-'},
     {"http_options_init", do_http_options_init, IS_OK, IS_OK, IS_OK, '-'},
     {"frame_delimited", do_frame_delimited, IS_OK, IS_OK, IS_OK, '-'},
     {"frame_prefixed", do_frame_prefixed, IS_OK, IS_OK, IS_OK, '-'},
@@ -1990,6 +2016,10 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_http_on_end(NULL, quick_http_end, NULL, NULL));
     SAYS(PACE_EINVAL, pace_http_access_log(NULL, PACE_ACCESS_JSON, NULL));
     SAYS(PACE_EINVAL, pace_query_pairs(NULL, 1, NULL, NULL, 0, &(size_t){0}));
+    SAYS(PACE_EINVAL, pace_json_kind(NULL, 1, "", &(uint32_t){0}));
+    SAYS(PACE_EINVAL, pace_json_text(NULL, 1, "", NULL, 0, &(size_t){0}));
+    SAYS(PACE_EINVAL, pace_json_number(NULL, 1, "", &(double){0}));
+    SAYS(PACE_EINVAL, pace_json_quote(NULL, 1, NULL, 0, &(size_t){0}));
     SAYS(PACE_EINVAL, pace_response_stream(NULL, 1, &t.body));
     SAYS(PACE_EINVAL, pace_response_upgrade(NULL, "x", NULL));
     SAYS(PACE_EINVAL, pace_body_write(t.body, NULL, 1, NULL));

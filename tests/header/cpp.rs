@@ -59,6 +59,7 @@ const ENUMS: &[Enum] = &[
     of("DurableStatus", "PACE_DURABLE_", Unsigned, "How a durable task has ended."),
     of("MissedTick", "PACE_MISSED_TICK_", Unsigned, "What happens to the ticks of a Periodic that come while a run has not ended."),
     of("AccessFormat", "PACE_ACCESS_", Unsigned, "What an access log tells of a request."),
+    of("JsonKind", "PACE_JSON_", Unsigned, "What stands at a place of a JSON text: json_kind()."),
     of("MetricKind", "PACE_METRIC_", Unsigned, "What a metric measures, and how its values are summed up."),
     of("Priority", "PACE_PRIORITY_", Signed, "Which messages a mailbox with priorities delivers first. The default is Normal."),
     of("Execution", "PACE_EXECUTION_", Unsigned, "Where a subscription's handler runs."),

@@ -9,6 +9,7 @@ mod cpp;
 mod features;
 mod page;
 mod programs;
+mod services;
 #[path = "../common/skipped.rs"]
 mod skipped;
 

@@ -11,7 +11,7 @@ use std::{env, fs, thread};
 const PATIENCE: &str = "300";
 
 /// Where cargo has put the shared library: beside this test.
-fn libraries() -> PathBuf {
+pub fn libraries() -> PathBuf {
     let test = env::current_exe().expect("a test has a path");
     test.parent().expect("a test is in a directory").to_owned()
 }

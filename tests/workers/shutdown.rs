@@ -3,7 +3,7 @@
 use super::common::{Count, Gate, LONG, hang_guard, with_longer_ticks};
 use super::kit::{pool, settled};
 use paceline::Rejected;
-use paceline::task::{Attempt, Fault, Phases, Retry, Status, WorkerPool};
+use paceline::task::{Attempt, EndRecord, Fault, Observer, Phases, Retry, Status, WorkerPool};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -138,4 +138,60 @@ fn a_shutdown_from_inside_is_a_request() {
     ));
     assert!(workers.shutdown(phases(LONG, LONG)).drained);
     settled(&workers);
+}
+
+/// Goal: who shuts down and then lets go of what those functions use may rely on it that none comes later. Method: they
+/// take their time. Seen to fail when only the ends were counted.
+#[test]
+fn who_is_to_be_told_of_an_end_has_been_told_when_the_drain_is_over() {
+    struct Slow(Count);
+    impl Observer for Slow {
+        fn on_end(&self, _: &EndRecord<'_>) {
+            thread::sleep(Duration::from_millis(20));
+            self.0.up();
+        }
+    }
+    let _guard = hang_guard();
+    let pool = pool(2);
+    for observed in [false, true] {
+        let told = Count::new();
+        let mut builder = WorkerPool::builder(&pool);
+        if observed {
+            builder = builder.observe(Arc::new(Slow(told.clone())));
+        }
+        let workers = builder.build().unwrap();
+        let gate = Gate::new();
+        let (inner, tells) = (gate.clone(), told.clone());
+        let work = move |_: &Attempt<'_>| inner.wait();
+        let task = workers.task("told", work).submit().unwrap();
+        if !observed {
+            task.on_end(move |_| {
+                thread::sleep(Duration::from_millis(20));
+                tells.up();
+            });
+        }
+        gate.open();
+        assert!(workers.shutdown(phases(LONG, LONG)).drained);
+        assert_eq!(told.get(), 1, "observed: {observed}");
+    }
+}
+
+/// Goal: what is told of an end may shut the worker pool down, though it is what a shutdown waits for. Method: on this
+/// thread, which is no pool's, as it cancels the task. Hangs for LONG where a shutdown waits for itself.
+#[test]
+fn what_is_told_of_an_end_may_shut_down() {
+    let _guard = hang_guard();
+    let pool = pool(1);
+    let workers = WorkerPool::new(&pool);
+    let gate = Gate::new();
+    let inner = gate.clone();
+    let first = workers.task("first", move |_: &Attempt<'_>| inner.wait()).submit().unwrap();
+    let second = workers.task("second", |_: &Attempt<'_>| ()).submit().unwrap();
+    let (end, open) = (workers.clone(), gate.clone());
+    second.on_end(move |_| {
+        open.open();
+        assert!(end.shutdown(phases(LONG, LONG)).drained);
+    });
+    assert!(second.cancel());
+    assert_eq!(first.wait().unwrap().status, Status::Completed);
 }

@@ -279,6 +279,24 @@ enum class AccessFormat : std::uint32_t {
     Json = 1,
 };
 
+/// What stands at a place of a JSON text: json_kind().
+enum class JsonKind : std::uint32_t {
+    /// There is nothing at this place.
+    None = 0,
+    /// There is the value null at this place.
+    Null = 1,
+    /// There is the value true or false at this place.
+    Bool = 2,
+    /// There is a number at this place.
+    Number = 3,
+    /// There is a text at this place.
+    Text = 4,
+    /// There is an array at this place.
+    Array = 5,
+    /// There is an object at this place.
+    Object = 6,
+};
+
 /// What a metric measures, and how its values are summed up.
 enum class MetricKind : std::uint32_t {
     /// A number that only grows.

@@ -851,6 +851,49 @@ private:
     detail::SharedServer server_;
 };
 
+// ---- JSON in and out -----------------------------------------------------------------------------
+
+/// What stands at this place of a JSON text, as the body of a request. The place is a JSON pointer (RFC 6901): "" for the
+/// whole, "/item" for a member, "/lines/0/price" for one in an array. Each call reads the JSON from its beginning, so
+/// this is for small ones. Code::Invalid if it is not JSON.
+inline Result<JsonKind> json_kind(std::string_view json, const detail::Text &pointer = "") {
+    std::uint32_t kind = PACE_JSON_NONE;
+    const pace_status_t status = pace_json_kind(json.data(), json.size(), pointer.c_str(), &kind);
+    return status == PACE_OK ? Result<JsonKind>(static_cast<JsonKind>(kind))
+                             : Result<JsonKind>(Error::last(status));
+}
+
+/// The text at a place of a JSON text, decoded; see json_kind(). Code::Invalid if it is not JSON, or there is no text at
+/// this place.
+inline Result<std::string> json_text(std::string_view json, const detail::Text &pointer = "") {
+    std::string text(json.size() + 1, '\0');
+    std::size_t needed = 0;
+    const pace_status_t status =
+        pace_json_text(json.data(), json.size(), pointer.c_str(), text.data(), text.size(), &needed);
+    text.resize(status == PACE_OK ? needed - 1 : 0);
+    return status == PACE_OK ? Result<std::string>(std::move(text))
+                             : Result<std::string>(Error::last(status));
+}
+
+/// The number at a place of a JSON text; see json_kind(). Whole numbers up to 2^53 are exact. Code::Invalid if it is not
+/// JSON, or there is no number at this place.
+inline Result<double> json_number(std::string_view json, const detail::Text &pointer = "") {
+    double number = 0;
+    const pace_status_t status = pace_json_number(json.data(), json.size(), pointer.c_str(), &number);
+    return status == PACE_OK ? Result<double>(number) : Result<double>(Error::last(status));
+}
+
+/// A text as JSON: with quotes around it, and what JSON does not allow in them escaped. Code::Invalid if it is not UTF-8.
+inline Result<std::string> json_quote(std::string_view text) {
+    std::string json(6 * text.size() + 3, '\0');
+    std::size_t needed = 0;
+    const pace_status_t status =
+        pace_json_quote(text.data(), text.size(), json.data(), json.size(), &needed);
+    json.resize(status == PACE_OK ? needed - 1 : 0);
+    return status == PACE_OK ? Result<std::string>(std::move(json))
+                             : Result<std::string>(Error::last(status));
+}
+
 } // inline namespace
 } // namespace paceline
 

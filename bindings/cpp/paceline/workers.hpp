@@ -618,8 +618,8 @@ public:
         return detail::outcome(status);
     }
 
-    /// Refuses new tasks, lets what was accepted end, cancels the rest, runs the hooks. Inside the pool
-    /// it is a request.
+    /// Refuses new tasks, lets what was accepted end, cancels the rest, runs the hooks. A task has ended when what its
+    /// on_end() was given has returned. Inside the pool it is a request.
     Result<WorkersReport> shutdown(const Phases &phases = {}) const {
         WorkersReport report;
         pace_workers_report_t raw{};

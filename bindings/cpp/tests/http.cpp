@@ -643,3 +643,24 @@ TEST_CASE("middleware, a fallback and ends are around every handler") {
     CHECK(logged == 6);
     paceline::on_unhandled(std::move(before));
 }
+
+TEST_CASE("JSON in and out") {
+    using paceline::JsonKind;
+    const std::string_view body =
+        R"({"item": "caf\u00e9 \"x\"", "lines": [{"price": 2.5}], "none": null})";
+    CHECK(paceline::json_kind(body).value() == JsonKind::Object);
+    CHECK(paceline::json_kind(body, "/lines").value() == JsonKind::Array);
+    CHECK(paceline::json_kind(body, "/none").value() == JsonKind::Null);
+    CHECK(paceline::json_kind(body, "/nothing").value() == JsonKind::None);
+    CHECK(paceline::json_text(body, "/item").value() == "caf\xc3\xa9 \"x\"");
+    CHECK(paceline::json_number(body, std::string("/lines/0/price")).value() == 2.5);
+    CHECK(std::string_view(paceline::json_text(body, "/none").error().message()) ==
+          "/none is null, but must be a text");
+    CHECK(paceline::json_number(body, "/item").error() == Code::Invalid);
+    CHECK(paceline::json_kind("{").error() == Code::Invalid);
+    CHECK(paceline::json_text("\"\"").value().empty());
+    const std::string_view text("\0 \"\\ \xc3\xa9", 7);
+    CHECK(paceline::json_text(paceline::json_quote(text).value()).value() == text);
+    CHECK(paceline::json_quote("\xff").error() == Code::Invalid);
+    CHECK(paceline::json_quote("").value() == "\"\"");
+}

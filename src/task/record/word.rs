@@ -228,6 +228,8 @@ pub(crate) trait Meta: Default + Send + Sync + Sized + 'static {
     fn count(owner: Self::Owner, status: u32);
     /// The record is there until this returns. `status` is what has been set; `before` what was.
     fn tell(record: &'static Record<Self>, status: u32, message: Option<&str>);
+    /// Code of the program begins to be told of an end, which is counted after that, or has been told.
+    fn telling(_owner: Self::Owner, _begins: bool) {}
     /// Calls whoever asked by `Record::ask_to_notify`, and drops what is parked.
     fn notify(record: &'static Record<Self>);
     /// Drops what the tenancy leaves behind.
@@ -422,23 +424,36 @@ impl<M: Meta> Record<M> {
                 Err(other) => now = other,
             }
         };
-        let owner = self.meta.owner();
         note(status_of(before));
         // Release: pairs with whoever makes a report.
         self.word.fetch_or(NOTED, Release);
-        M::count(owner, status);
-        if M::is_told(owner) {
-            M::tell(self, status, Some(message));
-        }
-        self.wake(before);
-        if before & (NOTIFY | PARKED) != 0 {
-            M::notify(self);
-        }
+        self.announce(before, status, Some(message));
         // Release: this side is through with the record. Acquire: it may be the last.
         if is_over(self.word.fetch_and(!ENDING, AcqRel) & !ENDING) {
             self.free();
         }
         true
+    }
+
+    /// Counts an end, and tells all that are to hear of it. `before` is the word before the end.
+    fn announce(&'static self, before: u64, status: u32, message: Option<&str>) {
+        let owner = self.meta.owner();
+        let is_told = M::is_told(owner);
+        let tells = is_told || before & NOTIFY != 0;
+        if tells {
+            M::telling(owner, true);
+        }
+        M::count(owner, status);
+        if is_told {
+            M::tell(self, status, message);
+        }
+        self.wake(before);
+        if before & (NOTIFY | PARKED) != 0 {
+            M::notify(self);
+        }
+        if tells {
+            M::telling(owner, false);
+        }
     }
 
     #[inline]
@@ -762,16 +777,8 @@ impl<M: Meta, V: Yield> Runner<M, V> {
         status: u32,
         message: Option<&str>,
     ) {
-        let owner = record.meta.owner();
-        M::count(owner, status);
         crate::thread_state::next_lap();
-        if M::is_told(owner) {
-            M::tell(record, status, message);
-        }
-        record.wake(before);
-        if before & NOTIFY != 0 {
-            M::notify(record);
-        }
+        record.announce(before, status, message);
         // SAFETY: the handle had left, so the room has stayed with the runner.
         let unwanted = (before & HANDLE_LEFT != 0).then(|| unsafe { record.regain::<V>(how) });
         record.leave(RUNNER_LEFT);

@@ -6,11 +6,13 @@ use crate::sync::atomic::Ordering::Relaxed;
 use crate::task::attempt::tagged;
 use crate::task::attempt::waiting;
 use crate::task::common::TaskTypeInner;
+use crate::task::counters::Event;
 use crate::task::record::table::{Magazine, RecordTable};
 use crate::task::record::word::Meta;
 use crate::task::record::{EXTRAS, Head, MAGAZINE, Place, Record, Seldom, TaskMeta, table};
 use crate::task::result::observe;
 use crate::task::result::report::Status;
+use std::cell::Cell;
 use std::sync::Arc;
 
 impl Meta for TaskMeta {
@@ -46,6 +48,12 @@ impl Meta for TaskMeta {
         observe::tell_end(Head(record), Status::from_bits(status), message);
     }
 
+    fn telling(owner: &'static TaskTypeInner, begins: bool) {
+        // What observes ends may do as it likes on this thread, but wait for itself.
+        let _ = TELLING.try_with(|own| own.set(if begins { own.get() + 1 } else { own.get() - 1 }));
+        owner.stats.count(if begins { Event::Telling } else { Event::Told });
+    }
+
     fn notify(record: &'static Record) {
         notify(Head(record));
     }
@@ -77,6 +85,16 @@ impl Meta for TaskMeta {
     fn is_forked(owner: &'static TaskTypeInner) -> bool {
         owner.fork.is_child()
     }
+}
+
+std::thread_local! {
+    /// Of how many ends this thread is telling code of the program now.
+    static TELLING: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Of how many ends this thread is telling code of the program now.
+pub(in crate::task) fn told_here() -> u64 {
+    TELLING.try_with(Cell::get).unwrap_or(0)
 }
 
 fn notify(head: Head) {
