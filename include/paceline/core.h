@@ -146,7 +146,7 @@ void pace_quiet(bool quiet);
 /**
  * Tells of an exception that has left code of the program, which this thread has caught in the library's place: to
  * the log of its pool, or on the standard error stream (pace_quiet()). For languages whose exceptions must not leave
- * a callback; whoever writes C needs it not.
+ * a callback.
  *
  * `what` is what the exception says; what is not UTF-8 in it is replaced by U+FFFD. NULL: a hook of the program was
  * told, so that the library need not write a line. `fails`: the callback goes on to answer that it has failed, as a
@@ -158,8 +158,8 @@ void pace_unhandled(const char *what,
                     bool fails);
 
 /**
- * Keeps a failure of the program's code, of which the program has told already, among the last faults that operations
- * endpoints show, and counts it in their figures. Nothing is logged. For languages with a log of their own.
+ * Keeps a failure of which the program has told already among the last faults that operations endpoints show, and counts
+ * it in their figures. Nothing is logged. For languages with a log of their own.
  *
  * `what` is what the failure says; what is not UTF-8 in it is replaced by U+FFFD. Does nothing if NULL. `is_error`: it is
  * an error, and no warning.

@@ -262,12 +262,11 @@ pace_status_t pace_pool_stop_now(const pace_pool_t *pool,
 void pace_pool_free(pace_pool_t *pool);
 
 /**
- * The calling thread has the signal mask and the CPUs of the thread that built its pool until pace_confine(), so that
- * programs (posix_spawn, system, popen) and threads (pthread_create) that it starts inherit those. A thread of a pool blocks
- * the signals that are for the program and may be pinned to one CPU: a program that is started without this ignores
- * SIGTERM and Ctrl-C, and threads share one CPU. Signals that pace_signals_new() watches are let through. On a thread that is
- * no pool's it does nothing, and it may be called again before pace_confine(). Each needs its pace_confine() before the handler
- * returns: a thread of the pool that stays so gets signals of the program. A child of fork() has all that by itself.
+ * Until pace_confine(), programs (posix_spawn, system, popen) and threads (pthread_create) that the calling thread starts
+ * inherit the signal mask and the CPUs of the thread that built the pool. Started by a thread of a pool without this, a program ignores
+ * SIGTERM and Ctrl-C, and a thread may share its CPU. Signals of
+ * pace_signals_new() are let through. Each call needs its pace_confine() before the handler returns, or the thread
+ * gets signals of the program. Outside the pool it does nothing. A child of fork() needs none.
  *
  * Threads: any. In handlers: yes, it never waits.
  */
@@ -912,10 +911,9 @@ pace_status_t pace_pool_pollable(const pace_pool_t *pool,
                                  int32_t *fd);
 
 /**
- * Names what a host thread handles outside the pool, of what pace_cq_wait() has brought it: the page, statistics and
- * health show the name until the thread waits again. `thread` is the kernel's number of the thread (gettid), or 0 for the
- * calling one. So a host can name what it handles when somebody looks. Up to 200 bytes of `name` are shown;
- * "": no name. Names are kept as long as the process, and there is room for some 4,000.
+ * Names what a host thread handles of what pace_cq_wait() has brought it: page, statistics and health show that until it
+ * waits again. `thread` is its number (gettid), 0: the calling one. Up to 200 bytes of `name` are shown;
+ * "": no name. Names are kept as long as the process; there is room for some 4,000.
  *
  * PACE_ESTALE if the thread is no host of this pool, or handles nothing; PACE_EINVAL for a name that is NULL or not
  * UTF-8; PACE_ESHUTDOWN.

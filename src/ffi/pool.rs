@@ -333,12 +333,11 @@ pub extern "C" fn pace_pool_free(pool: Option<Box<pace_pool_t>>) {
     });
 }
 
-/// The calling thread has the signal mask and the CPUs of the thread that built its pool until pace_confine(), so that
-/// programs (posix_spawn, system, popen) and threads (pthread_create) that it starts inherit those. A thread of a pool blocks
-/// the signals that are for the program and may be pinned to one CPU: a program that is started without this ignores
-/// SIGTERM and Ctrl-C, and threads share one CPU. Signals that pace_signals_new() watches are let through. On a thread that is
-/// no pool's it does nothing, and it may be called again before pace_confine(). Each needs its pace_confine() before the handler
-/// returns: a thread of the pool that stays so gets signals of the program. A child of fork() has all that by itself.
+/// Until pace_confine(), programs (posix_spawn, system, popen) and threads (pthread_create) that the calling thread starts
+/// inherit the signal mask and the CPUs of the thread that built the pool. Started by a thread of a pool without this, a program ignores
+/// SIGTERM and Ctrl-C, and a thread may share its CPU. Signals of
+/// pace_signals_new() are let through. Each call needs its pace_confine() before the handler returns, or the thread
+/// gets signals of the program. Outside the pool it does nothing. A child of fork() needs none.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
