@@ -133,6 +133,10 @@ def works(browser: Browser, url: str, folder: Path) -> None:
     page.click("#pause")
     page.hover(".thread canvas")
     assert "rescues" in page.inner_text("#detail")
+    # What is in a trace is said.
+    page.click("nav a[download]")
+    until(page, "document.querySelector('#trace-note').textContent === 'recording'")
+    until(page, "document.querySelector('#trace-note').textContent.startsWith('the trace has all of ')")
     assert not wrong, wrong
 
     phone, wrong = opened(browser, url, 390, 844, "dark")

@@ -212,6 +212,56 @@ struct Left {
     gone: Option<Box<dyn FnOnce() + Send>>,
 }
 
+/// The same, as whoever answers and the connection share it.
+struct Leavings(Mutex<Left>);
+
+impl Leavings {
+    fn new() -> Self {
+        Self(Mutex::new(Left { late: Late::Nothing, trace: None, gone: None }))
+    }
+
+    fn lock(&self) -> impl core::ops::DerefMut<Target = Left> + '_ {
+        // Nothing under this lock panics.
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    fn exchange_late(&self, new: Late) -> Late {
+        core::mem::replace(&mut self.lock().late, new)
+    }
+
+    fn take_gone(&self) -> Option<Box<dyn FnOnce() + Send>> {
+        self.lock().gone.take()
+    }
+
+    fn tell_gone(&self) {
+        if let Some(hook) = self.take_gone() {
+            hook();
+        }
+    }
+
+    /// See [`Exchange::on_gone`]; `has_left`: whether the connection has noted that the client has.
+    fn on_gone(&self, hook: Box<dyn FnOnce() + Send>, has_left: impl FnOnce() -> bool) {
+        let mut left = self.lock();
+        let has_ended = matches!(left.late, Late::Ended);
+        let before = left.gone.replace(hook);
+        drop(left);
+        drop(before);
+        // Whoever has looked for a hook in vain has noted before that why; the lock orders that.
+        if has_ended || has_left() {
+            self.tell_gone();
+        }
+    }
+
+    /// See [`Exchange::end`].
+    fn end(&self, is_told: bool) {
+        drop(self.exchange_late(Late::Ended));
+        if is_told {
+            return drop(self.take_gone());
+        }
+        self.tell_gone();
+    }
+}
+
 /// What a response leaves for its connection.
 enum Late {
     Nothing,
@@ -267,7 +317,7 @@ pub(crate) struct Exchange {
     flags: AtomicU8,
     /// `Late::Writable` is to be called though the output has not fallen.
     due: AtomicBool,
-    late: Mutex<Left>,
+    late: Leavings,
     /// There may be something in it.
     left: AtomicBool,
 }
@@ -281,7 +331,7 @@ impl Exchange {
             started: AtomicBool::new(false),
             flags: AtomicU8::new(0),
             due: AtomicBool::new(false),
-            late: Mutex::new(Left { late: Late::Nothing, trace: None, gone: None }),
+            late: Leavings::new(),
             left: AtomicBool::new(false),
         }
     }
@@ -353,7 +403,7 @@ impl Exchange {
 
     /// Takes the handler that an upgrade has left.
     pub(crate) fn take_upgrade(&self) -> Option<Box<dyn ConnHandler>> {
-        match self.exchange_late(Late::Nothing) {
+        match self.late.exchange_late(Late::Nothing) {
             Late::Upgrade(handler) => Some(handler),
             _ => None,
         }
@@ -390,7 +440,7 @@ impl Exchange {
         // Relaxed: it was set before the request was done, which orders it.
         if self.left.load(Relaxed) {
             self.left.store(false, Relaxed);
-            drop(self.exchange_late(Late::Nothing));
+            drop(self.late.exchange_late(Late::Nothing));
             drop(self.take_trace());
             self.forget_gone();
         }
@@ -501,35 +551,20 @@ impl Exchange {
 
     /// The connection has ended; whether whoever works for its client is told otherwise.
     pub(crate) fn end(&self, is_told: bool) {
-        drop(self.exchange_late(Late::Ended));
-        if is_told {
-            return self.forget_gone();
-        }
-        self.tell_gone();
+        self.late.end(is_told);
     }
 
     /// The client has gone, or sends no more: whoever works for it is told, once.
     pub(crate) fn tell_gone(&self) {
-        if let Some(hook) = self.take_gone() {
-            hook();
-        }
+        self.late.tell_gone();
     }
 
     fn forget_gone(&self) {
-        drop(self.take_gone());
-    }
-
-    fn take_gone(&self) -> Option<Box<dyn FnOnce() + Send>> {
-        self.lock().gone.take()
-    }
-
-    fn exchange_late(&self, new: Late) -> Late {
-        core::mem::replace(&mut self.lock().late, new)
+        drop(self.late.take_gone());
     }
 
     fn lock(&self) -> impl core::ops::DerefMut<Target = Left> + '_ {
-        // Nothing under this lock panics.
-        self.late.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.late.lock()
     }
 
     // --- by whoever answers ----------------------------------------------------------------------
@@ -658,15 +693,7 @@ impl Exchange {
             return;
         }
         self.left.store(true, Relaxed);
-        let mut left = self.lock();
-        let has_ended = matches!(left.late, Late::Ended);
-        let before = left.gone.replace(hook);
-        drop(left);
-        drop(before);
-        // Whoever has looked for a hook in vain has noted before that why; the lock orders that.
-        if has_ended || self.has_client_left() {
-            self.tell_gone();
-        }
+        self.late.on_gone(hook, || self.has_client_left());
     }
 
     /// The connection has seen that the client sends no more.
@@ -738,6 +765,7 @@ mod models {
     //! | race | fault | how it shows |
     //! |---|---|---|
     //! | an HTTP answer against the run that waits | `finish` Relaxed, or its old phase not looked at | an answer that is done cannot be seen, or nobody is notified |
+    //! | a hook for the client's going against what sees that, and against the connection's end | `has_left` asked before the hook is left, or the end not looked for | the hook is never called |
 
     use super::*;
     use crate::sync::Condvar;
@@ -826,5 +854,45 @@ mod models {
             }
             answering.join().unwrap();
         });
+    }
+
+    /// What `act` does beside a thread that leaves a hook: how often that is called. The flag is the connection's.
+    fn calls_beside(acts: &[fn(&Leavings, &AtomicBool)]) -> usize {
+        let calls = Arc::new(AtomicU32::new(0));
+        let shared = Arc::new((Leavings::new(), AtomicBool::new(false)));
+        let others: Vec<_> = acts
+            .iter()
+            .map(|&act| {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || act(&shared.0, &shared.1))
+            })
+            .collect();
+        let count = Arc::clone(&calls);
+        let hook = Box::new(move || {
+            count.fetch_add(1, Relaxed);
+        });
+        shared.0.on_gone(hook, || shared.1.load(Relaxed));
+        others.into_iter().for_each(|other| other.join().unwrap());
+        calls.load(Relaxed) as usize
+    }
+
+    /// As the connection does that sees the client's going.
+    fn goes(leavings: &Leavings, peer_left: &AtomicBool) {
+        if !peer_left.swap(true, Relaxed) {
+            leavings.tell_gone();
+        }
+    }
+
+    fn ends(leavings: &Leavings, _: &AtomicBool) {
+        leavings.end(false);
+    }
+
+    /// Goal: a hook for the client's going is called once, whenever it is left (invariant 6). Method: what sees the going,
+    /// the connection's end, and both, beside the thread that leaves it.
+    #[test]
+    fn a_hook_for_the_clients_going_is_called_once() {
+        for acts in [&[goes as fn(&Leavings, &AtomicBool)][..], &[ends], &[goes, ends]] {
+            loom::model(move || assert_eq!(calls_beside(acts), 1));
+        }
     }
 }
