@@ -34,6 +34,13 @@ fn the_shop_in_rust() {
 }
 
 #[test]
+fn the_shop_in_c() {
+    if !has_no("cc", "C") {
+        drive("c", compiled("examples/c/service.c", "-O1 -g -Wall -Wextra -Werror"), true);
+    }
+}
+
+#[test]
 fn the_shop_in_cpp() {
     if !has_no("c++", "C++") {
         let flags = "-O1 -g -pthread -Wall -Wextra -Wpedantic -Wshadow -Werror";
