@@ -3,11 +3,11 @@
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    #[cfg(feature = "capi")]
+    #[cfg(feature = "header")]
     header::write();
 }
 
-#[cfg(feature = "capi")]
+#[cfg(feature = "header")]
 mod header {
     use cbindgen::{Builder, Config, DocumentationLength, DocumentationStyle, Language, Style};
     use std::collections::{BTreeMap, BTreeSet};

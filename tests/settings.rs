@@ -669,8 +669,8 @@ fn a_service_is_built_from_one_file_and_the_environment() {
     for number in 0..5u8 {
         let _ = hub.publish("a.b", &[number]).unwrap();
     }
-    assert_eq!(hub.query(&Query::of("a.b").unwrap()).unwrap().len(), 2);
-    assert!(hub.query(&Query::of("b").unwrap()).is_err());
+    assert_eq!(hub.query(&Query::of("a.b")).unwrap().len(), 2);
+    assert!(hub.query(&Query::of("b")).is_err());
 
     let server = settings.server_builder(&pool).serve(|_: &_| Nothing).unwrap();
     assert_eq!(server.addresses().len(), 1);

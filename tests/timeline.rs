@@ -24,6 +24,9 @@ struct Document {
 struct Figures {
     records: usize,
     lost: u64,
+    recorded_seconds: f64,
+    whole_seconds: f64,
+    summary: String,
 }
 
 #[derive(Deserialize, Debug, Clone)]
@@ -62,6 +65,12 @@ fn read(trace: &Trace) -> Vec<Event> {
     assert_eq!(document.display_time_unit, "ns");
     assert_eq!(document.other_data.records, trace.records());
     assert_eq!(document.other_data.lost, trace.lost());
+    assert_eq!(document.other_data.recorded_seconds, trace.recorded().as_secs_f64());
+    assert_eq!(document.other_data.whole_seconds, trace.whole().as_secs_f64());
+    assert!(trace.whole() <= trace.recorded());
+    let is_whole = document.other_data.summary.starts_with("all of ");
+    assert_eq!(is_whole, trace.lost() == 0, "{}", document.other_data.summary);
+    assert_eq!(is_whole, trace.whole() == trace.recorded());
     let events = document.trace_events;
     let mut last = 0.0;
     for event in &events {
@@ -199,6 +208,14 @@ fn what_finds_no_room_is_counted() {
     assert!(trace.lost() >= 1000 - 64, "{}", trace.lost());
     let handled = events.iter().filter(|event| event.is("handle")).count();
     assert!(handled <= 64 && trace.records() <= 3 * 64, "{handled} {}", trace.records());
+    // The thread's track begins with what is missing there, up to the first record that is not.
+    let gaps: Vec<_> = events.iter().filter(|event| event.is("lost") && event.tid == 1).collect();
+    assert_eq!(gaps.len(), 1, "{gaps:?}");
+    let others =
+        events.iter().filter(|event| event.ph == 'X' && event.tid == 1 && !event.is("lost"));
+    let first = others.map(|event| event.span().0).min().unwrap();
+    assert_eq!(gaps[0].span(), (0, first));
+    assert!(trace.whole().as_nanos() + u128::from(first) <= trace.recorded().as_nanos());
     finish(&pool);
 }
 

@@ -107,7 +107,9 @@ pace_status_t pace_ops_serve(const pace_pool_t *pool,
 /**
  * Adds the routes of an operations endpoint to an HTTP server that has not been started, behind a prefix: "/ops". Its
  * threads only hand requests over. Without a token, requests of other machines, and those that a proxy has passed on, are
- * answered with 403. The server keeps what it needs of the endpoint; when that is freed, the routes answer with 500.
+ * answered with 403. While they are all blocked, or the server is full or has no descriptors, the routes do not answer; an
+ * endpoint with an address of its own does. The server keeps what it needs of the endpoint; when that is freed, the routes
+ * answer with 500.
  *
  * PACE_EINVAL if the server was started, or for a prefix that does not begin with `/`, or ends in it.
  *

@@ -911,6 +911,21 @@ pace_status_t pace_pool_join(const pace_pool_t *pool,
 pace_status_t pace_pool_pollable(const pace_pool_t *pool,
                                  int32_t *fd);
 
+/**
+ * Names what a host thread handles outside the pool, of what pace_cq_wait() has brought it: the page, statistics and
+ * health show the name until the thread waits again. `thread` is the kernel's number of the thread (gettid), or 0 for the
+ * calling one. So a host can name what it handles when somebody looks. Up to 200 bytes of `name` are shown;
+ * "": no name. Names are kept as long as the process, and there is room for some 4,000.
+ *
+ * PACE_ESTALE if the thread is no host of this pool, or handles nothing; PACE_EINVAL for a name that is NULL or not
+ * UTF-8; PACE_ESHUTDOWN.
+ *
+ * Threads: any. In handlers: yes, it never waits.
+ */
+pace_status_t pace_pool_name_host(const pace_pool_t *pool,
+                                  uint32_t thread,
+                                  const char *name);
+
 /* ---------------------------------------------- Statistics and books */
 
 /** A place that no host thread has taken, or a thread that has ended. */

@@ -211,6 +211,6 @@ unsafe fn wanted(query: *const pace_query_t) -> Result<Query> {
     // SAFETY: as the caller promises.
     Ok(match unsafe { query_of(query) }? {
         Some(query) => query,
-        None => Query::of(">")?.limit(0),
+        None => Query::of(">").limit(0),
     })
 }

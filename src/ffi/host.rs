@@ -1,9 +1,10 @@
 //! Host threads: taking part for a while.
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
-use super::boundary::{call, nanos, optional_out, out, usable};
+use super::boundary::{call, nanos, optional_out, out, text, usable};
 use super::pool::pace_pool_t;
 use super::status::*;
+use core::ffi::c_char;
 use core::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 
@@ -45,5 +46,28 @@ pub extern "C" fn pace_pool_pollable(
         let to = out(fd, "fd")?;
         to.set(pool.pool.pollable()?.as_raw_fd());
         Ok(())
+    })
+}
+
+/// Names what a host thread handles outside the pool, of what pace_cq_wait() has brought it: the page, statistics and
+/// health show the name until the thread waits again. `thread` is the kernel's number of the thread (gettid), or 0 for the
+/// calling one. So a host can name what it handles when somebody looks. Up to 200 bytes of `name` are shown;
+/// "": no name. Names are kept as long as the process, and there is room for some 4,000.
+///
+/// PACE_ESTALE if the thread is no host of this pool, or handles nothing; PACE_EINVAL for a name that is NULL or not
+/// UTF-8; PACE_ESHUTDOWN.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_pool_name_host(
+    pool: Option<&pace_pool_t>,
+    thread: u32,
+    name: *const c_char,
+) -> pace_status_t {
+    call(|| {
+        let pool = usable(pool)?;
+        // SAFETY: as the header demands.
+        let name = unsafe { text(name, "name") }?;
+        Ok(pool.pool.name_host(thread, name)?)
     })
 }

@@ -56,7 +56,7 @@ pub unsafe extern "C" fn pace_pool_disk(
         let pool = unsafe { open(pool) }?;
         // SAFETY: as the header demands.
         let path = Path::new(unsafe { text_of(path, "path") }?);
-        let there = crate::sys::disk::space(path);
+        let there = crate::sys::machine::space(path);
         there.map_err(|error| Error::os(format!("find space of {}", path.display()), error))?;
         pool.figures.add_disk(path);
         Ok(())

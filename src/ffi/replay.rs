@@ -703,14 +703,14 @@ pub(super) unsafe fn show_to(each: pace_record_fn, user_data: *mut c_void, store
 /// As the header demands of a query, which may be NULL.
 pub(super) unsafe fn query_of(query: *const pace_query_t) -> Result<Option<Query>> {
     if query.is_null() {
-        return Ok(Some(Query::of(">")?));
+        return Ok(Some(Query::of(">")));
     }
     // SAFETY: as the caller promises.
     let query = unsafe { sized::read(query, "query") }?;
     let made = match query.pattern.is_null() {
-        true => Query::of(">")?,
+        true => Query::of(">"),
         // SAFETY: as the caller promises.
-        false => Query::of(unsafe { pattern_of(query.pattern) }?)?,
+        false => Query::of(unsafe { pattern_of(query.pattern) }?),
     };
     let end = |last: u64| if last == 0 { u64::MAX } else { last };
     if query.first > end(query.last) || query.since_ns > end(query.until_ns) {

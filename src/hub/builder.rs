@@ -260,8 +260,8 @@ impl Served for Core {
         self.histories.shown()
     }
 
-    fn shown_dead_letters(&self) -> Vec<serde_json::Value> {
-        self.dead.shown()
+    fn show_dead_letters(&self, to: &mut Vec<serde_json::Value>) -> usize {
+        self.dead.show(to)
     }
 }
 

@@ -1,9 +1,8 @@
 //! What the kernel knows of this process and of the machine.
 
 use super::registry::{Collector, Registry};
-use crate::sys::disk;
-use procfs::process::{LimitValue, Process};
-use procfs::{Current, CurrentSI, ProcResult};
+use crate::sys::machine::{self, Interface};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Which figures of the process and the system a registry shall have: CPU time, its start, resident memory,
@@ -30,7 +29,7 @@ impl SystemFigures {
     /// Puts them into a registry.
     pub fn attach(self, registry: &Registry) {
         registry.collect(move |collector| {
-            for part in [process, network, machine] {
+            for part in [process, network, whole_machine] {
                 if part(collector).is_err() {
                     collector.fail();
                 }
@@ -41,61 +40,60 @@ impl SystemFigures {
     }
 }
 
-fn process(collector: &mut Collector) -> ProcResult<()> {
-    let process = Process::myself()?;
-    let stat = process.stat()?;
-    let seconds = |ticks: u64| ticks as f64 / procfs::ticks_per_second() as f64;
+fn process(collector: &mut Collector) -> io::Result<()> {
+    let process = machine::process()?;
     let cpu = "CPU time of this process, in seconds";
-    for (mode, ticks) in [("user", stat.utime), ("system", stat.stime)] {
-        collector.counter("process_cpu_seconds", cpu, &[("mode", mode)], seconds(ticks));
+    for (mode, time) in [("user", process.user), ("system", process.system)] {
+        collector.counter("process_cpu_seconds", cpu, &[("mode", mode)], time);
     }
-    let pages = stat.rss as f64 * procfs::page_size() as f64;
-    collector.gauge("process_resident_memory_bytes", "Resident memory of this process", &[], pages);
-    let started = procfs::boot_time_secs()? as f64 + seconds(stat.starttime);
+    let help = "Resident memory of this process";
+    collector.gauge("process_resident_memory_bytes", help, &[], process.resident_bytes);
     let help = "When this process was started, in seconds since 1970";
+    let started = machine::cpu()?.started + process.started;
     collector.gauge("process_start_time_seconds", help, &[], started);
-    collector.gauge("process_threads", "Threads of this process", &[], stat.num_threads as f64);
-    let open = process.fd_count()? as f64;
+    collector.gauge("process_threads", "Threads of this process", &[], process.threads);
+    let open = machine::descriptors()? as f64;
     collector.gauge("process_open_fds", "Open descriptors of this process", &[], open);
-    if let LimitValue::Value(most) = process.limits()?.max_open_files.soft_limit {
+    if let Some(most) = machine::most_descriptors()? {
         let help = "How many descriptors this process may have";
         collector.gauge("process_max_fds", help, &[], most as f64);
     }
     Ok(())
 }
 
-fn network(collector: &mut Collector) -> ProcResult<()> {
-    for (name, device) in procfs::net::dev_status()? {
+fn network(collector: &mut Collector) -> io::Result<()> {
+    for Interface { name, received, sent } in machine::interfaces()? {
         let labels = [("interface", name.as_str())];
-        let mut count = |name: &str, help: &str, figure: u64| {
-            collector.counter(name, help, &labels, figure as f64);
+        let mut count = |name: &str, help: &str, figure: f64| {
+            collector.counter(name, help, &labels, figure);
         };
-        count("system_network_receive_bytes", "Bytes received", device.recv_bytes);
-        count("system_network_transmit_bytes", "Bytes sent", device.sent_bytes);
-        count("system_network_receive_errors", "Errors in receiving", device.recv_errs);
-        count("system_network_transmit_errors", "Errors in sending", device.sent_errs);
-        count("system_network_receive_drops", "Packets dropped in receiving", device.recv_drop);
-        count("system_network_transmit_drops", "Packets dropped in sending", device.sent_drop);
+        count("system_network_receive_bytes", "Bytes received", received.bytes);
+        count("system_network_transmit_bytes", "Bytes sent", sent.bytes);
+        count("system_network_receive_errors", "Errors in receiving", received.errors);
+        count("system_network_transmit_errors", "Errors in sending", sent.errors);
+        count("system_network_receive_drops", "Packets dropped in receiving", received.drops);
+        count("system_network_transmit_drops", "Packets dropped in sending", sent.drops);
     }
     Ok(())
 }
 
-fn machine(collector: &mut Collector) -> ProcResult<()> {
-    let load = procfs::LoadAverage::current()?;
-    collector.gauge("system_load1", "Load average of a minute", &[], f64::from(load.one));
-    let memory = procfs::Meminfo::current()?;
-    let total = memory.mem_total as f64;
-    collector.gauge("system_memory_total_bytes", "Memory of the machine", &[], total);
-    if let Some(available) = memory.mem_available {
-        let help = "Memory that is available without swapping";
-        collector.gauge("system_memory_available_bytes", help, &[], available as f64);
+fn whole_machine(collector: &mut Collector) -> io::Result<()> {
+    collector.gauge("system_load1", "Load average of a minute", &[], machine::load()?);
+    let memory = machine::memory()?;
+    for (name, help, figure) in [
+        ("system_memory_total_bytes", "Memory of the machine", "MemTotal"),
+        (
+            "system_memory_available_bytes",
+            "Memory that is available without swapping",
+            "MemAvailable",
+        ),
+    ] {
+        memory(figure).into_iter().for_each(|bytes| collector.gauge(name, help, &[], bytes));
     }
-    let cpu = procfs::KernelStats::current()?.total;
-    let seconds = |ticks: u64| ticks as f64 / procfs::ticks_per_second() as f64;
-    let modes = [("user", cpu.user), ("system", cpu.system), ("idle", cpu.idle)];
-    for (mode, ticks) in modes {
+    let cpu = machine::cpu()?;
+    for (mode, time) in [("user", cpu.user), ("system", cpu.system), ("idle", cpu.idle)] {
         let help = "CPU time of the machine, in seconds";
-        collector.counter("system_cpu_seconds", help, &[("mode", mode)], seconds(ticks));
+        collector.counter("system_cpu_seconds", help, &[("mode", mode)], time);
     }
     Ok(())
 }
@@ -104,7 +102,7 @@ impl Collector {
     /// The free space and the size of the file system that `path` is on: `system_disk_free_bytes` and
     /// `system_disk_total_bytes`, with the label `path`.
     pub fn disk(&mut self, path: impl AsRef<Path>) {
-        let Ok(space) = disk::space(path.as_ref()) else { return self.fail() };
+        let Ok(space) = machine::space(path.as_ref()) else { return self.fail() };
         let path = path.as_ref().to_string_lossy();
         let labels = [("path", &*path)];
         let free = "Free space that may be used, of the file system of a path";

@@ -76,7 +76,8 @@ pub(crate) use self::{datagram::host::Host as UdpHost, server::host::Host as Con
 pub(crate) use self::{framing::next_delimited, stream::output_buffer::Foreign};
 pub use address::{Address, ToAddress};
 pub use datagram::{
-    Datagram, DatagramHandler, Datagrams, UdpBuilder, UdpEvent, UdpReport, UdpSocket, UdpStats,
+    Datagram, DatagramHandler, Datagrams, DatagramsIter, UdpBuilder, UdpEvent, UdpReport,
+    UdpSocket, UdpStats,
 };
 pub use framing::{Delimited, FixedLength, Frame, LengthPrefixed};
 pub use server::{

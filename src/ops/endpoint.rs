@@ -119,7 +119,10 @@ impl OpsBuilder {
         ops.endpoint.guard.check_place(&address)?;
         let http = Http::builder(&ops.endpoint.pool)
             .listen(address)
-            .server(|server| server.max_connections(MOST_CONNECTIONS))
+            .server(|server| {
+                let server = server.max_connections(MOST_CONNECTIONS);
+                server.set(|limits| limits.keeps_descriptor = true)
+            })
             .max_body(routes::MOST_LEVELS);
         ops.http = Some(routes::add(http, "", &ops.endpoint).serve()?);
         Ok(ops)
@@ -326,7 +329,9 @@ impl Ops {
         }
     }
 
-    /// Adds the routes to a server of the program's, behind a prefix as `/ops`. Its threads only hand requests over.
+    /// Adds the routes to a server of the program's, behind a prefix as `/ops`. Its threads only hand requests over. While
+    /// they are all blocked, or that server is full or has no descriptors, the endpoint cannot be reached: an endpoint with
+    /// an [address of its own](OpsBuilder::serve) has a thread, room and a descriptor for that.
     /// Requests of other machines, and those that a proxy has passed on, are refused with 403, unless there is a token.
     ///
     /// # Errors

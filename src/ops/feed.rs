@@ -34,14 +34,19 @@ const MOST_LOOKS: usize = 40;
 const KEPT: usize = 30;
 /// Events that a viewer may miss one after another.
 const MOST_MISSED: u32 = 30;
+/// What the kernel keeps for a viewer, of either kind of server: it would take megabytes for one that never reads, who
+/// would be seen to miss events minutes later.
+const KERNEL_KEEPS: usize = 32 << 10;
 /// Tells a viewer that it should not come back by itself: another would have to go.
 const REPLACED: &str = "event: replaced\ndata:\n\n";
 /// Bridges that are shown, and histories.
 const MOST_BRIDGES: usize = 16;
 /// From when on it is said that something waits, or that nobody leads, in nanoseconds.
 const LATE: u64 = 100_000_000;
-/// Faults of an event, and dead letters.
+/// Faults of an event.
 const ERRORS: usize = 10;
+/// Dead letters of an event: the newest.
+const DEAD_LETTERS: usize = 50;
 
 /// One who watches.
 struct Viewer {
@@ -126,6 +131,7 @@ impl Feed {
                 let _until_now = self.observer.report(&shared, now);
             }
         }
+        body.conn().set_send_buffer(KERNEL_KEEPS);
         let kept: String = self.kept.iter().map(|text| &**text).collect();
         let written = match body.write(format!("retry: 2000\n\n{kept}").as_bytes()) {
             // More than may wait for one peer: it sees what comes from now on.
@@ -212,9 +218,14 @@ impl Feed {
             late.map(|late| json!({ "what": late.what, "seconds": seconds_of(&[late.nanos])[0] }));
         let blocked: Vec<_> = blocked.iter().map(Blocked::json).collect();
         let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let figures = self.figures.since_last(self.registry.snapshot(), seconds, now);
+        let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let mut figures = self.figures.since_last(self.registry.snapshot(), seconds, now);
+        let dead = shared.as_ref().and_then(|shared| dead_letters(shared, time));
+        if let Some(tables) = figures["tables"].as_array_mut() {
+            tables.extend(dead);
+        }
         let event = json!({
-            "time": u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+            "time": time,
             "pool": self.name,
             "seconds": seconds,
             "threads": threads,
@@ -227,7 +238,6 @@ impl Feed {
             "figures": figures,
             "bridges": shared.as_ref().map(bridges),
             "histories": shared.as_ref().map(histories),
-            "dead_letters": shared.as_ref().map(dead_letters),
             "errors": errors::newest(ERRORS),
             "health": health.json(),
             "viewers": self.viewers.len(),
@@ -283,12 +293,34 @@ pub(super) fn bridges(pool: &Arc<Shared>) -> Vec<Json> {
     pool.end.parts().filter_map(|part| part.shown()).take(MOST_BRIDGES).collect()
 }
 
-/// The newest of all hubs, the newest first.
-fn dead_letters(pool: &Arc<Shared>) -> Vec<Json> {
-    let mut all: Vec<Json> = pool.end.parts().flat_map(|part| part.shown_dead_letters()).collect();
+/// The newest of all hubs, the newest first, as a table; `now` is in milliseconds since 1970. None: there are none.
+fn dead_letters(pool: &Arc<Shared>, now: u64) -> Option<Json> {
+    let mut all: Vec<Json> = Vec::new();
+    let held: usize = pool.end.parts().map(|part| part.show_dead_letters(&mut all)).sum();
     all.sort_by_key(|letter| core::cmp::Reverse(letter["died"].as_u64()));
-    all.truncate(ERRORS);
-    all
+    all.truncate(DEAD_LETTERS);
+    let text = |letter: &Json, name: &str| letter[name].as_str().unwrap_or_default().to_owned();
+    let rows = all.iter().map(|letter| {
+        let age = now.saturating_sub(letter["died"].as_u64().unwrap_or(now)) as f64 / 1e3;
+        let mut cause = text(letter, "reason");
+        if let Some(failure) = letter["failure"].as_str() {
+            cause = format!("{cause}: {failure}");
+        }
+        let of = format!("{} letter {}", text(letter, "pattern"), letter["number"]);
+        json!({ "name": text(letter, "key"), "cells": [age, letter["attempts"], cause, of] })
+    });
+    let rows: Vec<_> = rows.collect();
+    let columns = json!([
+        { "name": "age", "is_time": true },
+        { "name": "attempts", "is_time": false },
+        { "name": "cause", "is_time": false, "is_text": true },
+        { "name": "for", "is_time": false, "is_text": true },
+    ]);
+    let left_out = held.saturating_sub(rows.len());
+    let table = json!({
+        "name": "dead letters", "columns": columns, "rows": rows, "left_out": left_out, "ascending": true,
+    });
+    (held > 0).then_some(table)
 }
 
 fn histories(pool: &Arc<Shared>) -> Vec<Json> {
@@ -298,9 +330,10 @@ fn histories(pool: &Arc<Shared>) -> Vec<Json> {
 impl Viewer {
     /// False: it is gone, or has missed too much.
     fn tell(&mut self, text: &str) -> bool {
-        let told = match self.body.is_pressed() {
-            true => None,
-            false => self.body.write(text.as_bytes()).ok(),
+        // No second event waits for it, however large what a server queues for others may be.
+        let told = match self.body.conn().queued() {
+            0 => self.body.write(text.as_bytes()).ok(),
+            _ => None,
         };
         match told {
             Some(_) => self.missed = 0,

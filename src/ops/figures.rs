@@ -10,7 +10,7 @@ const MOST_SHOWN: usize = 10;
 /// The families of one card of the page.
 struct Card {
     name: &'static str,
-    /// Counters, which are summed.
+    /// Counters, or histograms, which are summed.
     counts: &'static [&'static str],
     /// The histogram of their times.
     times: &'static str,
@@ -20,7 +20,7 @@ struct Card {
     fails: &'static [(&'static str, Option<(&'static str, &'static str)>)],
 }
 
-const CARDS: [Card; 4] = [
+const CARDS: [Card; 5] = [
     Card {
         name: "requests",
         counts: &["paceline_http_requests"],
@@ -53,6 +53,14 @@ const CARDS: [Card; 4] = [
         times: "",
         waits: "",
         fails: &[("paceline_thread_panics", None)],
+    },
+    Card {
+        name: "timers",
+        counts: &["paceline_timer_lateness_seconds"],
+        // How late they were.
+        times: "paceline_timer_lateness_seconds",
+        waits: "",
+        fails: &[],
     },
 ];
 
@@ -150,7 +158,7 @@ fn distribution<'a>(family: Option<&'a Family>, labels: &Labels) -> Option<&'a D
     samples[at].value.distribution()
 }
 
-/// The sum of all series of a counter or gauge.
+/// The sum of all series of a counter or gauge, or how many times a histogram has.
 pub(super) fn total(snapshot: &Snapshot, name: &str) -> f64 {
     some(snapshot, name, None)
 }
@@ -163,7 +171,11 @@ fn some(snapshot: &Snapshot, name: &str, with: Option<(&str, &str)>) -> f64 {
             sample.labels.iter().any(|(name, value)| (&**name, &**value) == with)
         })
     };
-    samples.filter(has).filter_map(|sample| sample.value.number()).sum()
+    let count = |sample: &Sample| match sample.value.distribution() {
+        Some(times) => Some(times.count() as f64),
+        None => sample.value.number(),
+    };
+    samples.filter(has).filter_map(count).sum()
 }
 
 /// What waits most, by name, with the room that there is, the age of the oldest, and what was lost.

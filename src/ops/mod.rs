@@ -29,7 +29,8 @@
 //!    reads one word a thread: its role, and how often that has changed. A thread that handles, and whose word has
 //!    not changed since, is in the same handler still.
 //! 3. **The cost does not grow with viewers.** One text is made a second, and the same one goes to all of them. A
-//!    viewer that does not take it misses it, and is sent away after 30 of them. A ninth viewer takes the place of the one
+//!    viewer that has not taken the last one misses it, and is sent away after 30 of them: the kernel keeps 32 KiB for
+//!    it, also of a server of the program's, so that one that never reads is seen soon. A ninth viewer takes the place of the one
 //!    that has missed most, or of the oldest.
 //! 4. **Memory is bounded**: 8 viewers, 30 events that are kept for who comes later, 180 samples of up to 17 curves, 32 answers under way, one
 //!    timeline among them, until their peers have them, 256 faults.

@@ -113,7 +113,7 @@ impl Observer {
                 ThreadRole::Processing | ThreadRole::Task => Seen::Handling,
             };
             if matches!(thread.seen, Seen::Handling | Seen::Blocked) {
-                thread.running = member.running().and_then(|(name, _)| name.text()).map(shown);
+                thread.running = member.shown().map(shown);
             }
             if thread.strip.len() < self.most_looks {
                 thread.strip.push(thread.seen.letter());

@@ -18,7 +18,7 @@ const STACK = ["B", "H", "L", "W"];
 const MOST_ROWS = 8;
 const MOST_REASONS = 4;
 const LEGEND = ["L", "H", "W", "B"];
-const CARDS = { requests: "requests/s", tasks: "tasks/s", messages: "messages/s", runs: "handlers and tasks/s" };
+const CARDS = { requests: "requests/s", tasks: "tasks/s", messages: "messages/s", runs: "handlers and tasks/s", timers: "timers/s, and how late" };
 
 const byId = (id) => document.getElementById(id);
 const history = new Map(); // thread number -> the last SECONDS reports
@@ -281,7 +281,7 @@ function tableOf(table) {
   box = make("details");
   box.id = id;
   box.open = true;
-  sorting.set(table.name, [1, true]);
+  sorting.set(table.name, [1, !table.ascending]);
   const head = make("tr");
   [{ name: "" }, ...table.columns].forEach((column, at) => {
     const cell = make("th");
@@ -324,9 +324,10 @@ function fillTable(table) {
       const line = make("tr");
       line.dataset.name = row.name;
       line.append(named(row.name, "td"));
-      row.cells.forEach((cell, index) =>
-        line.append(make("td", table.columns[index].is_time ? time(cell) : count(cell))),
-      );
+      row.cells.forEach((cell, index) => {
+        const { is_time, is_text } = table.columns[index];
+        line.append(is_text ? named(cell, "td") : make("td", is_time ? time(cell) : count(cell)));
+      });
       return line;
     }),
   );
@@ -460,16 +461,6 @@ function historyOf(history) {
   return box;
 }
 
-function deadOf(letter) {
-  const box = make("div", undefined, "bridge");
-  box.dataset.name = letter.key;
-  box.append(make("span", new Date(letter.died).toTimeString().slice(0, 8), "kind"), " ", named(letter.key));
-  box.append(" for ", named(letter.pattern, "span"), ` (#${letter.number}): ${letter.reason}`);
-  box.append(` after ${count(letter.attempts)} attempts`);
-  if (letter.failure) box.append(": ", make("bdi", letter.failure));
-  return box;
-}
-
 function showAll(id, list, boxOf) {
   byId(id).hidden = list.length === 0;
   byId(id).querySelector("div").replaceChildren(...list.map(boxOf));
@@ -493,7 +484,6 @@ function show(event) {
   showCards(event.figures);
   event.figures.tables.forEach(fillTable);
   showAll("bridges", event.bridges || [], bridgeOf);
-  showAll("dead", event.dead_letters || [], deadOf);
   showAll("histories", event.histories || [], historyOf);
   fill("blocked", event.blocked.slice(0, MOST_ROWS), "nothing", (it) => {
     const item = make("li", `thread ${it.thread}: `);
@@ -616,13 +606,19 @@ byId("pause").addEventListener("click", () => {
   byId("pause").textContent = paused ? "Go on" : "Pause";
   stale(paused);
 });
-// Links cannot send a token: what they lead to is fetched, and shown or saved.
+// Links cannot send a token: what they lead to is fetched, and shown or saved. Of a trace it is said what is in it.
 document.querySelector("nav").addEventListener("click", async (event) => {
   const token = sessionStorage.getItem("paceline-token");
   const link = event.target.closest("a");
-  if (!link || !token) return;
+  if (!link || (!token && !link.download)) return;
   event.preventDefault();
-  const answer = await fetch(link.href, { headers: { Authorization: `Bearer ${token}` } });
+  if (link.download) byId("trace-note").textContent = "recording";
+  const answer = await fetch(link.href, { headers: authorized() });
+  if (link.download) {
+    const span = answer.headers.get("Paceline-Trace");
+    byId("trace-note").textContent = answer.ok && span ? `the trace has ${span}` : plain((await answer.text()).trim());
+    if (!answer.ok) return;
+  }
   const shown = make("a");
   shown.href = URL.createObjectURL(await answer.blob());
   if (link.download) shown.download = link.download;

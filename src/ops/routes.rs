@@ -25,6 +25,8 @@ const ERRORS: usize = 256;
 const TRACE_SECONDS: RangeInclusive<u64> = 1..=30;
 /// Records of a trace, of all threads together: 8 MiB, and some 30 MB of JSON.
 const MOST_RECORDS: usize = 1 << 18;
+/// The header of a timeline that says what of it is there.
+const TRACE_SPAN: &str = "Paceline-Trace";
 /// Of each thread, should there be very many.
 const LEAST_RECORDS: usize = 64;
 /// Bytes of the levels that a request may set.
@@ -223,9 +225,12 @@ fn trace(endpoint: &Arc<Endpoint>, asked: &Asked, response: Response) -> Result<
         Err(error) => return response.status(503).text(format!("{error}\n")),
     };
     let finish = move || {
-        let response = response.header("Content-Disposition", "inline; filename=trace.json");
+        let trace = recording.finish();
+        let response = response
+            .header("Content-Disposition", "inline; filename=trace.json")
+            .header(TRACE_SPAN, trace.summary());
         // The peer may have gone.
-        let _gone = send(response, JSON, recording.finish().to_json(), place);
+        let _gone = send(response, JSON, trace.to_json(), place);
     };
     let _timer = endpoint.pool.after(Duration::from_secs(seconds), finish)?;
     Ok(())

@@ -98,9 +98,9 @@ pub(crate) trait Served: Send + Sync {
     fn shown_histories(&self) -> Vec<Json> {
         Vec::new()
     }
-    /// What the live page shows of the newest dead letters.
-    fn shown_dead_letters(&self) -> Vec<Json> {
-        Vec::new()
+    /// What the live page shows of the newest dead letters; how many are held.
+    fn show_dead_letters(&self, _to: &mut Vec<Json>) -> usize {
+        0
     }
     /// What the live page shows of a bridge. None: it is none.
     fn shown(&self) -> Option<Json> {

@@ -5,7 +5,7 @@ use super::members::Member;
 use super::shared::Shared;
 use super::stats::{Audit, Stats, ThreadState};
 use crate::log::recent;
-use crate::metrics::{Collector, Registry};
+use crate::metrics::{Collector, Histogram, Registry, Unit};
 use crate::queue::Lane;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sys::clock;
@@ -20,7 +20,7 @@ impl Pool {
     /// | of | figures | labels |
     /// |---|---|---|
     /// | the pool | its counters; per lane, how many tasks wait; per handle set, the thread that leads (-1: none), terms and what was harvested and waits | `lane`, `set` |
-    /// | its progress | threads that are blocked, how long nobody has led a handle set, timers that are overdue, how long the oldest thing has waited: as seen at snapshots, and each second where there is an [endpoint](crate::ops::Ops) | `set` |
+    /// | its progress | threads that are blocked, how long nobody has led a handle set, timers that are overdue, how long the oldest thing has waited: as seen at snapshots, and each second where there is an [endpoint](crate::ops::Ops); how late timers were, of all since the first call | `set` |
     /// | the process | its faults, of all pools: what `/errors.json` of an endpoint has the last of | `level` |
     /// | each thread | state, what it has done, the CPU it is pinned to, CPU time, and utilisation: the part of the time since the last snapshot that it had a CPU | `thread`, `state` |
     /// | servers | per listener, connections that are open, came, were turned away or ended, by reason; requests that were admitted; per server, bytes that are queued for peers | `server`, `listener`, `reason` |
@@ -40,6 +40,9 @@ impl Pool {
         let name = name.to_owned();
         // What begins to count when it is asked begins now.
         self.shared().end.parts().for_each(|part| part.figures(&mut Collector::default(), &name));
+        for set in &*self.shared().ready.handles.sets {
+            set.lateness.get_or_init(|| Histogram::coarse(Unit::Time));
+        }
         registry.collect(move |collector| {
             let Some(shared) = pool.upgrade() else { return false };
             let mut figures = Figures { collector, pool: &name };
@@ -168,6 +171,15 @@ impl Figures<'_> {
         self.gauge("paceline_blocked_threads", help, found.blocked as f64);
         let help = "Timers that are due in handle sets that nobody leads";
         self.gauge("paceline_timers_overdue", help, found.overdue as f64);
+        for (index, set) in shared.ready.handles.sets.iter().enumerate() {
+            let Some(lateness) = set.lateness.get().filter(|it| it.is_used()) else { continue };
+            let index = index.to_string();
+            let labels = [("pool", self.pool), ("set", &*index)];
+            let help =
+                "From the time that a timer is due at until the leader of its handle set takes it";
+            let name = "paceline_timer_lateness_seconds";
+            self.collector.histogram(name, help, &labels, lateness.snapshot());
+        }
         let help = "How long the oldest task, event, due timer or entry of a completion queue has waited, in seconds";
         let oldest = found.late.map_or(0.0, |late| seconds(late.nanos));
         self.gauge("paceline_oldest_waiting_seconds", help, oldest);

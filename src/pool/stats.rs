@@ -224,10 +224,9 @@ impl ThreadStats {
     fn of(shared: &Shared, index: usize) -> Self {
         let member = &shared.ready.members[index];
         let tally = &member.tally;
-        let running = member.running();
         Self {
             role: member.role(),
-            running: running.and_then(|(name, _)| name.text()),
+            running: member.shown(),
             reserved: shared.ready.members.reserved_for(index),
             stuck: shared.ready.watchdog.is_slow(member, || shared.now()),
             cpu: member.pinned.load(Relaxed).checked_sub(1).map(|cpu| cpu as usize),

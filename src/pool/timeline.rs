@@ -39,6 +39,7 @@ pub struct Recording {
 pub struct Trace {
     pool: String,
     began: u64,
+    ended: u64,
     tracks: Vec<Track>,
 }
 
@@ -149,7 +150,8 @@ impl Recording {
     /// Ends the recording. Handlers that run, and threads that wait, are in it until now.
     pub fn finish(mut self) -> Trace {
         let tracks = self.stop();
-        Trace { pool: self.shared.log.pool().to_owned(), began: self.began, tracks }
+        let ended = clock::now();
+        Trace { ended, pool: self.shared.log.pool().to_owned(), began: self.began, tracks }
     }
 
     fn stop(&mut self) -> Vec<Track> {
@@ -218,14 +220,39 @@ impl Trace {
         self.tracks.iter().map(|track| track.records.lost()).sum()
     }
 
+    /// How long was recorded.
+    pub fn recorded(&self) -> Duration {
+        Duration::from_nanos(self.ended.saturating_sub(self.began))
+    }
+
+    /// The end of that of which all records of all threads are here: less, if a busy thread has replaced its older ones.
+    /// [`Pool::record_up_to`] has threads keep more.
+    pub fn whole(&self) -> Duration {
+        let since = self.tracks.iter().filter_map(|track| track.records.whole_since()).max();
+        Duration::from_nanos(self.ended.saturating_sub(since.unwrap_or(0).max(self.began)))
+    }
+
+    /// What of it is here, in a sentence.
+    pub(crate) fn summary(&self) -> String {
+        let (recorded, whole) = (self.recorded().as_secs_f64(), self.whole().as_secs_f64());
+        match self.lost() {
+            0 => format!("all of {recorded:.3} s"),
+            lost => format!(
+                "only the last {whole:.3} s of {recorded:.3} s are whole: {lost} older records were replaced"
+            ),
+        }
+    }
+
     /// As a JSON object of the Trace Event format, which <https://ui.perfetto.dev> and `chrome://tracing` open. Each
     /// thread is a track; its number is that of [`Stats::threads`](super::Stats::threads) plus one. `otherData` has the
-    /// number of records, and of those that were lost.
+    /// number of records, of those that were lost, how many seconds were [recorded](Self::recorded), how many of them are
+    /// [whole](Self::whole), and a sentence of that. A thread that has lost records begins with a span that says so.
     #[must_use]
     pub fn to_json(&self) -> String {
         let mut events = Events { began: self.began, list: Vec::new(), flows: 0 };
         let ends: Vec<_> = self.tracks.iter().map(|track| ends_of_waits(&track.records)).collect();
         for (index, track) in self.tracks.iter().enumerate() {
+            events.add_gap(index, &track.records);
             for record in track.records.iter() {
                 events.add(index, record, &track.name);
                 if record.what == What::Wake {
@@ -236,9 +263,12 @@ impl Trace {
         events.list.sort_by_key(|event| (event.at, Reverse(event.lasted)));
         let pool = quoted(&format!("pool {}", self.pool));
         let mut json = format!(
-            r#"{{"displayTimeUnit":"ns","otherData":{{"records":{},"lost":{}}},"traceEvents":["#,
+            r#"{{"displayTimeUnit":"ns","otherData":{{"records":{},"lost":{},"recorded_seconds":{},"whole_seconds":{},"summary":{}}},"traceEvents":["#,
             self.records(),
-            self.lost()
+            self.lost(),
+            self.recorded().as_secs_f64(),
+            self.whole().as_secs_f64(),
+            quoted(&self.summary()),
         );
         let _ = write!(
             json,
@@ -305,6 +335,19 @@ impl Events {
         let json =
             format!(r#"{{{shape},"cat":"{category}","name":{name},{head},"args":{{{args}}}}}"#);
         self.list.push(Event { at, lasted, json });
+    }
+
+    /// Where the records of a thread were that have gone for newer ones.
+    fn add_gap(&mut self, track: usize, records: &Records) {
+        let first = records.iter().map(|record| record.at).min();
+        let (Some(_), Some(first)) = (records.whole_since(), first) else { return };
+        let lasted = first.saturating_sub(self.began);
+        let (head, lost) = (self.head(track, self.began), records.lost());
+        let json = format!(
+            r#"{{"ph":"X","dur":{},"cat":"lost","name":"{lost} older records were replaced",{head},"args":{{"lost":{lost}}}}}"#,
+            Micros(lasted)
+        );
+        self.list.push(Event { at: self.began, lasted, json });
     }
 
     /// An arrow from who wakes to the end of the wait that this ends. None is known if that has gone.

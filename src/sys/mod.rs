@@ -7,13 +7,13 @@ pub(crate) mod affinity;
 pub(crate) mod clock;
 pub(crate) mod code;
 pub(crate) mod datagram;
-#[cfg(feature = "metrics")]
-pub(crate) mod disk;
 pub(crate) mod epoll;
 pub(crate) mod eventfd;
 pub(crate) mod fd;
 pub(crate) mod fork;
 pub(crate) mod futex;
+#[cfg(feature = "metrics")]
+pub(crate) mod machine;
 #[cfg(any(feature = "archive", feature = "nats"))]
 pub(crate) mod own_file;
 pub(crate) mod signalfd;

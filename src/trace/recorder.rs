@@ -107,6 +107,15 @@ impl Records {
         self.ring.len()
     }
 
+    /// From when on all are here, by the clock of the records; None: all are.
+    pub(crate) fn whole_since(&self) -> Option<u64> {
+        if self.lost() == 0 {
+            return None;
+        }
+        // A record is made at its end: those that have gone ended before the oldest one that is here.
+        self.ring.iter().map(|record| record.at + record.lasted).min()
+    }
+
     /// Those that have gone for newer ones.
     pub(crate) fn lost(&self) -> u64 {
         self.count - self.ring.len() as u64

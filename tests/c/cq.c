@@ -101,6 +101,12 @@ static void the_pools_own(uint32_t threads) {
     entry = one(cq, PACE_CQ_READY, 77);
     CHECK(entry.detail.ready.handle.id == handle.id);
     CHECK((entry.detail.ready.ready & PACE_READY_READABLE) != 0);
+    /* In a pool with threads who waits is no host. */
+    if (threads == 0)
+        OK(pace_pool_name_host(pool, 0, "a pipe"));
+    else
+        SAYS(PACE_ESTALE, pace_pool_name_host(pool, 0, "a pipe"));
+    SAYS(PACE_ESTALE, pace_pool_name_host(pool, 1, "no host"));
     CHECK(read(ends[0], &byte, 1) == 1);
     pace_cq_completion_t done = completion(entry.token, 0);
     done.answer = 4;

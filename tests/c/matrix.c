@@ -240,6 +240,7 @@ static pace_status_t do_pool_pollable(things_t *t) {
     int fd;
     return pace_pool_pollable(t->pool, &fd);
 }
+static pace_status_t do_name_host(things_t *t) { return pace_pool_name_host(t->pool, 0, "host"); }
 static pace_status_t do_stats(things_t *t) {
     pace_pool_stats_t stats = {0};
     stats.struct_size = sizeof stats;
@@ -1383,6 +1384,7 @@ static const row_t table[] = {
     {"queue_is_closed", do_queue_is_closed, IS_OK, IS_OK, IS_OK, 'q'},
     {"join", do_join, IS_OK | FULL | INV, IS_OK, DOWN, 'p'},
     {"pool_pollable", do_pool_pollable, INV, INV, DOWN, 'p'},
+    {"pool_name_host", do_name_host, IS_OK | GONE, GONE, DOWN, 'p'},
     {"stats", do_stats, IS_OK, IS_OK, IS_OK, 'p'},
     {"thread_stats", do_thread_stats, IS_OK, IS_OK, IS_OK, 'p'},
     {"set_stats", do_set_stats, IS_OK, IS_OK, IS_OK, 'p'},
@@ -1858,6 +1860,7 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_queue_capacity(q, NULL));
     SAYS(PACE_EINVAL, pace_queue_is_closed(q, NULL));
     SAYS(PACE_EINVAL, pace_pool_pollable(p, NULL));
+    SAYS(PACE_EINVAL, pace_pool_name_host(p, 0, NULL));
     SAYS(PACE_EINVAL, pace_pool_stats(p, NULL));
     SAYS(PACE_EINVAL, pace_pool_thread_stats(p, 0, NULL));
     SAYS(PACE_EINVAL, pace_pool_set_stats(p, 0, NULL));

@@ -1,6 +1,6 @@
 //! What is generated from `src/ffi` and committed is what `src/ffi` says: the headers of C, and what is made from
 //! these for Python and C++, and for the test of layouts.
-#![cfg(all(feature = "capi", not(loom)))]
+#![cfg(all(feature = "header", not(loom)))]
 
 mod comments;
 mod cpp;

@@ -31,7 +31,7 @@ fn hub(pool: &Pool, history: History) -> Hub {
 }
 
 fn everything() -> Query {
-    Query::of(">").unwrap()
+    Query::of(">")
 }
 
 fn text(stored: &Stored) -> String {

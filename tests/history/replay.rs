@@ -154,9 +154,7 @@ fn replays_begin_where_they_are_asked_to() {
     let hub = hub(&pool, all_kept("a.>"));
     let publish = |key: &str, text: &str| hub.publish(key, text).unwrap().sequence;
     let sequences: Vec<_> = ["a.x", "a.y", "a.x"].map(|key| publish(key, "before")).into();
-    until("a later time", || {
-        SystemTime::now() > hub.query(&Query::of("a.>").unwrap()).unwrap()[2].time()
-    });
+    until("a later time", || SystemTime::now() > hub.query(&Query::of("a.>")).unwrap()[2].time());
     let time = SystemTime::now();
     let fourth = publish("a.x", "after");
     let begin = |from| {
@@ -786,7 +784,7 @@ fn what_is_kept_can_be_asked_for() {
         let _ = hub.publish(key, text).unwrap();
     }
     let ask = |query: Query| texts(&hub.query(&query).unwrap());
-    let of = |pattern| Query::of(pattern).unwrap();
+    let of = |pattern| Query::of(pattern);
     assert_eq!(ask(of("a.>")), ["2", "3", "4", "5"]);
     assert_eq!(ask(of("a.x")), ["3", "4"]);
     assert_eq!(ask(of("a.>").limit(2)), ["2", "3"]);
@@ -822,7 +820,7 @@ fn a_message_of_several_histories_is_in_each() {
     let recorded: Vec<_> = hub.history_stats().iter().map(|stats| stats.recorded).collect();
     assert_eq!(recorded, [1000, 1000, 0]);
     for pattern in ["a.>", "*.x"] {
-        let found = hub.query(&Query::of(pattern).unwrap()).unwrap();
+        let found = hub.query(&Query::of(pattern)).unwrap();
         assert_eq!(found.len(), 1000);
         assert!(found.is_sorted_by(|a, b| a.sequence() < b.sequence()));
     }
@@ -839,10 +837,17 @@ fn what_no_history_keeps_is_refused() {
     );
     let hub = Hub::builder(&pool).history(all_kept("a.*")).history(all_kept("b")).build().unwrap();
     let told = "the pattern is \"a.>\", but must be within that of a history: a.*, b";
-    assert_eq!(hub.query(&Query::of("a.>").unwrap()).unwrap_err().to_string(), told);
+    assert_eq!(hub.query(&Query::of("a.>")).unwrap_err().to_string(), told);
     let replay = hub.replay("a.>", ReplayFrom::Now).serve(|_: &Message<'_>| ());
     assert_eq!(replay.unwrap_err().to_string(), told);
     assert!(hub.replay("a..b", ReplayFrom::Now).mailbox().is_err());
+    let told =
+        "pattern is \"a..b\", but must be without empty tokens: no dot at an end, no two in a row";
+    let bad = Query::of("a..b");
+    assert_eq!(hub.query(&bad).unwrap_err().to_string(), told);
+    assert_eq!(hub.export(&bad, "/").unwrap_err().to_string(), told);
+    let read = paceline::hub::history::read_lines("/", &bad, |_| Ok(()));
+    assert_eq!(read.unwrap_err().to_string(), told);
     finish(&pool);
 }
 

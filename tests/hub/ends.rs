@@ -121,7 +121,7 @@ fn a_recorded_batch_is_published_though_the_pool_ends() {
         );
         assert_eq!(publisher.stats().published, 2, "{way:?}");
         assert_eq!((hub.audit().matched, place.handled.get()), (1, 1), "{way:?}");
-        assert_eq!(hub.query(&Query::of("a").unwrap()).unwrap().len(), 2, "{way:?}");
+        assert_eq!(hub.query(&Query::of("a")).unwrap().len(), 2, "{way:?}");
     }
 }
 

@@ -28,7 +28,7 @@ impl ConnHandler for Echo {
 
 impl DatagramHandler for Echo {
     fn data(&mut self, socket: &UdpSocket, datagrams: Datagrams<'_>) {
-        for datagram in datagrams.iter() {
+        for datagram in datagrams {
             socket.send_to(datagram.bytes, datagram.from).unwrap();
         }
     }

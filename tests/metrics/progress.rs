@@ -36,12 +36,21 @@ fn threads_that_are_blocked_and_a_set_without_a_leader_are_in_the_figures() {
             && names[1..].iter().all(|name| of(&snapshot, name) > 0.0)
             && of(&snapshot, names[2]) == 1.0
     });
+    // So late it is at least, when a leader finds it.
+    let late = of(&registry.snapshot(), names[3]);
     gate.open();
     until("it is well again", || {
         let snapshot = registry.snapshot();
         names.iter().all(|name| of(&snapshot, name) == 0.0)
     });
-    drop(timer);
+    until("it has fired", || !timer.is_pending());
+    let snapshot = registry.snapshot();
+    let lateness =
+        snapshot.sample("paceline_timer_lateness_seconds", &[("pool", "p"), ("set", "0")]);
+    let lateness = lateness.and_then(|value| value.distribution()).unwrap();
+    assert!(lateness.count() >= 1);
+    // A value is off by less than a sixteenth.
+    assert!(lateness.quantile(1.0) > late * 0.93, "{} after {late}", lateness.quantile(1.0));
 }
 
 #[test]

@@ -54,7 +54,7 @@ where
 {
     fn data(&mut self, socket: &UdpSocket, datagrams: Datagrams<'_>) {
         self.0.batches.lock().unwrap().push(datagrams.len());
-        for datagram in datagrams.iter() {
+        for datagram in &datagrams {
             let noted = (datagram.bytes.to_vec(), datagram.from, datagram.length);
             self.0.datagrams.lock().unwrap().push(noted);
         }
@@ -134,7 +134,7 @@ fn an_echo_of_datagrams() {
     for address in LOOPBACKS {
         let (pool, seen) = (pool(2), Seen::default());
         let echo = |socket: &UdpSocket, datagrams: Datagrams<'_>| {
-            for datagram in datagrams.iter() {
+            for datagram in &datagrams {
                 socket.send_to(datagram.bytes, datagram.from).unwrap();
             }
         };

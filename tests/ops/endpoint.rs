@@ -322,7 +322,10 @@ fn a_timeline_is_recorded_one_at_a_time() {
     assert_eq!(get(at, "/trace?seconds=1").status, 409);
     drop(recording);
     let ticks = pool.every(Duration::from_millis(10), || paceline::Flow::Wait).unwrap();
-    let trace: Value = serde_json::from_str(&get(at, "/trace?seconds=1").body).unwrap();
+    let answer = get(at, "/trace?seconds=1");
+    let trace: Value = serde_json::from_str(&answer.body).unwrap();
+    let summary = trace["otherData"]["summary"].as_str().unwrap();
+    assert!(summary.starts_with("all of ") && answer.head.contains(summary), "{summary}");
     let events = trace["traceEvents"].as_array().unwrap();
     let handled = events.iter().filter(|event| event["ph"] == "X" && event["name"] != "wait");
     assert!(handled.count() > 0, "{trace}");

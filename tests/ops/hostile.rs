@@ -1,14 +1,17 @@
 //! Viewers and clients that misbehave.
 
 use super::client::{Events, ask, connect, get};
-use super::common::{hang_guard, until};
+use super::common::{hang_guard, in_child, limit, until};
 use paceline::http::Http;
 use paceline::log::Log;
 use paceline::metrics::Registry;
 use paceline::ops::Ops;
 use paceline::{Pin, Pool};
 use serde_json::Value;
+use socket2::SockRef;
 use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{BorrowedFd, RawFd};
 
 fn pool() -> Pool {
     Pool::builder().threads(2).pin(Pin::None).build().unwrap()
@@ -49,6 +52,26 @@ fn a_ninth_viewer_takes_the_place_of_the_oldest() {
 }
 
 /// Those who never read take no place that somebody wants who does.
+/// Goal: a program that has used up its descriptors can still be asked how it is.
+#[test]
+fn without_descriptors_one_client_is_answered_at_a_time() {
+    in_child(|| {
+        let _guard = hang_guard();
+        let pool = pool();
+        let ops = Ops::builder(&pool).serve("127.0.0.1:0").unwrap();
+        let at = ops.addresses()[0].clone();
+        assert_eq!(get(&at, "/health/live").status, 200);
+        limit(libc::RLIMIT_NOFILE, 256);
+        let mut files: Vec<_> =
+            core::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+        // The client's.
+        files.pop();
+        for _ in 0..3 {
+            assert_eq!(get(&at, "/health/live").status, 200);
+        }
+    });
+}
+
 #[test]
 fn viewers_that_never_read_keep_nobody_out() {
     let _guard = hang_guard();
@@ -105,6 +128,53 @@ fn a_viewer_that_does_not_read_holds_up_nobody() {
     let mut events = Events::open(at, "/events").ok().unwrap();
     for _ in 0..3 {
         assert_eq!(events.next()["health"]["live"], true);
+    }
+}
+
+/// The send buffer of this process's other end of a connection, as the kernel counts it.
+#[allow(unsafe_code, reason = "looks at descriptors by number")]
+fn send_buffer_of(client: &TcpStream) -> Option<usize> {
+    let here = client.local_addr().unwrap();
+    let look = |number: RawFd| {
+        // SAFETY: only asked about; a number that is not open any more is an error.
+        let fd = unsafe { BorrowedFd::borrow_raw(number) };
+        let socket = SockRef::from(&fd);
+        let peer = socket.peer_addr().ok()?.as_socket()?;
+        (peer == here).then(|| socket.send_buffer_size().unwrap())
+    };
+    let open = std::fs::read_dir("/proc/self/fd").unwrap();
+    open.filter_map(|fd| fd.unwrap().file_name().to_str()?.parse().ok()).find_map(look)
+}
+
+/// A viewer that never reads holds one event of this process's memory, and little of the kernel's: also of a server of
+/// the program's, which has settings of its own.
+#[test]
+fn a_viewer_that_does_not_read_holds_little_memory() {
+    let _guard = hang_guard();
+    // An event of it is larger than what a client's kernel takes and what is kept for it here.
+    let pool = Pool::builder().threads(1000).pin(Pin::None).build().unwrap();
+    let ops = Ops::serve(&pool, "127.0.0.1:0").unwrap();
+    let http = Http::builder(&pool).listen("127.0.0.1:0");
+    let http = ops.mount(http, "/ops").unwrap().serve().unwrap();
+    for (at, path) in [(&ops.addresses()[0], "/events"), (&http.addresses()[0], "/ops/events")] {
+        let mut deaf = connect(at);
+        SockRef::from(&deaf).set_recv_buffer_size(4096).unwrap();
+        write!(deaf, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        until("it watches", || viewers(&ops) == 1);
+        // The kernel counts twice what it was told.
+        assert!(send_buffer_of(&deaf).is_some_and(|bytes| bytes <= 64 << 10), "{path}");
+        let mut reader = Events::open(at, path).ok().unwrap();
+        let lengths: Vec<_> = (0..3).map(|_| reader.next().to_string().len()).collect();
+        let metrics = get(&ops.addresses()[0], "/metrics").body;
+        let queued = metrics.lines().filter(|it| it.starts_with("paceline_server_queued_bytes"));
+        let queued = queued.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap());
+        let queued = queued.map(|bytes| bytes as usize).sum::<usize>();
+        // The endpoint's own server is not among the figures.
+        let (is_mounted, least) = (path == "/ops/events", *lengths.iter().min().unwrap());
+        assert_eq!(queued > 0, is_mounted, "{path}");
+        assert!(queued < 2 * least, "{path}: {queued} bytes for events of {least}");
+        drop((deaf, reader));
+        until("both have left", || viewers(&ops) == 0);
     }
 }
 

@@ -57,10 +57,7 @@ pub const DRIVERS: &[(&str, Driver)] = &[
         let _ = hub.publish("a", "!").unwrap();
         hub.flush_histories().unwrap();
         let each = move |_: Stored| bang.go();
-        assert!(
-            panics(|| drop(read_lines(&path, &Query::of(">").unwrap(), each))),
-            "the user's own thread"
-        );
+        assert!(panics(|| drop(read_lines(&path, &Query::of(">"), each))), "the user's own thread");
         drop(hub);
         std::fs::remove_file(path).unwrap();
     }),

@@ -227,8 +227,10 @@ public:
     }
 
     /// Adds its routes to a server that was not started, behind a prefix: "/ops". Without a token, requests of other
-    /// machines, and those that a proxy has passed on, are answered with 403. When this is destroyed, the routes answer with
-    /// 500. Code::Invalid if the server was started, or for a prefix that does not begin with `/`, or ends in it.
+    /// machines, and those that a proxy has passed on, are answered with 403. While the server's threads are all blocked, it is
+    /// full or has no descriptors, they do not answer; an endpoint with an address of its own does. When this is destroyed,
+    /// the routes answer with 500. Code::Invalid if the server was started, or for a prefix that does not begin with `/`, or
+    /// ends in it.
     Result<void> mount(const Http &http, const detail::Text &prefix) const {
         return detail::outcome(pace_http_mount_ops(http.native(), raw_.get(), prefix.c_str()));
     }

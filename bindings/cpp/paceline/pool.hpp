@@ -771,6 +771,14 @@ public:
         return made(status, [&] { return static_cast<int>(fd); });
     }
 
+    /// Names what a host thread handles outside the pool, of what CompletionQueue::wait() has brought it: the page,
+    /// statistics and health show the name until the thread waits again. The thread is the kernel's number (gettid), 0 for
+    /// the calling one. Up to 200 bytes of the name are shown; an empty one is no name. Names are kept as long as the
+    /// process, and there is room for some 4,000. Code::Stale if the thread is no host of this pool, or handles nothing.
+    Result<void> name_host(std::uint32_t thread, const detail::Text &name) const {
+        return detail::outcome(pace_pool_name_host(native(), thread, name.c_str()));
+    }
+
     /// Its figures and those of all that stands on it (servers, HTTP by route, datagram sockets, worker pools, hubs,
     /// completion queues), those of the process and the system, and those of the file systems of add_disk(), as text:
     /// PACE_METRICS_JSON, PACE_METRICS_PROMETHEUS or PACE_METRICS_OPENMETRICS. To serve them, see MetricsFormat. Include

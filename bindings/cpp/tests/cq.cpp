@@ -68,6 +68,9 @@ TEST_CASE("descriptors, timers and tags come as entries") {
         Entry entry = next_entry(queue, EntryKind::Ready, 11);
         CHECK(entry.ready().ready.readable());
         CHECK(entry.ready().handle.id == handle.native().id);
+        // In a pool with threads who waits is no host.
+        CHECK(pool.name_host(0, "a pipe").has_value() == (threads == 0));
+        CHECK(pool.name_host(1, "no host").error() == Code::Stale);
         CHECK(!entry.is_again());
         // It stays unread.
         queue.complete(Completion::flow(entry, Flow::Again)).value();

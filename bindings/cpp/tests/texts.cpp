@@ -207,6 +207,7 @@ TEST_CASE("a text with a NUL is refused by name: pools and servers") {
     refuses("Config::pin", Pool::create(paceline::Config().set_pin(CUT)), "pin");
     refuses("Config::name", Pool::create(paceline::Config().set_name(VIEW)), "name");
     refuses("Settings::files", Pool::from_settings(paceline::Settings({CUT})), "");
+    refuses("Pool::name_host", pool.name_host(0, CUT), "name");
     refuses("Pool::add_disk", pool.add_disk(CUT), "path");
     paceline::LogConfig log;
     log.levels = CUT;

@@ -67,6 +67,7 @@ MADE_BY_THE_PACKAGE = {
     "DurableFunction.__init__:function": "DurableQueue.task",
     "Periodic.__init__:args": "WorkerPool.every",
     "Periodic.__init__:calls": "WorkerPool.every",
+    "Scope.__init__:lane": "Pool.scope",
     "TaskReport.__init__:error": "Task.report",
     "TaskReport.__init__:value": "Task.report",
 }
@@ -381,6 +382,23 @@ def posted_as_batch(stage: Stage, kind: str) -> Call:
 def posted_of_iterables(stage: Stage, kind: str) -> Call:
     to = submitters(stage, kind)
     return lambda act: comes_out(act, lambda: to.post_batch(nothing, Items(act, 1)))
+
+
+@drives(*(f"Scope.post:{name}" for name in ("fn", "args", "kwargs")))
+def posted_to_a_scope(stage: Stage, _: str) -> Call:
+    pool = stage.pool(on_unhandled=nothing)
+
+    def call(act: Act) -> None:
+        def scoped() -> None:
+            with pool.scope() as scope:
+                for _ in range(2):
+                    scope.post(code(lambda *_, **__: act()), Hostile(), word=Hostile())
+
+        # The end has what the first has raised.
+        comes_out(act, scoped)
+        called(act)
+
+    return call
 
 
 @drives("Executor.map:fn")

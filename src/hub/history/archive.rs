@@ -32,7 +32,7 @@ use crate::hub::history::limits::Limits;
 use crate::hub::history::lines::{LinesRead, read_lines, write_lines};
 use crate::hub::history::log::{Gaps, Page, Shelf, Sink};
 use crate::hub::history::query::{Query, literal_part};
-use crate::hub::keys::key::Key;
+use crate::hub::keys::key::{Key, check_pattern};
 use crate::hub::message::{Headers, Payload, Priority, Stored};
 use crate::sys::fd::lock_range;
 use crate::sys::own_file::OwnFile;
@@ -617,7 +617,7 @@ impl Reader {
 
     fn rows(&self, query: &Query, from: u64, below: u64, most: usize) -> rusqlite::Result<Page> {
         let below = below.min(i64::MAX as u64);
-        let (prefix, is_whole) = literal_part(query.pattern.as_str());
+        let (prefix, is_whole) = literal_part(&query.pattern);
         let key = match is_whole {
             true => {
                 let mut find =
@@ -748,6 +748,7 @@ impl Shelf for Reader {
     }
 
     fn extent(&self, query: &Query) -> Result<Option<(u64, u64)>> {
+        check_pattern(&query.pattern)?;
         self.find_extent(query).map_err(|error| trouble("read", &self.path, &error))
     }
 }
@@ -825,7 +826,7 @@ mod tests {
     }
 
     fn everything() -> Query {
-        Query::of(">").unwrap()
+        Query::of(">")
     }
 
     /// All that a query finds, read in pages of two.
@@ -1035,7 +1036,7 @@ mod tests {
         let keys = "SELECT count(*) FROM keys";
         let keys: i64 = writer.connection.query_row(keys, (), |row| row.get(0)).unwrap();
         assert_eq!(keys, 10);
-        let found = all(&reader, &Query::of("often").unwrap());
+        let found = all(&reader, &Query::of("often"));
         assert_eq!(found.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [3000]);
         let names = all(&reader, &everything()).into_iter().map(|(_, it)| it.key.to_string());
         assert!(names.take(9).eq((1491..1500).map(|n| format!("k.{n}"))));
@@ -1185,7 +1186,7 @@ mod tests {
         records[0].headers = Headers::new([("n", "v")]).unwrap();
         writer.write(1, &records, 0).unwrap();
         let archive = Archive::open(folder.file("a")).unwrap();
-        let asked = Query::of("a.*").unwrap().sequences(1..=4900);
+        let asked = Query::of("a.*").sequences(1..=4900);
         let wanted: Vec<_> = records.into_iter().filter(|record| asked.selects(record)).collect();
         assert_eq!(archive.query(&asked).unwrap(), wanted);
         let lines = folder.file("lines");
@@ -1287,7 +1288,7 @@ mod tests {
                 writer.write(1, &records, 0).unwrap();
             }
             for asked in asked {
-                let mut query = Query::of(asked.pattern).unwrap();
+                let mut query = Query::of(asked.pattern);
                 if let Some((first, last)) = asked.sequences {
                     query = query.sequences(first..=last);
                 }

@@ -27,7 +27,7 @@ impl Hub {
         if self.core.shared.is_forked() {
             return Err(Error::Forked);
         }
-        let kept = self.core.histories.covering(query.pattern.as_str())?;
+        let kept = self.core.histories.covering(&query.pattern)?;
         let mut found = kept.log.query(query)?;
         found.iter_mut().for_each(|stored| own_key(&self.core, stored));
         Ok(found)
@@ -45,7 +45,7 @@ impl Hub {
             return Err(Error::Forked);
         }
         let query = Query { newest: false, ..query.clone() };
-        let kept = self.core.histories.covering(query.pattern.as_str())?;
+        let kept = self.core.histories.covering(&query.pattern)?;
         let pages = kept.log.pages(&query)?;
         write_lines(path.as_ref(), pages)
     }

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::hub::history::query::covers;
 use crate::hub::history::settings::{History, HistoryStats, Kept};
-use crate::hub::keys::key::Key;
+use crate::hub::keys::key::{Key, check_pattern};
 use crate::hub::message::Stored;
 use crate::hub::system::notice::Listener;
 use crate::pool::Shared;
@@ -108,6 +108,7 @@ impl Histories {
 
     /// The first history that keeps all that the pattern matches.
     pub(super) fn covering(&self, pattern: &str) -> Result<&Kept> {
+        check_pattern(pattern)?;
         let covering = |kept: &&Kept| covers(kept.pattern.as_str(), pattern);
         self.kept.iter().find(covering).ok_or_else(|| {
             let patterns: Vec<_> = self.kept.iter().map(|kept| kept.pattern.as_str()).collect();

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::hub::history::log::Sink;
 use crate::hub::history::query::Query;
 use crate::hub::history::record::nanos;
-use crate::hub::keys::key::{Key, check_any_key};
+use crate::hub::keys::key::{Key, check_any_key, check_pattern};
 use crate::hub::message::{Headers, Payload, Priority, Stored};
 use crate::rotate::{RotatingFile, place_of};
 use crate::sync::atomic::AtomicU64;
@@ -194,13 +194,14 @@ pub struct LinesRead {
 /// were, and how many torn lines were skipped. Reads one file; those that were rotated away are files of their own.
 ///
 /// # Errors
-/// [`Error::Os`] names the path and, for a line of JSON that is no message, its number and what is wrong with it.
+/// [`Error::Invalid`] for a query of what is no pattern. [`Error::Os`] names the path and, for a line of JSON that is no message, its number and what is wrong with it.
 /// What was before it has been given to `each`. What `each` returns.
 pub fn read_lines(
     path: impl AsRef<Path>,
     query: &Query,
     mut each: impl FnMut(Stored) -> Result<()>,
 ) -> Result<LinesRead> {
+    check_pattern(&query.pattern)?;
     let path = path.as_ref();
     let failed = |error| Error::os(format!("read lines from {}", path.display()), error);
     let file = File::open(path).map_err(failed)?;
@@ -332,7 +333,7 @@ mod tests {
 
     fn read_all(path: &Path) -> (Vec<u64>, Result<LinesRead>) {
         let mut sequences = Vec::new();
-        let read = read_lines(path, &Query::of(">").unwrap(), |stored| {
+        let read = read_lines(path, &Query::of(">"), |stored| {
             sequences.push(stored.sequence);
             Ok(())
         });
@@ -438,7 +439,7 @@ mod tests {
         let records: Vec<_> = (1..=40).map(|n| plain(n, n, "a", b"x")).collect();
         lines.write(1, &records, 0).unwrap();
         let mut read = Vec::new();
-        let all = Query::of(">").unwrap();
+        let all = Query::of(">");
         for name in ["lines.2", "lines.1", "lines"] {
             let path = folder.file(name);
             assert!(fs::metadata(&path).unwrap().len() <= 1024);

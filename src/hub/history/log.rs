@@ -1075,7 +1075,7 @@ mod tests {
 
     impl Cursor {
         fn new(pattern: &str) -> Self {
-            Self { query: Query::of(pattern).unwrap(), next: 1, got: Vec::new(), lost: 0 }
+            Self { query: Query::of(pattern), next: 1, got: Vec::new(), lost: 0 }
         }
 
         /// Whether there was anything.
@@ -1185,7 +1185,7 @@ mod tests {
                 }
             }
             log.flush().unwrap();
-            let query = Query::of("a").unwrap().last(most);
+            let query = Query::of("a").last(most);
             let found = log.read_last(&query, most).unwrap();
             let of_a: Vec<_> =
                 (1u64..).zip(all).filter(|(_, record)| record.key.as_str() == "a").collect();
@@ -1438,7 +1438,7 @@ mod models {
         });
         let bed = Arc::new(Bed::default());
         let sleeper: Arc<dyn Sleeper> = Arc::<Bed>::clone(&bed);
-        let query = Query::of(">").unwrap();
+        let query = Query::of(">");
         let (mut next, mut got, mut lost) = (1, Vec::new(), 0);
         while got.len() as u64 + lost < MESSAGES {
             let batch = log.read(&query, next, 2, Some(&sleeper)).unwrap();

@@ -1,8 +1,7 @@
 //! Which records are asked for.
 
-use crate::error::Result;
 use crate::hub::history::record::nanos;
-use crate::hub::keys::key::{Pattern, is_reserved};
+use crate::hub::keys::key::{is_reserved, matches};
 use crate::hub::message::Stored;
 use core::ops::RangeInclusive;
 use std::time::SystemTime;
@@ -11,7 +10,8 @@ use std::time::SystemTime;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Query {
-    pub(super) pattern: Pattern,
+    /// As it was given: whoever takes a query looks at it.
+    pub(super) pattern: String,
     pub(super) sequences: RangeInclusive<u64>,
     /// In nanoseconds since 1970.
     pub(super) times: RangeInclusive<u64>,
@@ -20,18 +20,16 @@ pub struct Query {
 }
 
 impl Query {
-    /// Everything published to keys that the pattern matches: `>` for all.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) if it is not a pattern.
-    pub fn of(pattern: &str) -> Result<Self> {
-        Ok(Self {
-            pattern: Pattern::new(pattern)?,
+    /// Everything published to keys that the pattern matches: `>` for all. As with [`History::of`](super::History::of), what
+    /// is no pattern is an error ([`Error::Invalid`](crate::Error::Invalid)) of the call that takes it.
+    pub fn of(pattern: impl Into<String>) -> Self {
+        Self {
+            pattern: pattern.into(),
             sequences: 0..=u64::MAX,
             times: 0..=u64::MAX,
             limit: usize::MAX,
             newest: false,
-        })
+        }
     }
 
     /// Only messages with these numbers.
@@ -65,12 +63,12 @@ impl Query {
         self
     }
 
-    /// Whether it asks for this record.
+    /// Whether it asks for this record. What is no pattern asks for none, or for any.
     #[must_use]
     pub fn selects(&self, record: &Stored) -> bool {
         self.sequences.contains(&record.sequence)
             && self.times.contains(&record.time)
-            && self.pattern.matches(record.key.as_str())
+            && matches(&self.pattern, record.key.as_str())
     }
 }
 

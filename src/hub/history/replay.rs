@@ -251,7 +251,7 @@ impl ReplayBuilder<'_> {
     fn cursor(&self) -> Result<(Arc<Log>, Cursor)> {
         let core = &self.hub.core;
         core.check_open()?;
-        let mut query = Query::of(self.pattern)?;
+        let mut query = Query::of(self.pattern);
         let log = Arc::clone(&core.histories.covering(self.pattern)?.log);
         let next = match self.from {
             ReplayFrom::Beginning => 1,

@@ -476,7 +476,7 @@ impl ReplayMailbox {
     #[cfg(feature = "nats")]
     pub(crate) fn first_behind(&self, sequence: u64) -> Result<u64> {
         let query =
-            super::query::Query::of(&self.pulling.pattern)?.sequences(sequence + 1..=u64::MAX);
+            super::query::Query::of(&*self.pulling.pattern).sequences(sequence + 1..=u64::MAX);
         self.log.start_of(&query)
     }
 

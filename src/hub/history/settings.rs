@@ -29,7 +29,7 @@ use std::sync::{Arc, OnceLock, PoisonError, Weak};
 /// let hub = Hub::builder(&pool).history(History::of("orders.>").keep(Limits::of_count(100))).build()?;
 /// hub.publish("orders.eu", "order 1")?;
 /// hub.publish("orders.us", "order 2")?;
-/// let found = hub.query(&Query::of("orders.us")?)?;
+/// let found = hub.query(&Query::of("orders.us"))?;
 /// assert_eq!(found.len(), 1);
 /// assert_eq!(found[0].payload(), b"order 2");
 /// # Ok(())

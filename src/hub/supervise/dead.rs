@@ -17,8 +17,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;
 
-/// How many the live page shows.
-const SHOWN: usize = 10;
+/// How many the live page may show.
+pub(crate) const MOST_SHOWN: usize = 50;
 
 /// Why a message has become a dead letter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -301,18 +301,21 @@ impl DeadLetters {
         self.lock().pushed_out
     }
 
-    /// The newest, without what is in their messages.
-    pub(in crate::hub) fn shown(&self) -> Vec<serde_json::Value> {
-        let newest: Vec<DeadLetter> = self.lock().list.iter().rev().take(SHOWN).cloned().collect();
-        let shown = newest.iter().map(|letter| {
+    /// The newest, without what is in their messages; says how many there are.
+    pub(in crate::hub) fn show(&self, to: &mut Vec<serde_json::Value>) -> usize {
+        let graves = self.lock();
+        let held = graves.list.len();
+        let newest: Vec<DeadLetter> = graves.list.iter().rev().take(MOST_SHOWN).cloned().collect();
+        drop(graves);
+        to.extend(newest.iter().map(|letter| {
             json!({
                 "number": letter.number, "key": letter.stored.key().as_str(), "pattern": letter.pattern(),
                 "reason": format!("{:?}", letter.reason).to_lowercase(),
                 "failure": letter.failure().map(|failure| failure.chars().take(200).collect::<String>()),
                 "attempts": letter.attempts, "died": letter.died / 1_000_000,
             })
-        });
-        shown.collect()
+        }));
+        held
     }
 
     pub(in crate::hub) fn stats(&self) -> DeadStats {

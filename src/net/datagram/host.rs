@@ -108,7 +108,7 @@ impl Copying {
 impl DatagramHandler for Copying {
     fn data(&mut self, socket: &UdpSocket, datagrams: Datagrams<'_>) {
         let mut dropped = 0;
-        for datagram in datagrams.iter() {
+        for datagram in datagrams {
             let (bytes, from, length) = (datagram.bytes.to_vec(), datagram.from, datagram.length);
             dropped += u64::from(!self.put(UdpEvent::Datagram { bytes, from, length }));
         }

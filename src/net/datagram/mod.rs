@@ -7,4 +7,6 @@ mod socket;
 
 pub use host::UdpEvent;
 pub use settings::UdpBuilder;
-pub use socket::{Datagram, DatagramHandler, Datagrams, UdpReport, UdpSocket, UdpStats};
+pub use socket::{
+    Datagram, DatagramHandler, Datagrams, DatagramsIter, UdpReport, UdpSocket, UdpStats,
+};

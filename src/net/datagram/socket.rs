@@ -48,6 +48,7 @@ use crate::trace::Name;
 use core::any::Any;
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
+use core::ops::Range;
 use core::time::Duration;
 use socket2::{InterfaceIndexOrAddress, Socket};
 use std::io::{self, ErrorKind};
@@ -136,12 +137,50 @@ impl<'a> Datagrams<'a> {
         Some(Datagram { bytes, from, length })
     }
 
-    /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = Datagram<'a>> + use<'a> {
-        let datagrams = *self;
-        (0..self.len()).filter_map(move |index| datagrams.get(index))
+    /// All of them; `for datagram in datagrams` does the same.
+    pub fn iter(&self) -> DatagramsIter<'a> {
+        DatagramsIter { datagrams: *self, left: 0..self.len() }
     }
 }
+
+impl<'a> IntoIterator for Datagrams<'a> {
+    type Item = Datagram<'a>;
+    type IntoIter = DatagramsIter<'a>;
+
+    fn into_iter(self) -> DatagramsIter<'a> {
+        self.iter()
+    }
+}
+
+impl<'a> IntoIterator for &Datagrams<'a> {
+    type Item = Datagram<'a>;
+    type IntoIter = DatagramsIter<'a>;
+
+    fn into_iter(self) -> DatagramsIter<'a> {
+        self.iter()
+    }
+}
+
+/// Goes through [`Datagrams`], in the order of their arrival.
+#[derive(Clone, Debug)]
+pub struct DatagramsIter<'a> {
+    datagrams: Datagrams<'a>,
+    left: Range<usize>,
+}
+
+impl<'a> Iterator for DatagramsIter<'a> {
+    type Item = Datagram<'a>;
+
+    fn next(&mut self) -> Option<Datagram<'a>> {
+        self.datagrams.get(self.left.next()?)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.left.size_hint()
+    }
+}
+
+impl ExactSizeIterator for DatagramsIter<'_> {}
 
 impl fmt::Debug for Datagrams<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -201,7 +240,7 @@ pub struct UdpReport {
 /// struct Echo;
 /// impl DatagramHandler for Echo {
 ///     fn data(&mut self, socket: &UdpSocket, datagrams: Datagrams<'_>) {
-///         for datagram in datagrams.iter() {
+///         for datagram in datagrams {
 ///             let _ = socket.send_to(datagram.bytes, datagram.from);
 ///         }
 ///     }

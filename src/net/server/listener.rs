@@ -3,11 +3,13 @@
 //! It accepts in batches until nobody waits. When descriptors or memory run out, or the socket accepts no
 //! more (whoever shares it may have shut it down), it rests until a time has come, since the edge does not
 //! come again for those that wait already, and to look again at once would be to spin. Its slot is the
-//! timer, so there is one though all of the pool are in use.
+//! timer, so there is one though all of the pool are in use. A listener that keeps a descriptor gives it up for the
+//! next connection then, and takes one again when it can.
 
 use crate::error::Result;
 use crate::net::address::Address;
 use crate::net::slot_ref::SlotRef;
+use crate::net::socket::is_exhausted;
 use crate::net::stream::connection::Connection;
 use crate::net::stream::driver::Driver;
 use crate::net::stream::origin::Origin;
@@ -18,7 +20,7 @@ use crate::source::{Interest, Ready};
 use crate::trace::Name;
 use core::any::Any;
 use core::time::Duration;
-use socket2::Socket;
+use socket2::{Domain, Socket, Type};
 use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
@@ -45,6 +47,8 @@ pub(crate) struct Listener {
     socket: Arc<Socket>,
     slot: Arc<SlotRef>,
     service: Arc<Service>,
+    /// What is kept if the limits say so; a socket, since that needs no path.
+    spare: Option<Socket>,
     /// Descriptors had run out at the last look, or it could not accept for another reason.
     exhausted: bool,
     /// It looks again when [`RETRY`] is over, and not before.
@@ -79,6 +83,7 @@ impl Listener {
             socket,
             slot,
             service,
+            spare: None,
             exhausted: false,
             retries: false,
             _listens,
@@ -138,6 +143,8 @@ impl Listener {
                     self.recover();
                     return self.rest();
                 }
+                // The next accept has its descriptor.
+                Err(error) if is_exhausted(&error) && self.spare.take().is_some() => {}
                 // The next may be well.
                 Err(error) if socket::is_of_one_connection(&error) => {}
                 Err(error) => return self.retry_later(&error),
@@ -154,8 +161,15 @@ impl Listener {
         }
     }
 
-    fn rest(&self) -> Flow {
-        if self.service.is_draining() { Flow::Done } else { Flow::Wait }
+    fn rest(&mut self) -> Flow {
+        if self.service.is_draining() {
+            return Flow::Done;
+        }
+        if self.origin.limits.keeps_descriptor && self.spare.is_none() {
+            self.spare = Socket::new(Domain::UNIX, Type::DGRAM, None).ok();
+            self.retries = self.spare.is_none();
+        }
+        Flow::Wait
     }
 
     fn retry_later(&mut self, error: &std::io::Error) -> Flow {

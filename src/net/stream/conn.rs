@@ -502,6 +502,14 @@ impl ConnRef {
         self.connection.reach().map_or(0, |output| output.lock().queued())
     }
 
+    /// About how much the kernel keeps for its peer from now on; more waits here, and is among what is
+    /// [queued](Self::queued).
+    pub(crate) fn set_send_buffer(&self, bytes: usize) {
+        if let Ok(output) = self.connection.reach() {
+            output.lock().wire().inspect(|wire| wire.set_send_buffer(bytes));
+        }
+    }
+
     fn end(&self, end: End) -> Result<()> {
         self.check_open()?;
         if self.connection.reach()?.end(end) {

@@ -37,6 +37,8 @@ pub(crate) struct Limits {
     pub(crate) receive_buffer: Option<usize>,
     /// What is read and written goes through a filter.
     pub(crate) is_filtered: bool,
+    /// A descriptor is kept for the time when there are no others, so that somebody is let in all the same.
+    pub(crate) keeps_descriptor: bool,
 }
 
 /// Stand for what was not set on a server whose protocol has defaults of its own. They cannot be set:
@@ -70,6 +72,7 @@ impl Default for Limits {
             send_buffer: None,
             receive_buffer: None,
             is_filtered: false,
+            keeps_descriptor: false,
         }
     }
 }

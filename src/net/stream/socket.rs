@@ -200,6 +200,12 @@ impl SendHalf {
     pub(crate) fn of(socket: &Socket, origin: &Arc<Origin>) -> Self {
         Self { origin: Arc::clone(origin), socket: Lent::new(socket.as_fd()) }
     }
+
+    /// From now on the kernel keeps about this much of what the peer has not taken, and grows it for nobody.
+    pub(crate) fn set_send_buffer(&self, bytes: usize) {
+        // It fails if the socket has none: then nothing is kept.
+        let _ = SockRef::from(self).set_send_buffer_size(bytes);
+    }
 }
 
 impl AsFd for SendHalf {

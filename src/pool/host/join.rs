@@ -39,6 +39,22 @@ impl Pool {
         }
         pollable(shared)
     }
+
+    /// The page, statistics and health call by this name what a host thread handles outside the pool, of what a wait at a
+    /// completion queue has brought it, until it waits again. `thread` is the kernel's number of the thread
+    /// (`gettid`), 0 for the calling one. Any thread may call this, so that a host can name what it handles when
+    /// somebody looks. An empty name: none. Names are kept for as long as the process; there is room for some 4,000.
+    ///
+    /// # Errors
+    /// [`Error::Stale`] if the thread is no host of this pool, or handles nothing; [`Error::ShutDown`], [`Error::Forked`].
+    pub fn name_host(&self, thread: u32, name: &str) -> Result<()> {
+        let shared = self.shared();
+        shared.check_open()?;
+        match shared.ready.members.name_host(thread, name) {
+            true => Ok(()),
+            false => Err(Error::Stale { what: "host thread's work" }),
+        }
+    }
 }
 
 #[cfg(feature = "capi")]

@@ -40,6 +40,7 @@ mod staging;
 pub(super) use staging::{CELLS, Shard, count, pack, unpack};
 
 use super::slots::{Expire, Key, SlotTable};
+use crate::metrics::Histogram;
 use crate::queue::{Batch, IntrusiveStack, Surplus};
 use crate::source::{Clock, Events, Source};
 use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -48,6 +49,7 @@ use crate::sync::{CachePadded, UnsafeCell, store_load_barrier};
 use crate::time::Wheel;
 use core::ops::Deref;
 use staging::Staging;
+use std::sync::OnceLock;
 
 const FIELD: u64 = 0xfff;
 const LAST_SHIFT: u32 = 12;
@@ -83,6 +85,8 @@ pub(crate) struct HandleSet {
     intake: IntrusiveStack,
     /// Timers that stay with those who armed them, for the time being.
     pub(super) staging: Staging,
+    /// How late timers are when they leave the wheel, once somebody has asked for figures.
+    pub(crate) lateness: OnceLock<Histogram>,
     tools: UnsafeCell<LeaderState>,
 }
 
@@ -111,6 +115,7 @@ impl HandleSet {
             surplus: Surplus::new("surplus", BATCH * 4).expect("a capacity in range"),
             intake: IntrusiveStack::new(),
             staging: Staging::new(),
+            lateness: OnceLock::new(),
             tools: UnsafeCell::new(LeaderState {
                 events: Events::with_capacity(BATCH),
                 wheel: Wheel::new(now),
@@ -395,6 +400,7 @@ impl Leadership<'_> {
             if due.is_some_and(|due| due <= now) {
                 *due = None;
             }
+            let lateness = set.lateness.get();
             wheel.advance(slots, now, |index| {
                 let slot = slots.slot(index);
                 let deadline = slot.deadline();
@@ -402,7 +408,12 @@ impl Leadership<'_> {
                     return Some(deadline);
                 }
                 match slot.expire() {
-                    Expire::Queue => kept.keep(index),
+                    Expire::Queue => {
+                        if let Some(lateness) = lateness {
+                            lateness.record(now.saturating_sub(deadline));
+                        }
+                        kept.keep(index);
+                    }
                     Expire::Free => set.bury(slots, index),
                     Expire::Nothing => {}
                 }

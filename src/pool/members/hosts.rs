@@ -5,6 +5,7 @@ use super::{Member, Members};
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sys::fork::ForkGuard;
 use crate::sys::thread;
+use crate::trace::Name;
 use core::cell::Cell;
 
 thread_local! {
@@ -50,6 +51,23 @@ impl Members {
         if !looked || before != 0 {
             member.outside.store(before.wrapping_add(1).max(1), Relaxed);
         }
+    }
+
+    /// What this thread, or the calling one (0), handles outside the pool has this name until it waits again. False: there
+    /// is no such host, or it handles nothing.
+    pub(crate) fn name_host(&self, thread: u32, name: &str) -> bool {
+        let thread = if thread == 0 { thread::id() } else { thread };
+        // A thread may have had other places before.
+        let outside = |member: &Member| match member.kernel_thread.load(Relaxed) == thread {
+            true => Some(member.outside.load(Relaxed)).filter(|&outside| outside != 0),
+            false => None,
+        };
+        let mut hosts = self.members[self.threads..].iter();
+        let found = hosts.find_map(|member| outside(member).map(|outside| (member, outside)));
+        let Some((member, outside)) = found else { return false };
+        let named = u64::from(outside) << 32 | u64::from(Name::new(name).bits());
+        member.named.store(named, Relaxed);
+        true
     }
 
     /// The member that the calling thread was last, unless another has become that since.

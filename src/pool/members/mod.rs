@@ -168,6 +168,8 @@ pub(crate) struct Member {
     pub(crate) kernel_thread: AtomicU32,
     /// A host's thread is outside with what a wait has brought it: a number that changes with each wait. 0: it is not.
     outside: AtomicU32,
+    /// By which name that is called, while `outside` is the number: `{ number: 32, name: 32 }`.
+    named: AtomicU64,
 }
 
 impl Member {
@@ -184,6 +186,7 @@ impl Member {
             pin_failed: AtomicU32::new(0),
             kernel_thread: AtomicU32::new(0),
             outside: AtomicU32::new(0),
+            named: AtomicU64::new(0),
         }
     }
 
@@ -209,6 +212,16 @@ impl Member {
         let runs =
             matches!(ThreadRole::from_bits(look.role), ThreadRole::Processing | ThreadRole::Task);
         runs.then(|| (look.name, u64::from(look.changes) + self.tally.ran()))
+    }
+
+    /// How people are told what it runs, or what its host handles outside, as far as that has a name.
+    pub(crate) fn shown(&self) -> Option<&'static str> {
+        if let Some((name, _)) = self.running() {
+            return name.text();
+        }
+        let (outside, named) = (self.outside.load(Relaxed), self.named.load(Relaxed));
+        let is_named = outside != 0 && (named >> 32) as u32 == outside;
+        is_named.then(|| Name::from_bits(named as u32).text()).flatten()
     }
 
     /// What it does now, and a value that changes with every change of that: as long as it stays, so does what runs.

@@ -183,6 +183,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "pace_signals_free": (None, c.c_void_p),
     "pace_pool_join": (c.c_int32, c.c_void_p, c.c_uint64, c.POINTER(c.c_uint64)),
     "pace_pool_pollable": (c.c_int32, c.c_void_p, c.POINTER(c.c_int32)),
+    "pace_pool_name_host": (c.c_int32, c.c_void_p, c.c_uint32, c.c_char_p),
     "pace_pool_stats": (c.c_int32, c.c_void_p, c.c_void_p),
     "pace_pool_thread_stats": (c.c_int32, c.c_void_p, c.c_uint32, c.c_void_p),
     "pace_pool_set_stats": (c.c_int32, c.c_void_p, c.c_uint32, c.c_void_p),

@@ -9,6 +9,7 @@ Then open http://127.0.0.1:9090/ in a browser, or run ``python -m paceline.top h
 from __future__ import annotations
 
 import ctypes
+import weakref
 from typing import Any, Optional
 
 import paceline
@@ -17,6 +18,7 @@ from . import _layout as layout
 from ._arguments import instance, nanos, some_text, text
 from ._hosts import Native
 from ._library import check, lib, quick
+from ._names import Namer
 from ._pool import Pool
 from ._settings_files import Files, Given, files_of, load
 
@@ -39,6 +41,9 @@ class Ops:
     compute at a time. Functions that were given to ``Pool.submit`` wait in the interpreter, where an endpoint does not see
     them. ``workers``: a worker pool that was made with ``metrics``, whose registry is shown, with the program's own figures. ``settings``: as for ``Pool``; the section ``ops`` is
     taken, and all of it is shown by ``/config``, with secrets masked. What is given here wins.
+
+    A function that holds a thread is called as Python does (``__qualname__``; in Python 3.9 and 3.10 without its class),
+    after up to 0.2 s; one that is written in C has no name.
 
     It ends when it is closed or lost. Raises InvalidError, TypeError, OsError, ShutDownError.
 
@@ -93,6 +98,8 @@ class Ops:
         check(lib.pace_ops_serve(inside, where, ctypes.byref(options), ctypes.byref(pointer)))
         del shown
         self._native: Optional[Native] = Native(pointer, lib.pace_ops_free)
+        self._namer = Namer(pool._runner.native)
+        weakref.finalize(self, self._namer.exit).atexit = False
 
     def _pointer(self) -> ctypes.c_void_p:
         return self._native.pointer if self._native is not None else ctypes.c_void_p()
@@ -106,8 +113,10 @@ class Ops:
 
     def mount(self, http: paceline.Http, prefix: str = "/ops") -> None:
         """Adds its routes to a server that was not started, behind a prefix. Without a token, requests of other machines,
-        and those that a proxy has passed on, are answered with 403. When this is closed, the routes answer with 500. Raises InvalidError if the server was started,
-        or for a prefix that does not begin with ``/``, or ends in it."""
+        and those that a proxy has passed on, are answered with 403. While the server's threads are all blocked, it is full or has
+        no descriptors, they do not answer: an endpoint with an address of its own does. When this is closed, the routes
+        answer with 500. Raises InvalidError if the server was started, or for a prefix that does not begin with ``/``, or
+        ends in it."""
         from ._http import Http
 
         instance("http", http, Http)
@@ -116,6 +125,8 @@ class Ops:
     def close(self) -> None:
         """Ends it: viewers are sent away. Calling it again is allowed."""
         self._native = None
+        self._namer.exit()
+        self._namer.join()
 
     def __enter__(self) -> Ops:
         return self

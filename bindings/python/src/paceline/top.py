@@ -45,7 +45,13 @@ _FREE = ("following", "set aside", "away", "watching")
 _BARS = "▁▂▃▄▅▆▇█"
 #: Samples of a curve that are one bar.
 _SAMPLES = 3
-_CARDS = {"requests": "requests", "tasks": "tasks", "messages": "messages", "runs": "handlers and tasks"}
+_CARDS = {
+    "requests": "requests",
+    "tasks": "tasks",
+    "messages": "messages",
+    "runs": "handlers and tasks",
+    "timers": "timers, late by",
+}
 
 #: What is shown of histories.
 _OF_HISTORIES = ("recorded", "waiting", "given_up")
@@ -113,12 +119,6 @@ class Screen:
                 (f"NOT WRITTEN: {reason}" if reason else "written", 4 if reason else 2),
                 (f"  {told}", 0),
             ]
-        for letter in event.get("dead_letters") or ():
-            when = strftime("%H:%M:%S", localtime(letter["died"] / 1000))
-            failure = f": {letter['failure']}" if letter["failure"] else ""
-            yield [
-                (f"{when} dead: {letter['key']} for {letter['pattern']}: {letter['reason']}{failure}", 4)
-            ]
         for error in event["errors"]["errors"]:
             when, times = str(error.get("time"))[11:19], error.get("times", 1)
             more = f", {times} times" if times > 1 else ""
@@ -150,8 +150,10 @@ class Screen:
         if at == 0:
             rows.sort(key=lambda row: str(row["name"]), reverse=self.upward)
         else:
+            is_text = columns[at - 1].get("is_text")
+            none: object = "" if is_text else -1.0
             rows.sort(
-                key=lambda row: -1.0 if row["cells"][at - 1] is None else row["cells"][at - 1],
+                key=lambda row: none if row["cells"][at - 1] is None else row["cells"][at - 1],
                 reverse=not self.upward,
             )
         mark = "^" if self.upward else "v"
@@ -162,6 +164,9 @@ class Screen:
         for row in rows:
             line: Line = [(f"{str(row['name'])[:30]:30}", 0)]
             for head, column, cell in zip(heads, columns, row["cells"]):
+                if column.get("is_text"):
+                    line.append((f"  {cell}", 4))
+                    continue
                 told = "-" if cell is None else time(cell) if column["is_time"] else count(cell)
                 line.append((f" {told:>{max(10, len(head))}}", 0))
             yield line
