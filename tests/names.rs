@@ -202,7 +202,8 @@ fn anchor(heading: &str) -> String {
 #[test]
 fn every_link_of_a_document_leads_somewhere() {
     let mut places = vec![Path::new(ROOT).join("README.md")];
-    places.extend(files("docs", ".md").into_iter().chain(files("bindings", ".md")));
+    let others = ["docs", "bindings", "examples"];
+    places.extend(others.into_iter().flat_map(|folder| files(folder, ".md")));
     let (mut broken, mut count) = (Vec::new(), 0);
     for place in places {
         let text = fs::read_to_string(&place).expect("it can be read");

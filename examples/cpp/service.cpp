@@ -18,7 +18,6 @@
 #include <charconv>
 #include <csignal>
 #include <iostream>
-#include <thread>
 
 using namespace std::chrono_literals;
 using namespace paceline;
@@ -227,7 +226,8 @@ int main(int argc, char **argv) try {
     http.start(config.add_listener(Listen::load(settings).value())).value();
     const auto ops = Ops::serve(pool, OpsConfig::load(settings).value()).value();
     const auto heartbeat = pool.every(15s, [&shop] { return shop.beat(); }).value();
-    auto systemd = std::make_optional(Service::start(pool).value());
+    std::optional<Service> systemd; // It is for a library with the feature `systemd`.
+    if (auto started = Service::start(pool)) systemd = std::move(started).value();
     std::cout << "the shop: http://" << http.address().value() << "/orders\n"
               << "the live page: http://" << ops.address().value() << "/" << std::endl;
 

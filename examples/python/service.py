@@ -14,6 +14,7 @@ of events the last ones, and exits with 0. An argument names another file of set
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import threading
@@ -178,7 +179,9 @@ def events(request: Request) -> Response:
 def main() -> int:
     with paceline.Signals() as signals, paceline.ops.serve(pool, None, settings=settings) as ops:
         http.start()
-        systemd = paceline.Service(pool)
+        systemd = contextlib.ExitStack()
+        with contextlib.suppress(paceline.UnsupportedError):  # The library has not the feature systemd.
+            systemd.enter_context(paceline.Service(pool))
         print(f"the shop: http://{http.addresses[0]}/orders")
         print(f"the live page: http://{ops.address}/", flush=True)
 

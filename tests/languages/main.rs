@@ -65,7 +65,7 @@ fn has_no(program: &str, needed_by: &str) -> bool {
 
 #[test]
 fn every_example_that_serves_is_there_in_every_language() {
-    for name in ["chat", "http", "observe", "proxy"] {
+    for name in ["chat", "http", "observe", "proxy", "service"] {
         let rust = if name == "observe" { "observe.rs".into() } else { format!("{name}/main.rs") };
         for path in [rust, format!("c/{name}.c"), format!("cpp/{name}.cpp")] {
             let is_there = fs::exists(source("examples").join(&path));

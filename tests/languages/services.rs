@@ -34,9 +34,16 @@ fn the_shop_in_rust() {
 }
 
 #[test]
+fn the_shop_in_c() {
+    if !has_no("cc", "C") {
+        drive("c", compiled("examples/c/service.c", "-O0 -Wall -Wextra -Werror"), true);
+    }
+}
+
+#[test]
 fn the_shop_in_cpp() {
     if !has_no("c++", "C++") {
-        let flags = "-O1 -g -pthread -Wall -Wextra -Wpedantic -Wshadow -Werror";
+        let flags = "-O0 -pthread -Wall -Wextra -Wpedantic -Wshadow -Werror";
         drive("cpp", compiled("examples/cpp/service.cpp", flags), true);
     }
 }
