@@ -286,8 +286,14 @@ static void events(void *data, const pace_request_t *request, pace_response_t *r
         pace_body_finish(*body); /* the answer to HEAD has no body */
         return free(body);
     }
-    if (pace_hub_replay(hub, "orders.*", PACE_REPLAY_SEQUENCE, number_in(seen) + 1, tell, body,
-                        drop_stream, &replay) != PACE_OK)
+    /* An id that no event has had yet is of another time: then all events are new. */
+    const pace_query_t query = {
+        .struct_size = sizeof query, .pattern = "orders.*", .first = number_in(seen), .limit = 1};
+    size_t known = 0;
+    pace_hub_query(hub, &query, NULL, NULL, &known);
+    const uint64_t from = known > 0 ? query.first + 1 : 1;
+    if (pace_hub_replay(hub, "orders.*", PACE_REPLAY_SEQUENCE, from, tell, body, drop_stream, &replay) !=
+        PACE_OK)
         return drop_stream(body);
     pthread_mutex_lock(&lock);
     const bool has_room = reader_count < MAX_READERS;

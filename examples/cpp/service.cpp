@@ -22,7 +22,6 @@
 using namespace std::chrono_literals;
 using namespace paceline;
 using Lock = std::unique_lock<std::mutex>;
-
 constexpr std::size_t max_receipt = 65536;
 constexpr auto drain = 30s; // How long each part of the end may take.
 // The key of the message that ends the streams of events.
@@ -68,8 +67,7 @@ struct Upload : RequestBody {
     void end(bool is_whole) override {
         char json[64];
         std::snprintf(json, sizeof json, "{\"size\":%zu,\"adler32\":\"%08x\"}", size, high << 16 | low);
-        // It fails if the response was given away.
-        if (is_whole) (void)response.json(json);
+        if (is_whole) (void)response.json(json); // It fails if the response was given away.
     }
     Response response;
     std::size_t size = 0;
@@ -178,7 +176,10 @@ struct Shop {
             (void)body->write("id: " + std::to_string(message.sequence) +
                               "\nevent: order\ndata: " + std::string(message.text()) + "\n\n");
         };
-        auto replay = hub.replay("orders.*", ReplayFrom::sequence(seen + 1), handler).value();
+        // An id that no event has had yet is of another time: then all events are new.
+        const bool is_known = !hub.query({"orders.*", seen, 0, 0, 0, 1}).value().empty();
+        const auto from = ReplayFrom::sequence(is_known ? seen + 1 : 1);
+        auto replay = hub.replay("orders.*", from, handler).value();
         const Lock lock(mutex);
         readers.emplace_back(body, std::move(replay));
     }
@@ -205,7 +206,6 @@ int main(int argc, char **argv) try {
     hub_config.add_history(HistoryConfig::load(settings).value());
     const auto hub = Hub::create(pool, hub_config).value();
     Shop shop{hub, charges};
-
     auto http = Http::create(pool).value();
     http.access_log(AccessFormat::Json, log).value();
     const auto route = [&](const char *method, const char *pattern, auto handler) {

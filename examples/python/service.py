@@ -171,7 +171,9 @@ def stream(first: int) -> Iterator[bytes]:
 def events(request: Request) -> Response:
     """What has happened since the event that the client has seen last, and what happens from now on."""
     seen = request.header("Last-Event-ID") or ""
-    first = int(seen) + 1 if seen.isdecimal() else 1
+    last = int(seen) if seen.isdecimal() and len(seen) < 19 else 0
+    # An id that no event has had yet is of another time: then all events are new.
+    first = last + 1 if hub.query("orders.*", first=last, limit=1) else 1
     headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
     return Response(stream(first), headers=headers)
 

@@ -15,7 +15,7 @@
 
 use paceline::admin::Settings;
 use paceline::http::{AccessLog, Body, Request, RequestBody, Response};
-use paceline::hub::history::{Replay, ReplayFrom};
+use paceline::hub::history::{Query, Replay, ReplayFrom};
 use paceline::hub::{Hub, Message};
 use paceline::net::WriteStatus;
 use paceline::ops::Ops;
@@ -138,7 +138,9 @@ impl Shop {
     /// Server-sent events: what has happened since the event that the client has seen last, and what happens from now on.
     fn events(&self, request: &Request<'_>, response: Response) -> paceline::Result<()> {
         let seen = request.header("Last-Event-ID").and_then(|id| id.parse().ok()).unwrap_or(0_u64);
-        let from = ReplayFrom::Sequence(seen.saturating_add(1));
+        // An id that no event has had yet is of another time: then all events are new.
+        let known = self.hub.query(&Query::of("orders.*").sequences(seen..=u64::MAX).limit(1))?;
+        let from = ReplayFrom::Sequence(if known.is_empty() { 1 } else { seen + 1 });
         let response = response.header("Content-Type", "text/event-stream");
         let mut body = response.header("Cache-Control", "no-store").stream(None)?;
         if body.write(b": the orders of the shop\n\n")? == WriteStatus::Unwanted {

@@ -70,7 +70,7 @@ fn drive(language: &str, command: Command, tells_systemd: bool) {
     script.receipts();
     script.library();
     assert_eq!(script.text, EXPECTED, "in {language}:\n{}", script.text);
-    shop.check_events(&events.all);
+    let strangers = shop.check_events(&events.all);
 
     // An order is accepted, and then comes the signal: it is paid for all the same, and told so.
     let body = r#"{"item": "flaky", "quantity": 1000}"#;
@@ -78,6 +78,12 @@ fn drive(language: &str, command: Command, tells_systemd: bool) {
     shop.signal();
     let seen = events.until(last, "paid");
     assert!(!events.has_more(), "the stream goes on after {seen:?}");
+    for mut stream in strangers {
+        let body = unchunked(&mut stream);
+        let body = String::from_utf8(body).expect("events are UTF-8");
+        let count = body.matches("event: order\n").count();
+        assert_eq!(count, events.all.len(), "in {language}, all events in\n{body}");
+    }
     let printed = shop.ended();
     assert_eq!(printed, format!("drained: true, orders: {last}\n"), "{language}");
     shop.check_log();
@@ -386,7 +392,8 @@ impl Shop {
     }
 
     /// Who has seen some of the events gets the rest, and none twice.
-    fn check_events(&self, all: &[(u64, Value)]) {
+    fn check_events(&self, all: &[(u64, Value)]) -> Vec<BufReader<TcpStream>> {
+        let mut strangers = Vec::new();
         for from in [1, all.len() / 2, all.len() - 1] {
             let mut rest = Events::open(&self.address, Some(all[from - 1].0));
             for expected in &all[from..] {
@@ -394,6 +401,14 @@ impl Shop {
             }
         }
         assert!(all.is_sorted_by(|one, two| one.0 < two.0), "{all:#?}");
+        // An id that no event has is no reason to fail.
+        for id in ["x", "-1", "1000000", "18446744073709551615", "99999999999999999999"] {
+            let header = format!("Last-Event-ID: {id}\r\n");
+            let mut stream = send(&self.address, "GET /events", &header, b"");
+            assert_eq!(head(&mut stream).0, 200, "{id}");
+            strangers.push(stream);
+        }
+        strangers
     }
 
     fn signal(&self) {
