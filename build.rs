@@ -16,6 +16,13 @@ mod header {
 
     const SOURCES: &str = "src/ffi";
 
+    /// In the header that needs no other. cbindgen sees no macros.
+    const TIMES: &str = "\
+        /** So many milliseconds, for times in nanoseconds: PACE_MS(20). */\n\
+        #define PACE_MS(n) ((uint64_t)(n) * 1000000)\n\n\
+        /** So many seconds, for times in nanoseconds: PACE_SEC(30). */\n\
+        #define PACE_SEC(n) ((uint64_t)(n) * 1000000000)\n";
+
     /// A header of `include/paceline`.
     struct Topic {
         name: &'static str,
@@ -212,7 +219,7 @@ mod header {
         let guard = format!("PACELINE_{}_H", name.to_uppercase());
         let include = |&other: &usize| format!("#include \"{}.h\"\n", TOPICS[other].name);
         let includes: String = match includes {
-            [] => "#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n".into(),
+            [] => format!("#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n{TIMES}"),
             others => others.iter().map(include).collect(),
         };
         format!(

@@ -6,8 +6,10 @@
 //!
 //! Differences from what a newcomer types:
 //!
-//! - `cargo xtask test` is left out: this is a part of it.
-//! - The port is a free one.
+//! - `cargo xtask test` is left out: this is a part of it; and so is what installs packages.
+//! - The ports are free ones, in the programs, too.
+//! - Programs that serve run in the background, where a newcomer has another terminal: what they say of their jobs is left
+//!   out. They are ended, by SIGTERM, before the next one serves.
 //! - The release profile does not optimize and has no debug information: the commands are tried, not their speed. For
 //!   the same reason the clone's target directory is kept for the next run, and the clone has the times of the files
 //!   that it was made from, so that cargo builds only what has changed.
@@ -27,8 +29,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
-const PORT: &str = "8080";
+const PORTS: [&str; 2] = ["8080", "9090"];
 const TESTS: &str = "cargo xtask test";
+const PACKAGES: &str = "sudo apt-get install ";
+/// The programs that the README shows, which serve.
+const PROGRAMS: [&str; 4] = ["readme.rs", "c/readme.c", "cpp/readme.cpp", "python/readme.py"];
+/// What they print for each request.
+const JOB: &str = "a job: ";
 /// Begins the line that the shell prints after a command, with the command's status.
 const ENDED: &str = "the command has ended: ";
 
@@ -42,7 +49,7 @@ struct Step<'a> {
 impl Step<'_> {
     /// Whether it goes on until it is interrupted.
     fn serves(&self) -> bool {
-        self.command.contains("--listen")
+        self.command.contains("readme")
     }
 }
 
@@ -83,10 +90,10 @@ fn what_is_shown_is_compared_without_its_numbers() {
         $ not in a block\n\
         ```console\n$ cargo build\n$ work --n 3\n12 of 3 done\nall\n```\n\
         ```text\n$ not a console\n```\n\
-        ```console\n$ http --listen 127.0.0.1:8080\nlistening\n```\n";
+        ```console\n$ cargo run --example readme\nlistening\n```\n";
     let steps = steps(readme);
     let commands: Vec<_> = steps.iter().map(|step| step.command).collect();
-    assert_eq!(commands, ["cargo build", "work --n 3", "http --listen 127.0.0.1:8080"]);
+    assert_eq!(commands, ["cargo build", "work --n 3", "cargo run --example readme"]);
     assert_eq!(steps[1].printed, ["12 of 3 done", "all"]);
     assert_eq!(steps.iter().map(Step::serves).collect::<Vec<_>>(), [false, false, true]);
     let agrees = |lines: &[&str]| {
@@ -111,7 +118,13 @@ fn the_commands_of_the_readme_print_what_it_shows() {
     let steps = steps(&readme);
     assert!(steps.iter().any(|step| step.command == TESTS), "the tests are not mentioned");
     let mut shell = Shell::start(&clone);
-    for step in steps.iter().filter(|step| step.command != TESTS) {
+    for program in PROGRAMS {
+        let path = clone.join("examples").join(program);
+        let source = fs::read_to_string(&path).expect("a program of the README");
+        fs::write(path, shell.with_free_ports(&source)).expect("it is the clone's");
+    }
+    let is_typed = |step: &&Step<'_>| step.command != TESTS && !step.command.starts_with(PACKAGES);
+    for step in steps.iter().filter(is_typed) {
         let printed = shell.run(step);
         let errors = || fs::read_to_string(clone.join("target/errors")).unwrap_or_default();
         assert!(agree(&step.printed, &printed), "{step:#?} prints {printed:#?}\n{}", errors());
@@ -163,12 +176,13 @@ struct Shell {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    port: String,
+    ports: [String; 2],
 }
 
 impl Shell {
     fn start(directory: &Path) -> Shell {
-        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let listeners = [0; 2].map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+        let port = |listener: &TcpListener| listener.local_addr().map(|at| at.port().to_string());
         let errors = File::create(directory.join("target/errors")).expect("a file for errors");
         let mut command = Command::new("bash");
         command.current_dir(directory).process_group(0);
@@ -184,22 +198,32 @@ impl Shell {
         ]);
         let mut child = command.spawn().expect("bash starts");
         let (input, output) = (child.stdin.take(), child.stdout.take());
+        let mut input = input.expect("it is piped");
+        // What runs in the background is a group of its own, which can be ended.
+        input.write_all(b"set -m\n").expect("the shell reads");
         Shell {
             child,
-            input: input.expect("it is piped"),
+            input,
             output: BufReader::new(output.expect("it is piped")),
-            port: free.expect("a free port").port().to_string(),
+            ports: listeners.map(|listener| port(&listener).expect("it is bound")),
         }
+    }
+
+    fn with_free_ports(&self, text: &str) -> String {
+        PORTS.iter().zip(&self.ports).fold(text.to_owned(), |text, (shown, free)| text.replace(shown, free))
     }
 
     /// What a command prints until it ends; of one that serves, as much as is shown. A status that is not 0 is a
     /// line, too.
     fn run(&mut self, step: &Step<'_>) -> Vec<String> {
-        let command = step.command.replace(PORT, &self.port);
+        let command = self.with_free_ports(step.command);
         let ended = format!("printf '{ENDED}%s\\n' $?");
         // In braces, and not in parentheses, a command may set variables for those that follow.
         let line = match step.serves() {
-            true => format!("{{ {command}; {ended}; }} </dev/null &\n"),
+            true => {
+                let end = "[[ -z $served ]] || { kill -- -$served; wait $served; }";
+                format!("{end}; {{ {command}; {ended}; }} </dev/null & served=$!\n")
+            }
             false => format!("{{ {command}; }} </dev/null; {ended}\n"),
         };
         self.input.write_all(line.as_bytes()).expect("the shell reads");
@@ -215,6 +239,7 @@ impl Shell {
                     break;
                 }
                 None if size == 0 => panic!("the shell has ended after {printed:#?}"),
+                None if line.starts_with(JOB) => {}
                 None => printed.push(line.trim_end_matches('\n').to_owned()),
             }
         }
@@ -224,6 +249,9 @@ impl Shell {
 
 impl Drop for Shell {
     fn drop(&mut self) {
+        // What serves is in a group of its own.
+        let _ = self.input.write_all(b"kill -- -$served; exit\n");
+        let _ = self.child.wait();
         let group = format!("-{}", self.child.id());
         let _ = Command::new("kill").args(["-TERM", "--", &group]).status();
         let _ = self.child.wait();

@@ -1,12 +1,16 @@
-import time
-import paceline
+import time, paceline
+
+pool = paceline.Pool()
+http = paceline.Http(pool, "127.0.0.1:8080")
 
 
-def slow():
-    time.sleep(1)
-    print("the slow task has ended")
+@http.get("/order")
+def order(request):
+    time.sleep(1)  # a slow database: no other request waits for it
+    pool.post(print, "a job: send a mail")
+    return "ordered"
 
 
-with paceline.Pool() as pool:  # its end waits for the slow task
-    pool.post(slow)
-    pool.after(0.02, lambda: print("20 ms have passed"))
+with pool, http, paceline.Signals() as signals:
+    print("http://127.0.0.1:8080/order is served", flush=True)
+    signals.wait()  # SIGTERM: what has begun is completed

@@ -28,7 +28,7 @@ use crate::http::{
 use crate::log::Log;
 use crate::ops::Ops;
 use crate::pool::Shared;
-use core::ffi::c_void;
+use core::ffi::{c_char, c_void};
 use core::mem::{MaybeUninit, offset_of};
 use core::ptr;
 use std::panic::resume_unwind;
@@ -424,27 +424,63 @@ pub extern "C" fn pace_http_start(
     call(|| {
         let http = usable(http)?;
         let options = options.read("options")?;
-        let routes = http.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        if http.running.get().is_some() {
-            return Err(STARTED);
-        }
         // SAFETY: as the header demands.
-        let (mut builder, filters) = unsafe { builder_of(&http.pool, &options) }?;
-        for route in &routes.set {
-            builder = route.add_to(builder);
-        }
-        let server = builder.serve()?;
-        let beneath = pace_server_t {
-            server: server.server().clone(),
-            pool: http.pool.clone(),
-            _hooks: None,
-        };
-        let attached: Vec<_> = routes.set.iter().filter_map(Route::requests).collect();
-        server.server().when_over(move || attached.iter().for_each(|requests| requests.end()));
-        http.running.get_or_init(|| Running { server, beneath });
-        drop(routes);
+        let filters = start(http, || unsafe { builder_of(&http.pool, &options) })?;
         filters.keep();
         Ok(())
+    })
+}
+
+/// Starts with the defaults at one address, as "127.0.0.1:8080", "[::1]:0" or "unix:/run/shop.sock". "127.0.0.1:0" has a free
+/// port, which pace_http_address() says.
+///
+/// As pace_http_start().
+///
+/// Threads: any. In handlers: yes.
+#[unsafe(no_mangle)]
+pub extern "C" fn pace_http_serve(http: Option<&pace_http_t>, address: Text) -> pace_status_t {
+    call(|| {
+        let http = usable(http)?;
+        let address = address.get("address")?;
+        start(http, || Ok((Http::builder(&http.pool).listen(address), ())))
+    })
+}
+
+/// Serves with the routes that were set. What the builder came with is given back.
+fn start<T>(http: &pace_http_t, builder: impl FnOnce() -> Result<(HttpBuilder, T)>) -> Result<T> {
+    let routes = http.routes.lock().unwrap_or_else(PoisonError::into_inner);
+    if http.running.get().is_some() {
+        return Err(STARTED);
+    }
+    let (mut builder, with) = builder()?;
+    for route in &routes.set {
+        builder = route.add_to(builder);
+    }
+    let server = builder.serve()?;
+    let beneath =
+        pace_server_t { server: server.server().clone(), pool: http.pool.clone(), _hooks: None };
+    let attached: Vec<_> = routes.set.iter().filter_map(Route::requests).collect();
+    server.server().when_over(move || attached.iter().for_each(|requests| requests.end()));
+    http.running.get_or_init(|| Running { server, beneath });
+    Ok(with)
+}
+
+/// Where its first listener listens, as text, with the port that it got. It lies in `size` bytes at `text`, with a NUL.
+/// PACE_ADDRESS_SIZE is enough for every address. pace_server_address() of pace_http_server() says those of the others.
+///
+/// PACE_EINVAL before the start, or if `size` is not enough.
+///
+/// Threads: any. In handlers: yes, it never waits.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pace_http_address(
+    http: Option<&pace_http_t>,
+    text: *mut c_char,
+    size: usize,
+) -> pace_status_t {
+    call(|| {
+        let addresses = running(http)?.server.addresses();
+        // SAFETY: as the header demands.
+        unsafe { put_address(listener(addresses, 0)?, text, size) }
     })
 }
 

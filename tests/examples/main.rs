@@ -95,10 +95,9 @@ fn hub_says_what_became_of_its_readings() {
     assert_eq!(printed(run("hub", &[])), expected);
 }
 
-/// Goal: the README shows the same program in four languages, as it is in the examples, and what it prints. Method: that
-/// of Rust runs here; tests/newcomer.rs runs all four. Its two lines come from two threads: their order is left open.
+/// Goal: the README shows the same service in four languages, as it is in the examples. tests/newcomer.rs runs all four.
 #[test]
-fn the_readme_shows_its_examples_and_what_they_print() {
+fn the_readme_shows_its_examples() {
     let shown = include_str!("../../README.md");
     for (language, path) in [
         ("rust", "readme.rs"),
@@ -110,13 +109,10 @@ fn the_readme_shows_its_examples_and_what_they_print() {
         let source = fs::read_to_string(&path).expect("an example");
         assert!(shown.contains(&format!("```{language}\n{source}```\n")), "{path:?} is not shown");
         let lines = source.lines().filter(|line| !line.trim().is_empty()).count();
-        assert!(lines <= 12, "{path:?} has {lines} lines");
+        assert!(lines <= 19, "{path:?} has {lines} lines");
     }
-    let output = printed(run("readme", &[]));
-    let mut lines: Vec<_> = output.lines().collect();
-    lines.sort();
-    let output = lines.join("\n");
-    assert!(shown.contains(&format!("--example readme\n{output}\n$ ")), "it prints\n{output}");
+    let lines = shown.lines().count();
+    assert!(lines <= 130, "the README has {lines} lines");
 }
 
 #[test]

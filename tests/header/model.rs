@@ -161,6 +161,8 @@ fn tokens(text: &str) -> Vec<Token<'_>> {
             }
             '#' => {
                 let constant = token.strip_prefix("#define ").and_then(|rest| rest.split_once(' '));
+                // Others are macros with arguments.
+                let constant = constant.filter(|(name, _)| !name.contains('('));
                 tokens.extend(constant.map(|(name, value)| Token::Define(name, value)));
             }
             first if is_word(first) => tokens.push(Token::Word(token)),

@@ -770,18 +770,22 @@ public:
         // See ServerState::core().
         std::lock_guard<std::mutex> lock(state_->mutex);
         detail::hands_over();
-        pace_status_t status = pace_http_start(native(), &options);
-        pace_server_t *under = nullptr;
+        const pace_status_t status = pace_http_start(native(), &options);
         if (status == PACE_OK) {
             listeners.keep();
-            status = pace_http_server(native(), &under);
         }
-        if (status != PACE_OK) {
-            return Error::last(status);
+        return started(status);
+    }
+
+    /// Starts with the defaults at one address: "127.0.0.1:8080", "[::1]:0", "unix:/run/shop.sock". With the port 0 it has a free
+    /// one, which address() says. As start().
+    Result<void> serve(const detail::Text &address) {
+        if (!core_) {
+            return detail::gone("HTTP server");
         }
-        server_ = detail::shared_of<const detail::ServerCore>(core_->pool, under, core_);
-        state_->known = server_;
-        return {};
+        std::lock_guard<std::mutex> lock(state_->mutex);
+        detail::hands_over();
+        return started(pace_http_serve(native(), address.c_str()));
     }
 
     /// As Server's methods of these names. Code::Invalid before start().
@@ -837,6 +841,20 @@ private:
             (void)box.release();
         }
         return detail::outcome(status);
+    }
+
+    /// Takes over the stream server of one that has started. The mutex is locked: see ServerState::core().
+    Result<void> started(pace_status_t status) {
+        pace_server_t *under = nullptr;
+        if (status == PACE_OK) {
+            status = pace_http_server(native(), &under);
+        }
+        if (status != PACE_OK) {
+            return Error::last(status);
+        }
+        server_ = detail::shared_of<const detail::ServerCore>(core_->pool, under, core_);
+        state_->known = server_;
+        return {};
     }
 
     static Error not_started() {

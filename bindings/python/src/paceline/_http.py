@@ -1256,7 +1256,7 @@ _OWN = (HttpSettings.__optional_keys__ - ListenSettings.__optional_keys__) | {"m
 class Http(Serving):
     """An HTTP/1.1 server on a pool. Give it routes, then ``start`` it, or enter it.
 
-    A handler is called with a Request, on one of ``threads`` host threads, and returns a Response, text
+    A handler is called with a Request, on one of ``threads`` host threads (default 4), and returns a Response, text
     or bytes, or None, if the request is answered elsewhere. One that raises is logged and counted
     (``HttpStats.panics``), and closes its own connection: after a 500, if nothing was sent. With ``threads=0`` you run them: ``run``, ``attach``; in an asyncio loop (``attach``,
     ``async with``) handlers may be coroutines, which are cancelled when the server is closed. ``listen`` is as for Server. Limits, all optional: ``max_head`` (bytes of a request's head;
@@ -1276,7 +1276,7 @@ class Http(Serving):
         pool: Pool,
         listen: Places = "127.0.0.1:0",
         *,
-        threads: int = 1,
+        threads: int = 4,
         name: str = "paceline-http",
         **settings: Unpack[HttpSettings],
     ) -> None:

@@ -185,7 +185,7 @@ class Hub:
     ("conflate"), or its publisher waits ("block"). By default nothing is lost unseen: publishers wait for room in
     the mailbox of a handler, and publishing raises MailboxFull where it may not wait, or a mailbox refuses.
 
-    Handlers are called by ``threads`` threads of the hub, made with the first handler; with several of them,
+    Handlers are called by ``threads`` threads of the hub (default 4), made with the first handler; with several of them,
     a slow handler holds up its own messages only. One that fails is counted and touches nobody else; the
     message becomes one of up to ``dead_letters`` dead letters (then the oldest is forgotten for the newest),
     unless the subscription has it otherwise. ``histories`` keep what is published, for ``query`` and ``replay``.
@@ -204,7 +204,7 @@ class Hub:
         self,
         pool: Pool,
         *,
-        threads: int = 1,
+        threads: int = 4,
         max_payload: int = 16 << 20,
         dead_letters: int = 10_000,
         histories: Iterable[History] = (),

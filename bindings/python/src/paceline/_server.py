@@ -806,8 +806,8 @@ class Server(Serving):
     ``handler(conn)`` makes what has the hooks of a connection, a ConnHandler as a rule. ``listen`` is
     an address, a socket that listens, a Listen, or several of them; without, the server only connects.
     Other keywords are those of Listen, for what is listened at by plain addresses and for connections
-    that are made here; a Listen has what it says, whatever they are. ``threads`` host threads run the
-    hooks; with 0 you do: ``run``, ``attach``.
+    that are made here; a Listen has what it says, whatever they are. ``threads`` host threads (default 4) run the
+    hooks, those of one connection one at a time; with 0 you do: ``run``, ``attach``.
 
     How to answer later: a hook that cannot answer at once admits the request (``request = conn.admit()``), and
     returns. Any thread then writes the answer (``conn.write``), and calls ``request.answered()``. While a request is in
@@ -826,7 +826,7 @@ class Server(Serving):
         listen: Places = (),
         handler: Optional[Factory] = None,
         *,
-        threads: int = 1,
+        threads: int = 4,
         name: str = "paceline-server",
         connect_timeout: Optional[float] = None,
         **settings: Unpack[ListenSettings],
