@@ -219,7 +219,9 @@ mod header {
         let guard = format!("PACELINE_{}_H", name.to_uppercase());
         let include = |&other: &usize| format!("#include \"{}.h\"\n", TOPICS[other].name);
         let includes: String = match includes {
-            [] => format!("#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n{TIMES}"),
+            [] => {
+                format!("#include <stdbool.h>\n#include <stddef.h>\n#include <stdint.h>\n\n{TIMES}")
+            }
             others => others.iter().map(include).collect(),
         };
         format!(

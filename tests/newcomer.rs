@@ -210,7 +210,10 @@ impl Shell {
     }
 
     fn with_free_ports(&self, text: &str) -> String {
-        PORTS.iter().zip(&self.ports).fold(text.to_owned(), |text, (shown, free)| text.replace(shown, free))
+        PORTS
+            .iter()
+            .zip(&self.ports)
+            .fold(text.to_owned(), |text, (shown, free)| text.replace(shown, free))
     }
 
     /// What a command prints until it ends; of one that serves, as much as is shown. A status that is not 0 is a

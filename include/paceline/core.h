@@ -10,6 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** So many milliseconds, for times in nanoseconds: PACE_MS(20). */
+#define PACE_MS(n) ((uint64_t)(n) * 1000000)
+
+/** So many seconds, for times in nanoseconds: PACE_SEC(30). */
+#define PACE_SEC(n) ((uint64_t)(n) * 1000000000)
+
 #ifdef __cplusplus
 extern "C" {
 #endif

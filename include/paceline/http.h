@@ -777,6 +777,17 @@ pace_status_t pace_http_start(const pace_http_t *http,
                               const pace_http_options_t *options);
 
 /**
+ * Starts with the defaults at one address, as "127.0.0.1:8080", "[::1]:0" or "unix:/run/shop.sock". "127.0.0.1:0" has a free
+ * port, which pace_server_address() of pace_http_server() says.
+ *
+ * As pace_http_start().
+ *
+ * Threads: any. In handlers: yes.
+ */
+pace_status_t pace_http_serve(const pace_http_t *http,
+                              const char *address);
+
+/**
  * The stream server beneath, for what is done with connections and listeners: pace_server_address(),
  * pace_server_drain(), pace_server_wait(), pace_server_stats(), and pace_server_conn_ functions. It
  * belongs to the HTTP server: do not free it.

@@ -28,7 +28,7 @@ use crate::http::{
 use crate::log::Log;
 use crate::ops::Ops;
 use crate::pool::Shared;
-use core::ffi::{c_char, c_void};
+use core::ffi::c_void;
 use core::mem::{MaybeUninit, offset_of};
 use core::ptr;
 use std::panic::resume_unwind;
@@ -432,7 +432,7 @@ pub extern "C" fn pace_http_start(
 }
 
 /// Starts with the defaults at one address, as "127.0.0.1:8080", "[::1]:0" or "unix:/run/shop.sock". "127.0.0.1:0" has a free
-/// port, which pace_http_address() says.
+/// port, which pace_server_address() of pace_http_server() says.
 ///
 /// As pace_http_start().
 ///
@@ -463,25 +463,6 @@ fn start<T>(http: &pace_http_t, builder: impl FnOnce() -> Result<(HttpBuilder, T
     server.server().when_over(move || attached.iter().for_each(|requests| requests.end()));
     http.running.get_or_init(|| Running { server, beneath });
     Ok(with)
-}
-
-/// Where its first listener listens, as text, with the port that it got. It lies in `size` bytes at `text`, with a NUL.
-/// PACE_ADDRESS_SIZE is enough for every address. pace_server_address() of pace_http_server() says those of the others.
-///
-/// PACE_EINVAL before the start, or if `size` is not enough.
-///
-/// Threads: any. In handlers: yes, it never waits.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pace_http_address(
-    http: Option<&pace_http_t>,
-    text: *mut c_char,
-    size: usize,
-) -> pace_status_t {
-    call(|| {
-        let addresses = running(http)?.server.addresses();
-        // SAFETY: as the header demands.
-        unsafe { put_address(listener(addresses, 0)?, text, size) }
-    })
 }
 
 /// The stream server beneath, for what is done with connections and listeners: pace_server_address(),

@@ -66,6 +66,7 @@ static void fork_in_handler(void *data, const pace_request_t *request, pace_resp
         SAYS(PACE_EFORKED, pace_response_status(response, 200));
         SAYS(PACE_EFORKED, pace_response_text(response, "child"));
         SAYS(PACE_EFORKED, pace_http_start(http, &(pace_http_options_t){0}));
+        SAYS(PACE_EFORKED, pace_http_serve(http, "127.0.0.1:0"));
         pace_response_free(response);
         pace_http_free(http);
         _exit(44);

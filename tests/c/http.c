@@ -871,7 +871,10 @@ static void settings(void) {
         TELLS("route is GET /{name}, but must be there once");
         SAYS(PACE_EINVAL, pace_http_route(http, "GET", "/{other}", hello, D));
         TELLS("route is /{other}, but must be a pattern of its own");
-        OK(pace_http_start(http, &options));
+        SAYS(PACE_EINVAL, pace_http_serve(http, "nowhere"));
+        OK(pace_http_serve(http, "127.0.0.1:0"));
+        SAYS(PACE_EINVAL, pace_http_serve(http, "127.0.0.1:0"));
+        SAYS(PACE_EINVAL, pace_http_start(http, &options));
         pace_http_free(http);
         UNTIL(atomic_load(&drops) == 1);
         finish(pool);

@@ -1916,6 +1916,9 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_frame_fixed("x", 1, 1, NULL));
     SAYS(PACE_EINVAL, pace_http_options_init(NULL, sizeof(pace_http_options_t)));
     SAYS(PACE_EINVAL, pace_http_start(NULL, NULL));
+    SAYS(PACE_EINVAL, pace_http_serve(NULL, "127.0.0.1:0"));
+    SAYS(PACE_EINVAL, pace_http_serve(t.http, NULL));
+    SAYS(PACE_EINVAL, pace_http_serve(t.http, "nowhere"));
     SAYS(PACE_EINVAL, pace_http_route_streaming(t.http, "PUT", "/", NULL, C));
     pace_workers_t *w = t.workers;
     SAYS(PACE_EINVAL, pace_workers_config_init(NULL, sizeof(pace_workers_config_t)));

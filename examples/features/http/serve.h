@@ -6,24 +6,27 @@
 #include <paceline/http.h>
 #include <paceline/pool.h>
 
+static inline void address_of(const pace_http_t *http, char address[PACE_ADDRESS_SIZE]) {
+    pace_server_t *server; /* the HTTP server's */
+    must(pace_http_server(http, &server));
+    must(pace_server_address(server, 0, address, PACE_ADDRESS_SIZE));
+}
+
 /* With these limits, whose listeners are not looked at. */
 static inline void start_with(pace_http_t *http, pace_http_options_t options,
                               char address[PACE_ADDRESS_SIZE]) {
     pace_listener_options_t listener;
-    pace_server_t *server; /* the HTTP server's */
     must(pace_listener_options_init(&listener, sizeof listener));
     listener.address = "127.0.0.1:0";
     options.listeners = &listener;
     options.listener_count = 1;
     must(pace_http_start(http, &options));
-    must(pace_http_server(http, &server));
-    must(pace_server_address(server, 0, address, PACE_ADDRESS_SIZE));
+    address_of(http, address);
 }
 
 static inline void start(pace_http_t *http, char address[PACE_ADDRESS_SIZE]) {
-    pace_http_options_t options;
-    must(pace_http_options_init(&options, sizeof options));
-    start_with(http, options, address);
+    must(pace_http_serve(http, "127.0.0.1:0"));
+    address_of(http, address);
 }
 
 #endif

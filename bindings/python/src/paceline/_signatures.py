@@ -388,6 +388,7 @@ SIGNATURES: dict[str, tuple[Any, ...]] = {
     "pace_http_fallback": (c.c_int32, c.c_void_p, c.c_void_p, c.c_void_p, c.c_void_p),
     "pace_http_on_end": (c.c_int32, c.c_void_p, c.c_void_p, c.c_void_p, c.c_void_p),
     "pace_http_start": (c.c_int32, c.c_void_p, c.c_void_p),
+    "pace_http_serve": (c.c_int32, c.c_void_p, c.c_char_p),
     "pace_http_server": (c.c_int32, c.c_void_p, c.POINTER(c.c_void_p)),
     "pace_http_stats": (c.c_int32, c.c_void_p, c.c_void_p),
     "pace_http_fail": (c.c_int32, c.c_void_p, c.c_uint64),
