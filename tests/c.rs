@@ -1,5 +1,5 @@
-//! The C interface, by programs in C: each in `tests/c` is checked by every compiler that is here, runs with the shared
-//! library, and must end well; some run with the static library as well.
+//! The C interface, by programs in C: each in `tests/c` runs with the shared library, and must end well. With `--ignored`, each
+//! is checked by the other compilers that are here, and some run with the static library.
 #![cfg(all(feature = "capi", not(loom)))]
 
 #[path = "common/mod.rs"]
@@ -41,8 +41,16 @@ macro_rules! programs {
     ($($name:ident)*) => {
         $(#[test]
         fn $name() {
-            run_everywhere(stringify!($name));
+            run(stringify!($name), Link::Shared);
         })*
+
+        mod elsewhere {
+            $(#[test]
+            #[ignore = "it takes long: cargo xtask test all"]
+            fn $name() {
+                super::run_elsewhere(stringify!($name));
+            })*
+        }
 
         /// Goal: no program is forgotten above.
         #[test]
@@ -67,18 +75,20 @@ requests workers hub hostile_hub hostile_log hostile_bridge outside log cq bridg
 /// plain program, one that forks, and the parts with code of others (SQLite, TLS, the client of NATS).
 const STATIC: [&str; 5] = ["task", "inherited", "server", "log", "bridge"];
 
+fn run(name: &str, link: Link) {
+    let Some(first) = compilers(&COMPILERS).first().copied() else { return };
+    let program = compile(first, name, link);
+    let output = succeeds(&mut Command::new(&program));
+    let lines = String::from_utf8_lossy(&output.stdout).into_owned();
+    lines.lines().filter_map(|line| line.strip_prefix("skipped: ")).for_each(skipped);
+    fs::remove_file(program).expect("it was made above");
+}
+
 /// The library is the same, whoever calls it: one compiler makes the program that runs, the others check it.
-fn run_everywhere(name: &str) {
-    let here = compilers(&COMPILERS);
-    let Some((first, others)) = here.split_first() else { return };
-    others.iter().for_each(|compiler| check(compiler, name));
-    let also = STATIC.contains(&name).then_some(Link::Static);
-    for link in [Link::Shared].into_iter().chain(also) {
-        let program = compile(first, name, link);
-        let output = succeeds(&mut Command::new(&program));
-        let lines = String::from_utf8_lossy(&output.stdout).into_owned();
-        lines.lines().filter_map(|line| line.strip_prefix("skipped: ")).for_each(skipped);
-        fs::remove_file(program).expect("it was made above");
+fn run_elsewhere(name: &str) {
+    compilers(&COMPILERS).iter().skip(1).for_each(|compiler| check(compiler, name));
+    if STATIC.contains(&name) {
+        run(name, Link::Static);
     }
 }
 
@@ -345,6 +355,7 @@ fn succeeds(command: &mut Command) -> Output {
 /// Goal: no call reads or writes what it must not, and nothing is lost. Method: valgrind's memcheck,
 /// which must also complain of a program that does so on purpose.
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn memcheck_finds_only_the_seeded_fault() {
     if compilers(&["gcc", "valgrind"]).len() < 2 {
         return;

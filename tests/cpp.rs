@@ -61,27 +61,32 @@ fn gcc_as_cpp17() {
 }
 
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn gcc_as_cpp20() {
     check_tests("g++", "c++20");
 }
 
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn gcc_as_cpp23() {
     check_tests("g++", "c++2b");
 }
 
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn clang_as_cpp17() {
     check_tests("clang++", "c++17");
 }
 
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn clang_as_cpp20() {
     check_tests("clang++", "c++20");
 }
 
 /// With sanitizers where clang has their libraries.
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn clang_as_cpp23() {
     run_tests("clang++", "c++2b", if has_sanitizers() { SANITIZED } else { "" });
 }
@@ -90,6 +95,7 @@ fn clang_as_cpp23() {
 const SANITIZED: &str = "-fsanitize=address,undefined -fno-sanitize-recover=undefined";
 
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn the_sanitizer_sees_into_tasks() {
     if !has_sanitizers() {
         return;
@@ -122,6 +128,7 @@ fn links(compiler: &str, flags: &str) -> bool {
 }
 
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn without_exceptions() {
     for compiler in ["g++", "clang++"] {
         if is_missing(compiler, "#include <new>") {
@@ -136,6 +143,7 @@ fn without_exceptions() {
 
 /// ThreadSanitizer does not see how the library orders threads; the headers tell it.
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn a_program_that_is_right_has_no_report_of_thread_sanitizer() {
     let flags = "-std=c++17 -O1 -fsanitize=thread";
     if is_missing("g++", "#include <new>") || !links("g++", flags) {
@@ -197,6 +205,7 @@ fn without_exceptions_an_error_is_told_before_the_program_aborts() {
 
 /// A library and a program that are compiled by different standards hand each other results.
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn a_library_of_an_older_standard_links_with_a_program_of_a_newer_one() {
     for compiler in ["g++", "clang++"] {
         if is_missing(compiler, "#include <new>") {

@@ -21,6 +21,7 @@ const SONAME: &str = concat!(
 );
 
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn what_is_installed_is_complete() {
     let Some(prefix) = installed() else { return };
     let library = prefix.join("lib/libpaceline.so");
@@ -58,12 +59,14 @@ const CORE: &str = "archive: PACE_EUNSUPPORTED\nwebhook: PACE_EUNSUPPORTED\nsyst
                     metrics: Prometheus\nconfig: 3 threads\nbridge: PACE_EUNSUPPORTED\n";
 
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn nothing_that_is_installed_is_unsupported() {
     let Some(prefix) = installed_and("pkg-config") else { return };
     assert_eq!(said_by_complete(prefix, "full"), format!("{FULL}bridge: waits for a broker\n"));
 }
 
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn what_is_large_can_be_left_out() {
     if installed_and("pkg-config").is_none() {
         return;
@@ -77,6 +80,7 @@ fn what_is_large_can_be_left_out() {
 }
 
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn other_features_are_refused() {
     if is_missing("cmake") {
         return;
@@ -99,6 +103,7 @@ fn said_by_complete(prefix: &Path, kind: &str) -> String {
 /// Goal: pip installs all that the README promises, in a wheel that says truly where it runs. Method: an environment of its
 /// own; `auditwheel` looks at what the library needs of the system, as package indexes do.
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn the_wheel_is_complete_small_and_tagged_by_what_it_needs() {
     // The library is almost the same as that of the others, with whom it shares cargo's directory.
     if installed_and("python3").is_none() {
@@ -162,6 +167,7 @@ fn environment_with(packages: &[&str]) -> Option<PathBuf> {
 }
 
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn through_pkg_config_shared() {
     let Some(prefix) = installed_and("pkg-config") else { return };
     for (compiler, file, says) in CONSUMERS {
@@ -174,6 +180,7 @@ fn through_pkg_config_shared() {
 }
 
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn through_pkg_config_static() {
     let Some(prefix) = installed_and("pkg-config") else { return };
     for (compiler, file, says) in CONSUMERS {
@@ -187,6 +194,7 @@ fn through_pkg_config_static() {
 }
 
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn through_pkg_config_wholly_static() {
     let Some(prefix) = installed_and("pkg-config") else { return };
     for (compiler, file, says) in CONSUMERS {
@@ -198,6 +206,7 @@ fn through_pkg_config_wholly_static() {
 }
 
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn through_find_package() {
     let Some(prefix) = installed() else { return };
     // Moved away: nothing in it may know where it was built for.
@@ -209,6 +218,7 @@ fn through_find_package() {
 }
 
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn as_a_part_of_another_project() {
     // After the others have built, with whom it shares cargo's directory.
     if installed().is_none() {
@@ -231,6 +241,7 @@ fn as_a_part_of_another_project() {
 }
 
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn components_are_found_or_named() {
     let Some(prefix) = installed() else { return };
     let find = |components: &str| {
@@ -255,6 +266,7 @@ fn components_are_found_or_named() {
 }
 
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn what_was_installed_can_be_removed() {
     if installed().is_none() {
         return;

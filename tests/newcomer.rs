@@ -107,6 +107,7 @@ fn what_is_shown_is_compared_without_its_numbers() {
 }
 
 #[test]
+#[ignore = "it takes long: cargo xtask test all"]
 fn the_commands_of_the_readme_print_what_it_shows() {
     for tool in ["git", "bash", "cc", "c++", "curl", "python3"] {
         if Command::new(tool).arg("--version").output().is_err() {

@@ -17,9 +17,10 @@ struct Habit {
 const HABITS: &[Habit] = &[
     Habit {
         word: "test",
-        takes: "[arguments of cargo test]",
-        does: "all tests in all four languages, or some of them: cargo xtask test --test hub requests; its last lines name \
-               what has failed",
+        takes: "[all] [arguments of cargo test]",
+        does: "the tests in all four languages, or some of them: cargo xtask test --test hub requests; its last lines name \
+               what has failed. With the word all, also those that take long: other compilers and dialects, packages, the \
+               README in a fresh clone",
         commands: &["cargo test --no-fail-fast {}"],
     },
     Habit {
@@ -112,12 +113,11 @@ fn main() -> ExitCode {
     };
     for command in habit.commands {
         let went_well = match habit.word {
-            "test" => {
-                summary::run_tests(root(), &rest, &mut std::io::stdout()).unwrap_or_else(|error| {
+            "test" => summary::run_tests(root(), &of_cargo(&rest), &mut std::io::stdout())
+                .unwrap_or_else(|error| {
                     eprintln!("cargo xtask: {command}: {error}");
                     false
-                })
-            }
+                }),
             _ => run(command, &rest),
         };
         if !went_well {
@@ -125,6 +125,15 @@ fn main() -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+/// What cargo test is given for what the word test was.
+fn of_cargo(rest: &[String]) -> Vec<String> {
+    let Some(("all", rest)) = rest.split_first().map(|(first, rest)| (first.as_str(), rest)) else {
+        return rest.to_vec();
+    };
+    let separator = (!rest.iter().any(|word| word == "--")).then(|| "--".to_owned());
+    rest.iter().cloned().chain(separator).chain(["--include-ignored".to_owned()]).collect()
 }
 
 fn list() {

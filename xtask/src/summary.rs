@@ -36,6 +36,8 @@ pub fn run_tests(root: &Path, arguments: &[String], out: &mut impl Write) -> io:
 #[derive(Default)]
 struct Summary {
     passed: u64,
+    /// Left out, as they take long.
+    ignored: u64,
     /// A line each: binary and test.
     failed: Vec<String>,
     /// What tests say that do not run for want of a tool.
@@ -77,6 +79,7 @@ impl Summary {
         } else if let Some((_, counts)) = line.split_once("test result: ") {
             let (passed, failed) = (count(counts, " passed"), count(counts, " failed"));
             binary.passed = passed;
+            self.ignored += count(counts, " ignored").unwrap_or(0);
             if failed == Some(0) {
                 binary.failed.clear();
             }
@@ -109,7 +112,10 @@ impl Summary {
 
     fn end(mut self, went_well: bool) -> String {
         self.close();
-        let Self { passed, failed, mut skipped, .. } = self;
+        let Self { passed, ignored, failed, mut skipped, .. } = self;
+        if ignored > 0 {
+            skipped.push(format!("{ignored} that take long were left out: cargo xtask test all"));
+        }
         if went_well {
             let but = if skipped.is_empty() { "" } else { ", without what was skipped" };
             skipped.push(format!("all {passed} passed{but}"));
