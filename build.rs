@@ -18,9 +18,9 @@ mod header {
 
     /// In the header that needs no other. cbindgen sees no macros.
     const TIMES: &str = "\
-        /** So many milliseconds, for times in nanoseconds: PACE_MS(20). */\n\
+        /** Milliseconds as nanoseconds: PACE_MS(20). */\n\
         #define PACE_MS(n) ((uint64_t)(n) * 1000000)\n\n\
-        /** So many seconds, for times in nanoseconds: PACE_SEC(30). */\n\
+        /** Seconds as nanoseconds: PACE_SEC(30). */\n\
         #define PACE_SEC(n) ((uint64_t)(n) * 1000000000)\n";
 
     /// A header of `include/paceline`.
@@ -227,7 +227,7 @@ mod header {
         format!(
             "/* paceline/{name}.h: {about}.\n *\n\
              \x20* Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all\n\
-             \x20* functions: threads, ownership, errors, times, versions.\n */\n\
+             \x20* functions.\n */\n\
              #ifndef {guard}\n#define {guard}\n\n{includes}\n\
              #ifdef __cplusplus\nextern \"C\" {{\n#endif\n{text}\n\
              #ifdef __cplusplus\n}} /* extern \"C\" */\n#endif\n\n#endif /* {guard} */\n"

@@ -1,7 +1,7 @@
 /* paceline/bridge.h: bridges: keys of a hub, between processes, over a NATS broker.
  *
  * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
- * functions: threads, ownership, errors, times, versions.
+ * functions.
  */
 #ifndef PACELINE_BRIDGE_H
 #define PACELINE_BRIDGE_H

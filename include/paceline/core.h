@@ -1,7 +1,7 @@
 /* paceline/core.h: what all headers share.
  *
  * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
- * functions: threads, ownership, errors, times, versions.
+ * functions.
  */
 #ifndef PACELINE_CORE_H
 #define PACELINE_CORE_H
@@ -10,10 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** So many milliseconds, for times in nanoseconds: PACE_MS(20). */
+/** Milliseconds as nanoseconds: PACE_MS(20). */
 #define PACE_MS(n) ((uint64_t)(n) * 1000000)
 
-/** So many seconds, for times in nanoseconds: PACE_SEC(30). */
+/** Seconds as nanoseconds: PACE_SEC(30). */
 #define PACE_SEC(n) ((uint64_t)(n) * 1000000000)
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* paceline/cq.h: completion queues: what happens as data, for hosts that cannot be called back.
  *
  * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
- * functions: threads, ownership, errors, times, versions.
+ * functions.
  */
 #ifndef PACELINE_CQ_H
 #define PACELINE_CQ_H

@@ -1,7 +1,7 @@
 /* paceline/history.h: the hub's history: queries, replays, export and import, archives.
  *
  * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
- * functions: threads, ownership, errors, times, versions.
+ * functions.
  */
 #ifndef PACELINE_HISTORY_H
 #define PACELINE_HISTORY_H

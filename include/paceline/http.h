@@ -1,7 +1,7 @@
 /* paceline/http.h: HTTP/1.1 servers.
  *
  * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
- * functions: threads, ownership, errors, times, versions.
+ * functions.
  */
 #ifndef PACELINE_HTTP_H
 #define PACELINE_HTTP_H

@@ -1,7 +1,7 @@
 /* paceline/hub.h: the event hub: keyed publish/subscribe, requests, supervision.
  *
  * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
- * functions: threads, ownership, errors, times, versions.
+ * functions.
  */
 #ifndef PACELINE_HUB_H
 #define PACELINE_HUB_H

@@ -1,7 +1,7 @@
 /* paceline/net.h: stream servers and their connections.
  *
  * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
- * functions: threads, ownership, errors, times, versions.
+ * functions.
  */
 #ifndef PACELINE_NET_H
 #define PACELINE_NET_H

@@ -1,7 +1,7 @@
 /* paceline/ops.h: operation: endpoints, figures, timelines, thresholds, webhooks, systemd.
  *
  * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
- * functions: threads, ownership, errors, times, versions.
+ * functions.
  */
 #ifndef PACELINE_OPS_H
 #define PACELINE_OPS_H

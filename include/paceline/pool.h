@@ -1,7 +1,7 @@
 /* paceline/pool.h: pools of threads: tasks, strands, descriptors, timers, rings, signals.
  *
  * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
- * functions: threads, ownership, errors, times, versions.
+ * functions.
  */
 #ifndef PACELINE_POOL_H
 #define PACELINE_POOL_H
@@ -911,12 +911,11 @@ pace_status_t pace_pool_pollable(const pace_pool_t *pool,
                                  int32_t *fd);
 
 /**
- * Names what a host thread handles of what pace_cq_wait() has brought it: page, statistics and health show that until the
- * thread waits again. `thread` is its number (gettid), 0: the calling one. Up to 200 bytes of `name` are shown;
- * "": no name. Names are kept as long as the process; there is room for some 4,000.
+ * Names what a host thread handles of what pace_cq_wait() has brought it; shown until the thread waits again. `thread` is
+ * its number (gettid), 0: the calling one. Up to 200 bytes of `name` are shown; "": no name. The process keeps some
+ * 4,000 names.
  *
- * PACE_ESTALE if the thread is no host of this pool, or handles nothing; PACE_EINVAL for a name that is NULL or not
- * UTF-8; PACE_ESHUTDOWN.
+ * PACE_ESTALE: no host of this pool, or it handles nothing; PACE_EINVAL: `name` is NULL or not UTF-8; PACE_ESHUTDOWN.
  *
  * Threads: any. In handlers: yes, it never waits.
  */

@@ -1,7 +1,7 @@
 /* paceline/queue.h: queues between threads, without a pool.
  *
  * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
- * functions: threads, ownership, errors, times, versions.
+ * functions.
  */
 #ifndef PACELINE_QUEUE_H
 #define PACELINE_QUEUE_H

@@ -1,7 +1,7 @@
 /* paceline/udp.h: datagram sockets.
  *
  * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
- * functions: threads, ownership, errors, times, versions.
+ * functions.
  */
 #ifndef PACELINE_UDP_H
 #define PACELINE_UDP_H

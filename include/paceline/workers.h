@@ -1,7 +1,7 @@
 /* paceline/workers.h: worker pools: tasks with priorities, retries, limits in time and results.
  *
  * Generated from src/ffi, where each section is a file; change it there. paceline.h says what holds for all
- * functions: threads, ownership, errors, times, versions.
+ * functions.
  */
 #ifndef PACELINE_WORKERS_H
 #define PACELINE_WORKERS_H

@@ -49,12 +49,11 @@ pub extern "C" fn pace_pool_pollable(
     })
 }
 
-/// Names what a host thread handles of what pace_cq_wait() has brought it: page, statistics and health show that until the
-/// thread waits again. `thread` is its number (gettid), 0: the calling one. Up to 200 bytes of `name` are shown;
-/// "": no name. Names are kept as long as the process; there is room for some 4,000.
+/// Names what a host thread handles of what pace_cq_wait() has brought it; shown until the thread waits again. `thread` is
+/// its number (gettid), 0: the calling one. Up to 200 bytes of `name` are shown; "": no name. The process keeps some
+/// 4,000 names.
 ///
-/// PACE_ESTALE if the thread is no host of this pool, or handles nothing; PACE_EINVAL for a name that is NULL or not
-/// UTF-8; PACE_ESHUTDOWN.
+/// PACE_ESTALE: no host of this pool, or it handles nothing; PACE_EINVAL: `name` is NULL or not UTF-8; PACE_ESHUTDOWN.
 ///
 /// Threads: any. In handlers: yes, it never waits.
 #[unsafe(no_mangle)]
