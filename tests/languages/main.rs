@@ -9,6 +9,7 @@ mod cpp;
 mod features;
 mod page;
 mod programs;
+mod roles;
 mod services;
 #[path = "../common/skipped.rs"]
 mod skipped;
@@ -61,6 +62,39 @@ fn has_no(program: &str, needed_by: &str) -> bool {
         skipped(format_args!("there is no {program}, which the examples in {needed_by} need"));
     }
     !found
+}
+
+/// What runs the example of this name in `language`: "rust", "c", "cpp" or "python". None: what it needs is missing, and that
+/// was said.
+fn example_in(language: &str, name: &str) -> Option<Command> {
+    let flags = "-O0 -pthread -Wall -Wextra -Werror";
+    let is_missing = match language {
+        "c" => has_no("cc", "C"),
+        "cpp" => has_no("c++", "C++"),
+        "python" => has_no("python3", "Python"),
+        _ => false,
+    };
+    (!is_missing).then(|| match language {
+        "c" => compiled(&format!("examples/c/{name}.c"), flags),
+        "cpp" => {
+            compiled(&format!("examples/cpp/{name}.cpp"), &format!("{flags} -Wpedantic -Wshadow"))
+        }
+        "python" => {
+            let mut command = Command::new("python3");
+            command.args(["-W", "error"]).arg(source(&format!("examples/python/{name}.py")));
+            command.env("PACELINE_LIBRARY", programs::libraries().join("libpaceline.so"));
+            command.env("PYTHONPATH", source("bindings/python/src"));
+            command.env("PYTHONDONTWRITEBYTECODE", "1");
+            command
+        }
+        _ => {
+            let test = env::current_exe().expect("a test has a path");
+            let profile = test.ancestors().nth(2).expect("tests are in target/<profile>/deps");
+            let path = profile.join("examples").join(name);
+            assert!(path.exists(), "{path:?} is missing: `cargo build --examples` builds it");
+            Command::new(path)
+        }
+    })
 }
 
 #[test]

@@ -3,17 +3,17 @@
 //! Method: each is started, and sent the same requests. What it answers and publishes becomes a transcript, which must be
 //! the same for all of them. At the end SIGTERM comes while an order is charged for.
 
-use super::{compiled, has_no, programs, source};
+use super::{example_in, programs, source};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
-use std::{env, fs};
 
 /// After this a test gives up, and fails.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -25,39 +25,29 @@ const EXPECTED: &str = include_str!("services.txt");
 
 #[test]
 fn the_shop_in_rust() {
-    let test = env::current_exe().expect("a test has a path");
-    let profile = test.ancestors().nth(2).expect("tests are in target/<profile>/deps");
-    let path = profile.join("examples/service");
-    assert!(path.exists(), "{path:?} is missing: `cargo build --examples` builds it");
-    // Its feature `systemd` is off in a build of all.
-    drive("rust", Command::new(path), false);
+    shop_in("rust");
 }
 
 #[test]
 fn the_shop_in_c() {
-    if !has_no("cc", "C") {
-        drive("c", compiled("examples/c/service.c", "-O0 -Wall -Wextra -Werror"), true);
-    }
+    shop_in("c");
 }
 
 #[test]
 fn the_shop_in_cpp() {
-    if !has_no("c++", "C++") {
-        let flags = "-O0 -pthread -Wall -Wextra -Wpedantic -Wshadow -Werror";
-        drive("cpp", compiled("examples/cpp/service.cpp", flags), true);
-    }
+    shop_in("cpp");
 }
 
 #[test]
 fn the_shop_in_python() {
-    if has_no("python3", "Python") {
-        return;
+    shop_in("python");
+}
+
+fn shop_in(language: &str) {
+    if let Some(command) = example_in(language, "service") {
+        // In Rust its feature `systemd` is off in a build of all.
+        drive(language, command, language != "rust");
     }
-    let mut command = Command::new("python3");
-    command.args(["-W", "error"]).arg(source("examples/python/service.py"));
-    command.env("PACELINE_LIBRARY", programs::libraries().join("libpaceline.so"));
-    command.env("PYTHONPATH", source("bindings/python/src")).env("PYTHONDONTWRITEBYTECODE", "1");
-    drive("python", command, true);
 }
 
 /// Sends all requests, and compares what comes back.

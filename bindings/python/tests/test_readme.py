@@ -111,7 +111,7 @@ class Examples(Case):
         names = {path.stem for path in EXAMPLES.glob("*.py")}
         # Those that serve are in test_examples.py, but for that of the README, which the newcomer's test runs, and the
         # shop, which is compared with those in other languages.
-        others = {"embed", "hub_history", "observe", "readme", "http", "chat", "proxy", "service"}
+        others = {"embed", "hub_history", "observe", "readme", "http", "chat", "proxy", "roles", "service"}
         self.assertEqual(names, {*PRINTED, *others})
         for path in (*EXAMPLES.glob("*.py"), *PROJECT.glob("src/paceline/*.py")):
             ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 9))
