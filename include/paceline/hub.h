@@ -1609,7 +1609,7 @@ typedef void (*pace_hub_error_fn)(void *user_data, const pace_hub_error_t *error
  *
  * A hub tells of itself under keys that begin with "$SYS.": whoever subscribes to "$SYS.>" gets all of it,
  * as any messages, each with an object of JSON: `event`, `time`, `severity`, `origin`, `message`, and fields
- * of its own. Warnings and errors are kept besides, whether anybody subscribes or not.
+ * of its own. The headers "event" and "severity" say these, too, for pace_message_filter_header(). Warnings and errors are kept besides, whether anybody subscribes or not.
  *
  * PACE_EINVAL, PACE_EVERSION.
  *

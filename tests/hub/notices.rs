@@ -36,6 +36,9 @@ impl Ear {
                 message.key().as_str(),
                 format!("$SYS.{}", notice["event"].as_str().unwrap())
             );
+            for name in ["event", "severity"] {
+                assert_eq!(message.headers().get(name), notice[name].as_str());
+            }
             self.heard.push((message.key().to_string(), notice));
         }
     }

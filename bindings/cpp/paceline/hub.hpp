@@ -849,7 +849,7 @@ public:
             &rows));
     }
     /// What went wrong of late, the oldest first. Whoever subscribes to "$SYS.>" gets all that the hub tells
-    /// of itself as messages.
+    /// of itself as messages, whose headers "event" and "severity" a filter can choose by.
     Result<std::vector<HubError>> errors(const ErrorFilter &filter = {}) const {
         detail::Rows<HubError> rows;
         const pace_error_filter_t raw = filter.native();

@@ -156,7 +156,8 @@ impl Hub {
     ///
     /// The payload of a notice is an object of JSON with these, and `event`, `time` (RFC 3339), `severity`,
     /// `origin`, `message` (for people), and `lost`: how many notices were lost before this one because too
-    /// many waited. What comes in bursts is told once, and then once in each
+    /// many waited. Its headers `event` and `severity` say these, too, so that a
+    /// [`Filter::header`](crate::hub::Filter::header) chooses. What comes in bursts is told once, and then once in each
     /// [`notice_interval`](crate::hub::HubBuilder::notice_interval) with its count.
     ///
     /// ```

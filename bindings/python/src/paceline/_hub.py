@@ -190,7 +190,7 @@ class Hub:
     message becomes one of up to ``dead_letters`` dead letters (then the oldest is forgotten for the newest),
     unless the subscription has it otherwise. ``histories`` keep what is published, for ``query`` and ``replay``.
 
-    What the hub tells of itself are messages, too, of JSON, under ``$SYS.``; losses of the same kind are told
+    What the hub tells of itself are messages, too, of JSON, under ``$SYS.``, with headers ``event`` and ``severity``; losses of the same kind are told
     once in ``notice_interval`` seconds (0.001 to 3600). Up to ``errors`` of what went wrong stay for ``errors()``.
     Of up to ``count_keys`` keys it is counted how often each was published, for ``metrics()``, where ``name``
     is the label of the hub's figures. Each ``stats_interval`` seconds (0.01 to 86400; None: never) its statistics are
