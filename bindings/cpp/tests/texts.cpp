@@ -288,7 +288,8 @@ TEST_CASE("a text with a NUL is refused by name: pools and servers") {
                    answered.set();
                })
         .value();
-    http.start(paceline::HttpConfig().add_listener(Listen{"127.0.0.1:0"})).value();
+    refuses("Http::serve", http.serve(CUT), "address");
+    http.serve("127.0.0.1:0").value();
     int asked = 0;
     for (const char *path : {"x", "value", "type", "upgrade"}) {
         Client client(http);
