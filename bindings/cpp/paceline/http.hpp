@@ -739,9 +739,6 @@ public:
     /// Starts. Code::Invalid names the setting, its value and its bounds, or the route that cannot be;
     /// Code::Os the address that could not be listened on. If it fails, it may be tried again.
     Result<void> start(const HttpConfig &config) {
-        if (!core_) {
-            return detail::gone("HTTP server");
-        }
         detail::Listeners listeners(config.listeners);
         pace_http_options_t options{};
         (void)pace_http_options_init(&options, sizeof options);
@@ -767,25 +764,19 @@ public:
         set_time(options.head_timeout_ns, config.head_timeout);
         set_time(options.body_timeout_ns, config.body_timeout);
         set_time(options.keep_alive_timeout_ns, config.keep_alive_timeout);
-        // See ServerState::core().
-        std::lock_guard<std::mutex> lock(state_->mutex);
-        detail::hands_over();
-        const pace_status_t status = pace_http_start(native(), &options);
-        if (status == PACE_OK) {
-            listeners.keep();
-        }
-        return started(status);
+        return started([&] {
+            const pace_status_t status = pace_http_start(native(), &options);
+            if (status == PACE_OK) {
+                listeners.keep();
+            }
+            return status;
+        });
     }
 
     /// Starts with the defaults at one address: "127.0.0.1:8080", "[::1]:0", "unix:/run/shop.sock". With the port 0 it has a free
     /// one, which address() says. As start().
     Result<void> serve(const detail::Text &address) {
-        if (!core_) {
-            return detail::gone("HTTP server");
-        }
-        std::lock_guard<std::mutex> lock(state_->mutex);
-        detail::hands_over();
-        return started(pace_http_serve(native(), address.c_str()));
+        return started([&] { return pace_http_serve(native(), address.c_str()); });
     }
 
     /// As Server's methods of these names. Code::Invalid before start().
@@ -843,8 +834,16 @@ private:
         return detail::outcome(status);
     }
 
-    /// Takes over the stream server of one that has started. The mutex is locked: see ServerState::core().
-    Result<void> started(pace_status_t status) {
+    /// Takes over the stream server of what this starts.
+    template <typename Start>
+    Result<void> started(const Start &start) {
+        if (!core_) {
+            return detail::gone("HTTP server");
+        }
+        // See ServerState::core().
+        std::lock_guard<std::mutex> lock(state_->mutex);
+        detail::hands_over();
+        pace_status_t status = start();
         pace_server_t *under = nullptr;
         if (status == PACE_OK) {
             status = pace_http_server(native(), &under);
