@@ -412,11 +412,10 @@ fn what_is_closed_while_registered_does_not_silence_the_next_of_its_number() {
             write.write(b"2").unwrap();
             bytes.until(2);
             log.flush(common::PATIENCE).unwrap();
+            // A machine that is busy may have a leader rescued, which is told, too.
             let told = events.lock().unwrap().clone();
-            assert_eq!(
-                told.iter().map(|told| told.2).collect::<Vec<_>>(),
-                ["pool.closed_registered"]
-            );
+            let closed = told.iter().filter(|told| told.2 == "pool.closed_registered").count();
+            assert_eq!(closed, 1, "{:?}", told.iter().map(|told| told.2).collect::<Vec<_>>());
             drop(ManuallyDrop::into_inner(new.deregister().unwrap().0));
             finish(&pool);
         }
