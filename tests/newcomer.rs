@@ -27,6 +27,8 @@ use std::os::unix::fs::symlink;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const PORTS: [&str; 2] = ["8080", "9090"];
@@ -109,7 +111,7 @@ fn what_is_shown_is_compared_without_its_numbers() {
 #[test]
 #[ignore = "it takes long: cargo xtask test all"]
 fn the_commands_of_the_readme_print_what_it_shows() {
-    for tool in ["git", "bash", "cc", "c++", "curl", "python3"] {
+    for tool in ["git", "bash", "cc", "c++", "curl", "python3", "stdbuf"] {
         if Command::new(tool).arg("--version").output().is_err() {
             return skipped(format_args!("there is no {tool}"));
         }
@@ -226,6 +228,9 @@ impl Shell {
         let line = match step.serves() {
             true => {
                 let end = "[[ -z $served ]] || { kill -- -$served; wait $served; }";
+                // Line by line, as at a terminal.
+                let command =
+                    format!("stdbuf -oL bash -c '{command}' | grep --line-buffered -v '^{JOB}'");
                 format!("{end}; {{ {command}; {ended}; }} </dev/null & served=$!\n")
             }
             false => format!("{{ {command}; }} </dev/null; {ended}\n"),
@@ -243,7 +248,6 @@ impl Shell {
                     break;
                 }
                 None if size == 0 => panic!("the shell has ended after {printed:#?}"),
-                None if line.starts_with(JOB) => {}
                 None => printed.push(line.trim_end_matches('\n').to_owned()),
             }
         }
@@ -253,9 +257,14 @@ impl Shell {
 
 impl Drop for Shell {
     fn drop(&mut self) {
-        // What serves is in a group of its own.
+        // What serves is in a group of its own. A shell that is busy with another command does not come to this.
         let _ = self.input.write_all(b"kill -- -$served; exit\n");
-        let _ = self.child.wait();
+        for _ in 0..1000 {
+            if self.child.try_wait().is_ok_and(|status| status.is_some()) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
         let group = format!("-{}", self.child.id());
         let _ = Command::new("kill").args(["-TERM", "--", &group]).status();
         let _ = self.child.wait();
