@@ -80,7 +80,7 @@ pub use queue::{Lane, Queue, QueueFull};
 pub use source::{Interest, Ready, ScriptedCall, ScriptedIo, ScriptedSource};
 pub use time::{Backoff, GiveUp, Jitter, Retry};
 
-/// The README's code runs as a test.
+/// The README's code compiles as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
