@@ -63,7 +63,7 @@ impl Query {
         self
     }
 
-    /// Whether it asks for this record. What is no pattern asks for none, or for any.
+    /// Whether it asks for this record. Of a query whose pattern is none, the answer has no meaning.
     #[must_use]
     pub fn selects(&self, record: &Stored) -> bool {
         self.sequences.contains(&record.sequence)
