@@ -127,7 +127,12 @@ fn the_commands_of_the_readme_print_what_it_shows() {
         fs::write(path, shell.with_free_ports(&source)).expect("it is the clone's");
     }
     let is_typed = |step: &&Step<'_>| step.command != TESTS && !step.command.starts_with(PACKAGES);
-    for step in steps.iter().filter(is_typed) {
+    let asks = steps.iter().find(|step| step.command.contains("curl -s")).expect("a request");
+    // Each program is asked, not only the one that is asked there.
+    for step in steps.iter().filter(is_typed).flat_map(|step| match step.serves() {
+        true => vec![step, asks],
+        false => vec![step],
+    }) {
         let printed = shell.run(step);
         let errors = || fs::read_to_string(clone.join("target/errors")).unwrap_or_default();
         assert!(agree(&step.printed, &printed), "{step:#?} prints {printed:#?}\n{}", errors());
