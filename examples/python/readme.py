@@ -8,7 +8,7 @@ http = paceline.Http(pool, "127.0.0.1:8080")
 def order(request):
     time.sleep(1)  # a slow database: no other request waits for it
     pool.post(print, "a job: send a mail")
-    return "ordered"
+    return paceline.Response.json("ordered")
 
 
 with pool, http, paceline.Signals() as signals:
