@@ -1,4 +1,5 @@
-"""With asyncio: tasks may be coroutines and are awaited, as mailboxes are; a server and subscribers run in the event loop.
+"""In a program with asyncio, tasks are awaited, a mailbox is read by `async for`, and subscribers and servers have
+coroutines as handlers.
 
 feature: async/await
 prints:

@@ -1,4 +1,4 @@
-"""A lease: an entry that is not completed in time is brought again, and the first token for it is stale.
+"""An entry of a completion queue that is not completed within its lease is brought again, and its first token is stale.
 
 feature: cq/leases
 prints:
@@ -26,7 +26,9 @@ with paceline.Pool() as pool, paceline.Hub(pool) as hub:
         hub.publish("orders", b"42")
         (first,) = queue.wait(timeout=60)
         print("order", first.data.decode(), "came")
-        (again,) = queue.wait(timeout=60)  # the thread that took it has died, say; another one waits
+        (again,) = queue.wait(
+            timeout=60
+        )  # as if the thread that took it had died, and another one waited
         print("order", again.data.decode(), "came again" if again.again else "came")
         print("the first token is", "valid" if complete(queue, first) else "stale")
         while not complete(queue, again):  # this thread was too slow itself

@@ -1,4 +1,5 @@
-"""Messages of the hub as data.
+"""A completion queue brings the messages of a mailbox as data; an entry that is completed with FAIL makes a dead
+letter.
 
 feature: cq/messages
 prints:

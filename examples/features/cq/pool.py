@@ -1,5 +1,5 @@
-"""A completion queue: descriptors, ticks, timers and tags of the program's own come out of one wait as data, for programs
-that do not want to be called back. Each entry is completed, by any thread.
+"""A completion queue brings descriptors, ticks, timers and the program's own tags as data, out of one wait, for
+programs that do not want to be called back. Any thread may complete an entry.
 
 feature: cq/pool
 prints:

@@ -1,4 +1,5 @@
-"""Signals as data. Records of the log go to `logging` or to a function: see log.py.
+"""A completion queue brings signals of the process as data. Records of the log go to `logging` or to a function: see
+ops/log.py.
 
 feature: cq/records
 prints:

@@ -1,4 +1,5 @@
-"""Connections as data: what has arrived comes as an entry, and its completion says what is written, and what next.
+"""A completion queue brings what happens to connections as data; the completion of an entry says what is written, and
+whether the connection is closed.
 
 feature: cq/server
 prints:

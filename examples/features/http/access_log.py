@@ -1,4 +1,4 @@
-"""An access log: a line in Apache's combined format for each request, which the log gives to a function.
+"""An access log has a line in Apache's combined format for each request; here the log gives it to a function.
 
 feature: http/access_log
 prints:

@@ -1,4 +1,4 @@
-"""A response that is sent later, by another thread.
+"""A handler of HTTP may return None; another thread sends the response later.
 
 feature: http/later
 prints:

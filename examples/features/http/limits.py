@@ -1,4 +1,5 @@
-"""Limits of HTTP: what is too large or too slow is refused; keep-alive and pipelined requests share a connection.
+"""An HTTP server refuses requests that are too large or too slow. Several requests may share a connection, and be sent
+before the first is answered.
 
 feature: http/limits
 prints:

@@ -1,4 +1,5 @@
-"""What surrounds routes: middleware, a fallback for what has no route, and a hook that hears how each request ended.
+"""Middleware runs around the handlers of routes, a fallback answers requests without a route, and a hook is called at
+the end of each request.
 
 feature: http/middleware
 prints:

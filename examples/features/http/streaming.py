@@ -1,4 +1,4 @@
-"""Bodies in pieces: an answer that is produced as it leaves, and an upload that is taken as it comes.
+"""A response is produced while it is sent, and the body of a request is handled while it arrives.
 
 feature: http/streaming
 prints:

@@ -1,4 +1,4 @@
-"""A change of protocol: after a request the connection has a handler of its own.
+"""A request may change the protocol of its connection, which has another handler from then on.
 
 feature: http/upgrade
 prints:

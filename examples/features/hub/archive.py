@@ -1,4 +1,4 @@
-"""An archive on disk: history that outlives the hub; lines of JSON from it, and an archive from lines.
+"""An archive on disk keeps the history of a hub beyond its end; it is exported to lines of JSON and imported from them.
 
 feature: hub/archive
 prints:

@@ -1,5 +1,5 @@
-"""A bridge: keys of one hub reach another one over a NATS server, here of the same process. The address of a server with
-streams (nats-server -js) is in NATS_URL; without one there is nothing to show.
+"""A bridge carries messages from one hub to another over a NATS server; here both hubs are in this process. NATS_URL is
+the address of a server with streams (nats-server -js); without it the program only says so.
 
 feature: hub/bridge
 prints:

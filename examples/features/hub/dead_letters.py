@@ -1,4 +1,5 @@
-"""A message that a handler fails at is tried again, and then becomes a dead letter, which can be delivered once more.
+"""A message at which a handler fails is tried again; after the last attempt it is a dead letter, which can be delivered
+once more.
 
 feature: hub/dead_letters
 prints:

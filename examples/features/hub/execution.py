@@ -1,5 +1,5 @@
-"""Where a handler runs: serially on threads of the hub, in the publisher's thread, on several threads, or in one order with
-others.
+"""A handler runs on a thread of the hub, in the publisher's thread, on several threads at once, or in one order with
+other handlers.
 
 feature: hub/execution
 prints:

@@ -1,4 +1,4 @@
-"""A factory makes a handler anew when it was restarted, so nothing that was half changed is used again.
+"""After a crash a factory makes a new handler, so that one that was half changed is never called again.
 
 feature: hub/factory
 prints:

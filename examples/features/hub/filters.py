@@ -1,4 +1,4 @@
-"""Filters: what a subscription does not want never comes to its mailbox.
+"""A filter decides which messages get into the mailbox of a subscription.
 
 feature: hub/filters
 prints:

@@ -1,4 +1,4 @@
-"""A group: each message goes to one of its members.
+"""The subscriptions of a group share their messages: each message goes to one of them.
 
 feature: hub/groups
 prints:

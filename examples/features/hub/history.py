@@ -1,4 +1,5 @@
-"""A history of what was published: queries, and a replay that goes on with what is new, without gap or duplicate.
+"""A history keeps what was published; it answers queries, and a replay goes on with new messages, without a gap or a
+duplicate.
 
 feature: hub/history
 prints:

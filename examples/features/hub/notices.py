@@ -1,4 +1,4 @@
-"""The hub publishes what happens and goes wrong in it under $SYS, and keeps its latest errors for queries.
+"""A hub publishes notices of what goes wrong in it under $SYS, and keeps its latest errors for queries.
 
 feature: hub/notices
 prints:

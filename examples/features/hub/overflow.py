@@ -1,4 +1,5 @@
-"""A full mailbox: the publisher is refused, or waits, or something is dropped; each loss is counted and reported.
+"""When a mailbox is full, the publisher waits or is refused, or a message is dropped; each loss is counted and
+reported.
 
 feature: hub/overflow
 prints:

@@ -1,4 +1,4 @@
-"""Priority of messages: in a mailbox of this kind what is more urgent comes first.
+"""A mailbox with priorities delivers urgent messages first.
 
 feature: hub/priority
 prints:

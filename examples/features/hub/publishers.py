@@ -1,4 +1,4 @@
-"""Publishers with a name, permitted keys and a quota: a guard against mistakes.
+"""A publisher with a name has a quota, and keys that it may publish to, as a guard against mistakes.
 
 feature: hub/publishers
 prints:

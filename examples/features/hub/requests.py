@@ -1,4 +1,4 @@
-"""Request and reply, with and without asyncio.
+"""A request waits for the reply of a subscriber, with asyncio or without.
 
 feature: hub/requests
 prints:

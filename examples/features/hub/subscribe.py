@@ -1,4 +1,5 @@
-"""Publish and subscribe: keys, patterns, how many got a message, and an end after which no handler runs.
+"""A subscriber gets the messages whose keys match its pattern; publishing returns how many subscribers got the message,
+and after a drain no handler runs.
 
 feature: hub/subscribe
 prints:

@@ -1,5 +1,4 @@
-"""Supervision: a handler that crashes is started anew and goes on with the next message; one that crashes too often is
-suspended for a while.
+"""A handler that crashes is restarted and gets the next message; one that crashes too often is suspended for a while.
 
 feature: hub/supervision
 prints:

@@ -1,4 +1,4 @@
-"""Several messages that all mailboxes take, or none.
+"""Several messages are published together: all mailboxes take them, or none does.
 
 feature: hub/together
 prints:

@@ -1,4 +1,4 @@
-"""Typed topics: a codec makes bytes of values, and values of bytes.
+"""A typed topic has a codec, which makes bytes of values and values of bytes.
 
 feature: hub/topics
 prints:

@@ -1,4 +1,4 @@
-"""An operations endpoint: a live page, figures and health of a pool, which answers while the pool's threads are busy.
+"""An operations endpoint serves a live page, metrics and the health of a pool, even while the pool's threads are busy.
 
 feature: ops/endpoint
 prints:

@@ -1,4 +1,4 @@
-"""A structured log: to a function, to a file of JSON lines that is rotated, or to `logging`, which is the default.
+"""A structured log goes to a function, to a file of JSON lines that is rotated, or to `logging`, which is the default.
 
 feature: ops/log
 prints:

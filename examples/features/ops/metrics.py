@@ -1,4 +1,4 @@
-"""Figures of a pool, the process, the disks and a hub, as JSON or as text for a collector.
+"""The metrics of a pool, the process, the disks and a hub come as JSON, or as text for Prometheus.
 
 feature: ops/metrics
 prints:

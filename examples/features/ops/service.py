@@ -1,4 +1,4 @@
-"""A service of systemd: it reports when it is ready, well and about to stop. Here a socket of the program's own stands for
+"""A service reports to systemd when it is ready, well and about to stop. Here a socket of the program stands for
 systemd.
 
 feature: ops/service

@@ -1,4 +1,4 @@
-"""Settings of a whole service from files of JSON or YAML and from the environment.
+"""Files of JSON or YAML and environment variables have the settings of a whole service.
 
 feature: ops/settings
 prints:

@@ -1,4 +1,4 @@
-"""A timeline of what each thread does, for Perfetto.
+"""A timeline records what each thread of a pool does, for Perfetto.
 
 feature: ops/timeline
 prints:

@@ -1,4 +1,4 @@
-"""Notices by HTTP POST: what matches a pattern of the hub is sent to a URL, here of this program's own server.
+"""A webhook sends messages of the hub to a URL by HTTP POST; here to a server of this program.
 
 feature: ops/webhook
 prints:

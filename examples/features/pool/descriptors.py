@@ -1,4 +1,4 @@
-"""Any descriptor that can be polled has a handler: here a pipe. What the handler returns says how it goes on.
+"""A pool calls a handler when a descriptor is ready, here a pipe; what the handler returns says how it goes on.
 
 feature: pool/descriptors
 prints:

@@ -1,4 +1,4 @@
-"""An executor with the interface of the standard library, in the place of a ThreadPoolExecutor.
+"""An Executor takes the place of the standard library's ThreadPoolExecutor.
 
 feature: pool/executor
 prints:

@@ -1,4 +1,4 @@
-"""An exception of a task goes to whoever waits for it, or to one hook if nobody does; nothing else ends with it.
+"""What a task raises is raised by its future; a hook gets it if there is none. The pool goes on.
 
 feature: pool/failures
 prints:

@@ -1,4 +1,4 @@
-"""Lanes of priority: what waits in a higher lane begins first.
+"""Tasks in a higher lane begin before those in a lower one.
 
 feature: pool/lanes
 prints:

@@ -1,4 +1,5 @@
-"""Leader and followers: a handler that is about to block hands the lead on, and another thread sees the next event.
+"""The leader is the thread that waits for events. A handler that is about to block hands the lead on, so that another
+thread sees the next event.
 
 feature: pool/leader
 prints:

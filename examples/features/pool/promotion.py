@@ -1,5 +1,5 @@
-"""Eager promotion: before each handler another thread begins to lead. It is for handlers that block as a rule; by default
-a thread that watches takes over the lead from a handler that is slow.
+"""With eager promotion another thread takes the lead before each handler, for handlers that usually block. By default a
+thread that watches takes the lead from a handler that is slow.
 
 feature: pool/promotion
 prints:

@@ -1,4 +1,4 @@
-"""A bounded queue of bytes for any number of threads, for use without a pool.
+"""A bounded queue carries bytes between any number of threads, without a pool.
 
 feature: pool/queues
 prints:

@@ -1,4 +1,5 @@
-"""The end: a drain completes what was accepted, a stop cancels what has not begun, and every task is accounted for.
+"""A drain completes the tasks that were accepted, a stop cancels those that have not begun, and an audit accounts for
+every task.
 
 feature: pool/shutdown
 prints:

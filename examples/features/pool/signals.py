@@ -1,4 +1,4 @@
-"""Signals of the process: a function is called for each, or the program waits for one.
+"""A function is called for each signal of the process, or the program waits for one.
 
 feature: pool/signals
 prints:

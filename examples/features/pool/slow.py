@@ -1,4 +1,4 @@
-"""A hook hears of handlers and tasks that take too long: once for each.
+"""A hook is called once for each handler or task that takes too long.
 
 feature: pool/slow
 prints:

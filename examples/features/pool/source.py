@@ -1,4 +1,4 @@
-"""A pool that waits at a source in memory, and not at epoll: tasks, timers and rings as ever, but no descriptors.
+"""A pool may wait at a source in memory instead of epoll: it has tasks, timers and rings then, but no descriptors.
 
 feature: pool/source
 prints:

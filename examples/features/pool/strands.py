@@ -1,4 +1,4 @@
-"""A strand: its tasks run one at a time and in order, on any thread, so what they share needs no lock.
+"""A strand runs its tasks one at a time and in order, on any thread, so what they share needs no lock.
 
 feature: pool/strands
 prints:

@@ -1,4 +1,4 @@
-"""A fixed pool of threads, made at its start and pinned to CPUs.
+"""A pool has a fixed number of threads, which are made at its start and may be pinned to CPUs.
 
 feature: pool/threads
 prints:

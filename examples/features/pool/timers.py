@@ -1,4 +1,4 @@
-"""Timers: one that rings once, one that rings again and again, and one that is put off and then cancelled.
+"""Timers: one that rings once, one that is periodic, and one that is put off and then cancelled.
 
 feature: pool/timers
 prints:

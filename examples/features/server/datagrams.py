@@ -1,4 +1,4 @@
-"""Datagrams of UDP: a handler gets them, and answers each of their senders.
+"""A handler gets datagrams of UDP in batches, and answers each sender.
 
 feature: server/datagrams
 prints:

@@ -1,4 +1,5 @@
-"""A graceful end: no new connections, what has arrived is answered, and connections hear of it. What remains is cut off.
+"""A server that drains takes no new connections, answers what has arrived, tells its connections, and cuts off those
+that are left when the time is over.
 
 feature: server/drain
 prints:

@@ -1,4 +1,4 @@
-"""Without descriptors to spare a server stops accepting for a moment, logs that, and goes on when there are some.
+"""A server that has no descriptors left stops accepting, logs a warning, and goes on when there are some again.
 
 feature: server/exhausted
 prints:

@@ -1,4 +1,4 @@
-"""Where a message ends: at a delimiter, after a length in front of it, or after a fixed length.
+"""A message in a stream ends at a delimiter, has its length in front, or has a fixed length.
 
 feature: server/frames
 prints:

@@ -1,4 +1,4 @@
-"""A server with a TCP and a Unix listener, and with a handler object for each connection.
+"""A server listens on TCP and Unix sockets, and makes a handler object for each connection.
 
 feature: server/handlers
 prints:

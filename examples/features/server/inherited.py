@@ -1,4 +1,4 @@
-"""Sockets that systemd has opened for the program. Here the program stands for systemd, too.
+"""A server uses sockets that systemd has opened for it. Here the program stands for systemd, too.
 
 feature: server/inherited
 prints:

@@ -1,4 +1,4 @@
-"""Limits of a listener: connections at once, with a message for those that are refused, and time without a byte.
+"""A server refuses connections beyond a maximum, with a message, and closes those that are idle.
 
 feature: server/limits
 prints:

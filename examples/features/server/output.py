@@ -1,5 +1,5 @@
-"""Output never blocks: what a slow reader has not taken waits in a bounded queue, and the hook hears when there is room.
-The peer may finish sending, and still read.
+"""Writing never blocks: what a slow reader has not taken waits in a bounded queue, and a hook is called when there is
+room. The peer may finish sending and still read.
 
 feature: server/output
 prints:

@@ -1,4 +1,4 @@
-"""A bounded number of requests in work, and an answer that comes later from another thread.
+"""A server refuses requests while it works on too many; those that it admits are answered later, by another thread.
 
 feature: server/requests
 prints:

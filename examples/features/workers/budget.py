@@ -1,4 +1,4 @@
-"""A budget for retries: while a backend is down, only some of its failures are tried again.
+"""A budget limits retries: while a backend is down, only some of the failures are tried again.
 
 feature: workers/budget
 prints:

@@ -1,4 +1,4 @@
-"""Tasks that begin later, at a rate, or one at a time for each key.
+"""Tasks may begin after a delay, at a limited rate, or one at a time for each key.
 
 feature: workers/delayed
 prints:

@@ -1,6 +1,6 @@
-"""Durable tasks: a NATS server keeps them until they have ended, so that they outlive the process, and any process with a
-function for a task's name runs it. The address of a server with streams (nats-server -js) is in NATS_URL; without one there
-is nothing to show.
+"""A NATS server keeps durable tasks until they have ended, so that they outlive the process; any process with a
+function for a task's name runs it. NATS_URL is the address of a server with streams (nats-server -js); without it the
+program only says so.
 
 feature: workers/durable
 prints:

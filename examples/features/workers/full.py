@@ -1,4 +1,4 @@
-"""Bounded: what a submission does when there is no room, here to drop the oldest, to be refused, or to run what waits.
+"""Without room, a submission drops the oldest task, is refused, or runs a task itself.
 
 feature: workers/full
 prints:

@@ -1,4 +1,4 @@
-"""Health, what each thread has run, and figures of tasks as text for a collector, with figures of the program's own.
+"""A worker pool has a health for probes, and metrics for Prometheus, to which the program adds its own.
 
 feature: workers/health
 prints:

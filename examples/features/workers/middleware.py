@@ -1,4 +1,4 @@
-"""Middleware runs around each attempt of every task; tasks are made by a decorator.
+"""Middleware runs around each attempt of every task.
 
 feature: workers/middleware
 prints:

@@ -1,4 +1,4 @@
-"""A periodic task: again and again, beside the others, until it is closed.
+"""A periodic task runs again and again until it is closed.
 
 feature: workers/periodic
 prints:

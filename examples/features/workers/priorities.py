@@ -1,4 +1,4 @@
-"""Priorities: what is more urgent begins first.
+"""Tasks of a higher priority begin first.
 
 feature: workers/priorities
 prints:

@@ -1,4 +1,5 @@
-"""Retries: with a back-off, as long as it may help; not after a permanent failure; at a time that the attempt says.
+"""A task that fails is tried again after a back-off, or at a time that the attempt asks for, but not after a permanent
+failure.
 
 feature: workers/retries
 prints:

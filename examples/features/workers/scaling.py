@@ -1,4 +1,4 @@
-"""Threads are not added; how many of them take tasks follows the wait in the queue, between a minimum and all.
+"""The number of threads that take tasks follows how long tasks wait, between a minimum and all threads.
 
 feature: workers/scaling
 prints:

@@ -1,4 +1,4 @@
-"""The end in phases: no new tasks, a drain, a stop of what is left, hooks that clean up; and a report.
+"""A shutdown drains, then stops what is left, then calls hooks that clean up, and returns a report.
 
 feature: workers/shutdown
 prints:

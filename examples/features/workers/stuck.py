@@ -1,4 +1,4 @@
-"""A task that does not return after its time is over cannot be killed: its thread is reported as stuck until it returns.
+"""A task that does not return when its time is over is reported as stuck until it returns: no code can be killed.
 
 feature: workers/stuck
 prints:

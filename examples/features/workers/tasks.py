@@ -1,4 +1,4 @@
-"""Tasks with a report of how each ended; many at once; and those for which nobody waits.
+"""Tasks are submitted singly with a report of how each ended, in batches, or without a result.
 
 feature: workers/tasks
 prints:

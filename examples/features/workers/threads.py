@@ -1,4 +1,4 @@
-"""What each thread has run for a worker pool: the thread of a task, and the figures of each.
+"""The report of a task names the thread that ran it; each thread has figures of what it has run.
 
 feature: workers/threads
 prints:

@@ -1,5 +1,5 @@
-"""Limits in time, of one attempt and of all of them, and cancellation. No code is killed: an attempt sees that it should
-end.
+"""A limit in time is for one attempt or for the whole task, and a task can be cancelled. No code is killed: an attempt
+sees that it should end.
 
 feature: workers/timeouts
 prints:
