@@ -1,0 +1,75 @@
+//! Scenarios of the systems that paceline stands for: small programs, the same in four languages, that print what happens.
+//! All print the same, but for what is left to the machine.
+
+use super::example_in;
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+
+const LANGUAGES: [&str; 4] = ["rust", "c", "cpp", "python"];
+
+/// What the scenario prints in each language whose compiler or interpreter is here.
+fn printed(name: &str) -> impl Iterator<Item = (&'static str, String)> {
+    LANGUAGES.into_iter().filter_map(move |language| {
+        let output = example_in(language, name)?.output().expect("it starts");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let is_well = output.status.success() && errors.is_empty();
+        assert!(is_well, "{name} in {language}: {}\n{errors}", output.status);
+        Some((language, String::from_utf8(output.stdout).expect("UTF-8")))
+    })
+}
+
+/// Which worker has which event is left to the machine; each event is handled once, by one of three workers, while
+/// another leads.
+#[test]
+fn one_worker_leads_while_others_handle() {
+    for (language, printed) in printed("roles") {
+        let mut events = BTreeSet::new();
+        for line in printed.lines() {
+            let words: Vec<_> = line.split([' ', ',']).filter(|word| !word.is_empty()).collect();
+            let ["worker", worker, "handles", "event", event, "worker", leader, "leads"] =
+                words[..]
+            else {
+                panic!("{language} prints {line:?}");
+            };
+            for each in [worker, leader] {
+                assert!(["1", "2", "3"].contains(&each), "{language} prints {line:?}");
+            }
+            assert_ne!(worker, leader, "{language}");
+            assert!(events.insert(event.parse::<u32>().expect("a number")), "{language}: twice");
+        }
+        assert_eq!(events, (1..=10).collect(), "{language}");
+    }
+}
+
+/// Two clients, of which one stays: the drain at SIGTERM closes its connection.
+#[test]
+fn the_tcp_server_echoes_and_drains() {
+    for language in LANGUAGES {
+        let Some(mut command) = example_in(language, "tcp") else { continue };
+        let command = command.arg("127.0.0.1:0").stdout(Stdio::piped());
+        let mut server = command.spawn().expect("it starts");
+        let mut output = BufReader::new(server.stdout.take().expect("it is piped"));
+        let mut line = String::new();
+        output.read_line(&mut line).expect("UTF-8");
+        let address = line.trim_end().strip_prefix("listening on ").expect("where it listens");
+        let [mut stays, leaves] = [(); 2].map(|()| {
+            let mut client = TcpStream::connect(address).expect("it listens");
+            client.write_all(b"hello").expect("it reads");
+            let mut answer = [0; 5];
+            client.read_exact(&mut answer).expect("it answers");
+            assert_eq!(&answer, b"hello", "{language}");
+            client
+        });
+        drop(leaves);
+        let kill = Command::new("kill").arg(server.id().to_string()).status();
+        assert!(kill.expect("there is kill").success());
+        assert_eq!(stays.read(&mut [0; 5]).expect("it closes"), 0, "{language}");
+        drop(stays);
+        let mut rest = String::new();
+        output.read_to_string(&mut rest).expect("UTF-8");
+        assert_eq!(rest, "drained: true, connections: 2, requests: 2\n", "{language}");
+        assert!(server.wait().expect("it ends").success(), "{language}");
+    }
+}
