@@ -2,7 +2,7 @@
 //! All print the same, but for what is left to the machine.
 
 use super::example_in;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
@@ -40,6 +40,45 @@ fn one_worker_leads_while_others_handle() {
             assert!(events.insert(event.parse::<u32>().expect("a number")), "{language}: twice");
         }
         assert_eq!(events, (1..=10).collect(), "{language}");
+    }
+}
+
+/// Which worker has which task is left to the machine, and so is the order of the tasks. Each is handled once, by the worker
+/// that took it, and each worker has one at a time.
+#[test]
+fn workers_take_turns_at_a_queue() {
+    for (language, printed) in printed("turns") {
+        // "worker-0", in Python "worker_0".
+        let workers = printed.replace("worker_", "worker-");
+        let mut busy = BTreeMap::new();
+        let mut handled: BTreeMap<_, Vec<u32>> = BTreeMap::new();
+        let mut figures = BTreeMap::new();
+        let mut lines = workers.lines();
+        assert_eq!(lines.next_back(), Some("drained: true"), "{language}");
+        for line in lines {
+            match line.split(' ').collect::<Vec<_>>()[..] {
+                [worker, "leads,", "and", "takes", "task", task] => {
+                    assert_eq!(busy.insert(worker, task), None, "{language}: {line}");
+                }
+                [worker, "has", "handled", "task", task] => {
+                    assert_eq!(busy.remove(worker), Some(task), "{language}: {line}");
+                    handled.entry(worker).or_default().push(task.parse().expect("a number"));
+                }
+                [worker, tasks, "tasks"] => {
+                    let worker = worker.strip_suffix(':').expect("a worker");
+                    figures.insert(worker, tasks.parse::<usize>().expect("a number"));
+                }
+                _ => panic!("{language} prints {line:?}"),
+            }
+        }
+        assert_eq!(busy, BTreeMap::new(), "{language}");
+        assert!(figures.keys().eq(&["worker-0", "worker-1", "worker-2"]), "{language}");
+        for (worker, tasks) in figures {
+            assert_eq!(handled.get(worker).map_or(0, Vec::len), tasks, "{language}: {worker}");
+        }
+        let mut tasks = handled.into_values().flatten().collect::<Vec<_>>();
+        tasks.sort_unstable();
+        assert!(tasks.into_iter().eq(1..=9), "{language}");
     }
 }
 
