@@ -36,9 +36,7 @@ def main() -> None:
             print("listening on", server.addresses[0], flush=True)
             signals.wait()
             drained, stats = server.drain(10).drained, server.stats()
-    print(
-        f"drained: {str(drained).lower()}, connections: {stats.accepted}, requests: {stats.answered}"
-    )
+    print(f"drained: {str(drained).lower()}, connections: {stats.accepted}, requests: {stats.answered}")
 
 
 if __name__ == "__main__":
