@@ -82,6 +82,35 @@ fn workers_take_turns_at_a_queue() {
     }
 }
 
+/// How long it took is left to the machine; all else is the same.
+#[test]
+fn the_shop_on_a_hub_recovers() {
+    const EXPECTED: &str = "\
+        subscribers of shop.orders: 1\n\
+        packed apples\n\
+        the packer was restarted: 1\n\
+        packed melons\n\
+        packed plums\n\
+        new price: apples 3.20\n\
+        notice: subscription.restarted\n\
+        dead letter: pears, 2 attempts\n\
+        packed pears\n\
+        redelivered: 1\n\
+        replayed: apples\n\
+        replayed: pears\n\
+        replayed: melons\n\
+        replayed: plums\n\
+        orders: 5 matched, 4 delivered, 1 restarts\n\
+        from publishing to packing, p99: some us\n\
+        subscribers of shop.orders: 0\n";
+    for (language, printed) in printed("orders") {
+        let (before, rest) = printed.split_once("p99: ").expect("its figures");
+        let (time, after) = rest.split_once(" us").expect("a unit");
+        assert!(time.parse::<u64>().is_ok(), "{language}: {time:?}");
+        assert_eq!(format!("{before}p99: some us{after}"), EXPECTED, "{language}");
+    }
+}
+
 /// Two clients, of which one stays: the drain at SIGTERM closes its connection.
 #[test]
 fn the_tcp_server_echoes_and_drains() {
