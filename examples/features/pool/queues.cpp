@@ -5,7 +5,7 @@
 //   sum of what two threads have pushed: 1001000
 //   room for 8
 //   taken out after the queue was closed: 8
-//   then it is shut down: true
+//   then: PACE_ESHUTDOWN
 
 #include <iostream>
 #include <paceline/queue.hpp>
@@ -36,7 +36,6 @@ int main() {
     int rest[16];
     std::cout << "taken out after the queue was closed: " << queue.pop_batch(rest).value().size()
               << '\n';
-    std::cout << std::boolalpha
-              << "then it is shut down: " << (queue.pop().error() == paceline::Code::ShutDown) << '\n';
+    std::cout << "then: " << paceline::name(queue.pop().error().code()) << '\n';
     return 0;
 }

@@ -3,7 +3,7 @@
 // feature: pool/shutdown
 // prints:
 //   drained: 100 of 100 tasks are completed
-//   another task is refused: true
+//   another task: PACE_ESHUTDOWN
 //   stopped: 100 of 100 tasks are completed or cancelled
 
 #include <chrono>
@@ -24,9 +24,8 @@ int main() {
     const auto report = drained.shutdown(paceline::forever).value();
     std::cout << (report.drained ? "drained: " : "not drained: ") << drained.audit().value().completed
               << " of 100 tasks are completed\n";
-    std::cout << std::boolalpha
-              << "another task is refused: " << (drained.post([] {}).error() == paceline::Code::ShutDown)
-              << '\n';
+    const auto late = drained.post([] {});
+    std::cout << "another task: " << paceline::name(late.error().code()) << '\n';
 
     const auto stopped = busy_pool();
     stopped.stop_now().value();
