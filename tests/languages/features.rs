@@ -25,7 +25,7 @@ const HEAD: usize = 40;
 /// The areas whose programs in this language still print nothing.
 fn silent(language: &str) -> &'static [&'static str] {
     match language {
-        "c" => &["server", "http", "cq", "ops"],
+        "c" => &["http", "cq", "ops"],
         "cpp" => &["server", "http", "hub", "cq", "ops"],
         _ => &["pool", "server", "http", "workers", "hub", "cq", "ops", "async"],
     }
