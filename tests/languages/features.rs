@@ -25,7 +25,7 @@ const HEAD: usize = 40;
 /// The areas whose programs in this language still print nothing.
 fn silent(language: &str) -> &'static [&'static str] {
     match language {
-        "c" => &["http", "cq", "ops"],
+        "c" => &["cq", "ops"],
         "cpp" => &["server", "http", "hub", "cq", "ops"],
         _ => &["pool", "server", "http", "workers", "hub", "cq", "ops", "async"],
     }
