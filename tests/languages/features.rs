@@ -1,7 +1,8 @@
 //! The programs in examples/features: one for each row of docs/EXAMPLES.md in C, C++ and Python, and the page itself.
 //!
 //! A line `feature: pool/timers` in the head of a program says which row it shows; the name of a program in
-//! examples/features is that of its row. Other examples have such lines, too, one for each row.
+//! examples/features is that of its row. Other examples have such lines, too, one for each row. In the head of a program
+//! of examples/features stands what it prints, too: the lines below `prints:` that are indented deeper.
 //!
 //! PACELINE_BLESS=1 cargo test --test languages features    writes the page anew.
 
@@ -19,8 +20,16 @@ mod rows;
 const PAGE: &str = "docs/EXAMPLES.md";
 /// The languages, as the page names them, and how files in them end.
 const LANGUAGES: [(&str, &str); 3] = [("C", "c"), ("C++", "cpp"), ("Python", "py")];
-/// In so many lines from its first a program says which features it shows.
-const HEAD: usize = 20;
+/// A program says which features it shows, and what it prints, within this number of lines from its first.
+const HEAD: usize = 40;
+/// The areas whose programs in this language still print nothing.
+fn silent(language: &str) -> &'static [&'static str] {
+    match language {
+        "c" => &["cq", "ops"],
+        "cpp" => &["server", "http", "hub", "cq", "ops"],
+        _ => &["pool", "server", "http", "workers", "hub", "cq", "ops", "async"],
+    }
+}
 
 /// All examples in these languages, as paths in the repository.
 fn examples() -> Vec<PathBuf> {
@@ -51,6 +60,41 @@ fn features(path: &Path) -> Vec<String> {
     let text = text.expect("an example");
     let lines = text.lines().take(HEAD).map(|line| line.trim_start_matches([' ', '*', '/', '#']));
     lines.filter_map(|line| line.strip_prefix("feature: ").map(str::to_owned)).collect()
+}
+
+/// What a program says in its head that it prints: the lines below `prints:` that are indented deeper, without the
+/// indentation of the first of them.
+fn promised(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(source(path.to_str().expect("it is in UTF-8")));
+    let text = text.expect("an example");
+    let comment = match ending(path) {
+        "c" => "*",
+        "cpp" => "//",
+        _ => "",
+    };
+    let depth = |line: &str| line.len() - line.trim_start().len();
+    let strip = |line| match comment {
+        "" => line,
+        _ => str::trim_start(line).strip_prefix(comment).unwrap_or_default(),
+    };
+    let mut lines = text.lines().take(HEAD).map(strip).skip_while(|line| line.trim() != "prints:");
+    let outer = depth(lines.next()?);
+    let lines = lines.take_while(|line| depth(line) > outer).collect::<Vec<_>>();
+    let inner = depth(lines.first()?);
+    Some(lines.iter().map(|line| format!("{}\n", line.get(inner..).unwrap_or_default())).collect())
+}
+
+/// Asserts that a program has printed what its head says.
+fn compare(path: &Path, printed: &str) {
+    let row = row_of(path);
+    let area = row.split('/').next().expect("a row has an area");
+    match promised(path) {
+        Some(promised) => assert_eq!(printed, promised, "{} prints the first", path.display()),
+        None if silent(ending(path)).contains(&area) => (),
+        None => {
+            panic!("{}: its head has no lines `prints:`; it printed\n{printed}", path.display())
+        }
+    }
 }
 
 /// The programs of examples/features in a language.
@@ -160,7 +204,7 @@ fn programs_in_c() {
     let broker = Broker::start();
     for path in programs("c") {
         let Some(program) = built(&path) else { return };
-        printed_beside(broker.as_ref(), &program, &[]);
+        compare(&path, &printed_beside(broker.as_ref(), &program, &[]));
     }
 }
 
@@ -180,7 +224,7 @@ fn programs_in_cpp() {
         fs::write(&unit, one_unit(&paths)).expect("the scratch directory can be written to");
         let Some(program) = built(&unit) else { return };
         for path in paths {
-            printed_beside(broker.as_ref(), &program, &[&row_of(&path)]);
+            compare(&path, &printed_beside(broker.as_ref(), &program, &[&row_of(&path)]));
         }
     }
 }
