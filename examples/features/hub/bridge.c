@@ -2,19 +2,32 @@
  * streams (nats-server -js) is in NATS_URL; without one there is nothing to show.
  *
  * feature: hub/bridge
+ * prints:
+ *   the message 42 comes, and the handler fails
+ *   the message 42 comes again
+ *   acknowledged
+ *   left to be sent: 0
  */
-#include "../check.h"
 #include <paceline/bridge.h>
 #include <paceline/pool.h>
-#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
-static atomic_int handled;
+#define MINUTE UINT64_C(60000000000)
 
+static void must(pace_status_t status) {
+    if (status == PACE_OK) return;
+    fprintf(stderr, "%s: %s\n", pace_status_name(status), pace_last_error());
+    exit(EXIT_FAILURE);
+}
+
+/* The first attempt fails: the message comes again, here or in another process. */
 static void handle(void *data, const pace_message_t *message, int32_t *outcome) {
-    (void)data;
-    CHECK(message->size == 2);
-    /* The first attempt fails: the message comes again, here or in another process. */
-    *outcome = atomic_fetch_add(&handled, 1) == 0 ? PACE_EFAILED : 0;
+    int *attempts = data; /* of one thread at a time */
+    const char *what = ++*attempts == 1 ? "comes, and the handler fails" : "comes again";
+    printf("the message %.*s %s\n", (int)message->size, (const char *)message->payload, what);
+    *outcome = *attempts == 1 ? PACE_EFAILED : 0;
 }
 
 static pace_bridge_t *bridge_of(const pace_hub_t *hub, const char *url) {
@@ -28,6 +41,7 @@ static pace_bridge_t *bridge_of(const pace_hub_t *hub, const char *url) {
 
 int main(void) {
     const char *url = getenv("NATS_URL");
+    int attempts = 0;
     pace_bridge_export_options_t out;
     pace_bridge_import_options_t in;
     pace_bridge_import_stats_t stats = {.struct_size = sizeof stats};
@@ -54,18 +68,16 @@ int main(void) {
     in.stream = "EXAMPLE_C";
     in.durable = "billing"; /* processes with this name take turns */
     must(pace_bridge_import(to, "example.c.>", &in));
-    must(pace_hub_subscribe(there, "example.c.*", NULL, handle, NULL, NULL, &subscription));
+    must(pace_hub_subscribe(there, "example.c.*", NULL, handle, &attempts, NULL, &subscription));
     must(pace_bridge_open(to));
 
     must(pace_bridge_publish(from, "example.c.order", NULL, "42", 2, 0, &pending));
-    must(pace_pending_store_wait(pending, 60000000000)); /* it is stored now */
+    must(pace_pending_store_wait(pending, MINUTE)); /* it is stored now */
     pace_pending_store_free(pending);
-    do {
-        must(pace_bridge_import_stats(to, 0, &stats));
-    } while (stats.acknowledged == 0 && usleep(1000) == 0);
-    CHECK(atomic_load(&handled) >= 2 && stats.again >= 1);
-    must(pace_bridge_close(from, 60000000000, &left));
-    CHECK(left == 0);
+    while (stats.acknowledged == 0 && usleep(1000) == 0) must(pace_bridge_import_stats(to, 0, &stats));
+    puts("acknowledged");
+    must(pace_bridge_close(from, MINUTE, &left));
+    printf("left to be sent: %d\n", (int)left);
     pace_bridge_free(to);
     pace_bridge_free(from);
     pace_hub_free(there);

@@ -1,29 +1,42 @@
 /* A message that a handler fails at is tried again, and then becomes a dead letter, which can be delivered once more.
  *
  * feature: hub/dead_letters
+ * prints:
+ *   attempt 1
+ *   attempt 2
+ *   attempt 3
+ *   dead letter 42: the database is down
+ *   delivered again: 42
  */
-#include "../check.h"
 #include <paceline/hub.h>
 #include <paceline/pool.h>
 #include <stdatomic.h>
-#include <string.h>
+#include <stdio.h>
+#include <stdlib.h>
 
-static atomic_int attempts;
 static atomic_bool is_mended;
 
-static void handle(void *data, const pace_message_t *message, int32_t *outcome) {
-    (void)data, (void)message;
-    atomic_fetch_add(&attempts, 1);
-    if (atomic_load(&is_mended))
-        *outcome = 0;
-    else
-        must(pace_message_fail("the database is down"));
+static void must(pace_status_t status) {
+    if (status == PACE_OK) return;
+    fprintf(stderr, "%s: %s\n", pace_status_name(status), pace_last_error());
+    exit(EXIT_FAILURE);
 }
 
-static void look(void *data, const pace_dead_letter_t *letter) {
+static void handle(void *data, const pace_message_t *message, int32_t *outcome) {
     (void)data;
-    CHECK(letter->attempts == 3 && letter->reason == PACE_DEAD_FAILED);
-    CHECK(memcmp(letter->failure.text, "the database is down", letter->failure.size) == 0);
+    if (atomic_load(&is_mended)) {
+        printf("delivered again: %.*s\n", (int)message->size, (const char *)message->payload);
+        *outcome = 0;
+    } else {
+        printf("attempt %d\n", (int)message->attempt);
+        must(pace_message_fail("the database is down"));
+    }
+}
+
+static void print(void *data, const pace_dead_letter_t *letter) {
+    (void)data;
+    printf("dead letter %.*s: %.*s\n", (int)letter->message.size, (const char *)letter->message.payload,
+           (int)letter->failure.size, letter->failure.text);
 }
 
 int main(void) {
@@ -39,14 +52,10 @@ int main(void) {
     options.retry = (pace_retry_t){.shape = PACE_RETRY_FIXED, .retries = 2, .first_ns = 1000000};
     must(pace_hub_subscribe(hub, "orders", &options, handle, NULL, NULL, &subscription));
     must(pace_hub_publish(hub, "orders", "42", 2, PACE_PUBLISH_NO_RECEIPT, NULL));
-    while (count == 0) must(pace_hub_dead_letters(hub, NULL, look, NULL, &count));
+    while (count == 0) must(pace_hub_dead_letters(hub, NULL, print, NULL, &count));
 
     atomic_store(&is_mended, true);
     must(pace_hub_redeliver(hub, NULL, &redelivered));
-    CHECK(redelivered.enqueued == 1);
-    WAIT_FOR(atomic_load(&attempts) == 4);
-    must(pace_hub_dead_letters(hub, NULL, NULL, NULL, &count));
-    CHECK(count == 0);
     must(pace_pool_shutdown(pool, PACE_FOREVER, NULL));
     pace_hub_free(hub);
     pace_pool_free(pool);

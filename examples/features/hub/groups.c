@@ -1,10 +1,20 @@
 /* A group: each message goes to one of its members.
  *
  * feature: hub/groups
+ * prints:
+ *   in turn: 5 and 5
+ *   by key: one member has got all 10, the other none
  */
-#include "../check.h"
 #include <paceline/hub.h>
 #include <paceline/pool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void must(pace_status_t status) {
+    if (status == PACE_OK) return;
+    fprintf(stderr, "%s: %s\n", pace_status_name(status), pace_last_error());
+    exit(EXIT_FAILURE);
+}
 
 static void count(void *counter, const pace_message_t *message, int32_t *outcome) {
     (void)message;
@@ -13,7 +23,7 @@ static void count(void *counter, const pace_message_t *message, int32_t *outcome
 }
 
 int main(void) {
-    int first = 0, second = 0, eu = 0, us = 0;
+    int first = 0, second = 0, third = 0, fourth = 0;
     pace_subscription_options_t options;
     pace_subscription_t subscription;
     pace_pool_t *pool;
@@ -30,13 +40,14 @@ int main(void) {
 
     options.group = "shops";
     options.balance = PACE_BALANCE_BY_KEY; /* all messages of a key go to the same member */
-    must(pace_hub_subscribe(hub, "orders.*", &options, count, &eu, NULL, &subscription));
-    must(pace_hub_subscribe(hub, "orders.*", &options, count, &us, NULL, &subscription));
+    must(pace_hub_subscribe(hub, "orders.*", &options, count, &third, NULL, &subscription));
+    must(pace_hub_subscribe(hub, "orders.*", &options, count, &fourth, NULL, &subscription));
     for (int n = 0; n < 10; n++)
         must(pace_hub_publish(hub, "orders.one", "", 0, PACE_PUBLISH_NO_RECEIPT, NULL));
     must(pace_pool_shutdown(pool, PACE_FOREVER, NULL));
-    CHECK(first == 5 && second == 5);
-    CHECK((eu == 10 && us == 0) || (eu == 0 && us == 10));
+    printf("in turn: %d and %d\n", first, second);
+    printf("by key: one member has got all %d, the other %s\n", third + fourth,
+           third == 0 || fourth == 0 ? "none" : "some");
     pace_hub_free(hub);
     pace_pool_free(pool);
     return 0;

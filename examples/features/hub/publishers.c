@@ -1,14 +1,25 @@
 /* Publishers with a name, permitted keys and a quota: a guard against mistakes.
  *
  * feature: hub/publishers
+ * prints:
+ *   a key that is not permitted: PACE_EINVAL
+ *   published: 5
+ *   then: PACE_EFULL
  */
-#include "../check.h"
 #include <paceline/hub.h>
 #include <paceline/pool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void must(pace_status_t status) {
+    if (status == PACE_OK) return;
+    fprintf(stderr, "%s: %s\n", pace_status_name(status), pace_last_error());
+    exit(EXIT_FAILURE);
+}
 
 int main(void) {
     const char *const allow[] = {"sensors.roof.>"};
-    int accepted = 0;
+    pace_status_t status;
     pace_publisher_options_t options;
     pace_publisher_stats_t stats = {.struct_size = sizeof stats};
     pace_receipt_t receipt = {.struct_size = sizeof receipt};
@@ -28,11 +39,12 @@ int main(void) {
     must(pace_hub_key(hub, "sensors.roof.wind", &own));
     must(pace_hub_key(hub, "sensors.cellar.damp", &other));
 
-    CHECK(pace_publisher_publish(roof, other, NULL, "1", 1, 0, &receipt) == PACE_EINVAL);
-    while (pace_publisher_publish(roof, own, NULL, "1", 1, 0, &receipt) == PACE_OK)
-        CHECK(++accepted < 100);
+    status = pace_publisher_publish(roof, other, NULL, "1", 1, 0, &receipt);
+    printf("a key that is not permitted: %s\n", pace_status_name(status));
+    do status = pace_publisher_publish(roof, own, NULL, "1", 1, 0, &receipt);
+    while (status == PACE_OK);
     must(pace_publisher_stats(roof, &stats));
-    CHECK(accepted == 5 && stats.published == 5 && stats.refused >= 1);
+    printf("published: %d\nthen: %s\n", (int)stats.published, pace_status_name(status));
     pace_publisher_free(roof);
     pace_key_free(own);
     pace_key_free(other);

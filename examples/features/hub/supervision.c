@@ -2,37 +2,43 @@
  * suspended for a while.
  *
  * feature: hub/supervision
+ * prints:
+ *   crash
+ *   crash
+ *   crash
+ *   suspended
+ *   resumed
+ *   work
  */
-#include "../check.h"
 #include <paceline/hub.h>
 #include <paceline/pool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-/* The state of the handler, which a restart makes anew. */
-typedef struct state {
-    int handled, restarts;
-} state_t;
+#define MINUTE UINT64_C(60000000000)
 
-static void handle(void *data, const pace_message_t *message, int32_t *outcome) {
-    state_t *state = data;
-    if (message->size == 5 && memcmp(message->payload, "crash", 5) == 0) {
-        *outcome = PACE_EPANIC; /* this is a crash, and not only a message that fails */
-        return;
-    }
-    state->handled++;
-    *outcome = 0;
+static void must(pace_status_t status) {
+    if (status == PACE_OK) return;
+    fprintf(stderr, "%s: %s\n", pace_status_name(status), pace_last_error());
+    exit(EXIT_FAILURE);
 }
 
-static void start_anew(void *data, pace_text_t failure, uint64_t count) {
-    state_t *state = data;
-    (void)failure;
-    state->handled = 0;
-    state->restarts = (int)count;
+static void handle(void *data, const pace_message_t *message, int32_t *outcome) {
+    (void)data;
+    printf("%.*s\n", (int)message->size, (const char *)message->payload);
+    const bool crash = memcmp(message->payload, "crash", message->size) == 0;
+    *outcome = crash ? PACE_EPANIC : 0; /* PACE_EFAILED would only be a message that fails */
+}
+
+/* Where the handler has a state, it is made anew here. */
+static void start_anew(void *data, pace_text_t failure, uint64_t restarts) {
+    (void)data, (void)failure, (void)restarts;
 }
 
 int main(void) {
-    state_t state = {0};
-    bool resumed, suspended = false;
+    bool resumed;
     pace_subscription_options_t options;
     pace_subscription_t subscription;
     pace_subscription_stats_t stats = {.struct_size = sizeof stats};
@@ -43,22 +49,21 @@ int main(void) {
     must(pace_hub_new(pool, NULL, &hub));
     must(pace_subscription_options_init(&options, sizeof options));
     options.restarts = 2; /* a third crash within a minute suspends it */
-    options.within_ns = 60000000000;
-    options.suspension_ns = options.longest_suspension_ns = 3600000000000;
+    options.within_ns = MINUTE;
+    options.suspension_ns = options.longest_suspension_ns = 60 * MINUTE;
     options.on_restart = start_anew;
-    must(pace_hub_subscribe(hub, "jobs", &options, handle, &state, NULL, &subscription));
+    must(pace_hub_subscribe(hub, "jobs", &options, handle, NULL, NULL, &subscription));
     for (int n = 0; n < 3; n++)
         must(pace_hub_publish(hub, "jobs", "crash", 5, PACE_PUBLISH_NO_RECEIPT, NULL));
-    while (!suspended) {
+    while (!stats.suspended && usleep(1000) == 0) {
         stats.struct_size = sizeof stats;
         must(pace_subscription_stats(hub, subscription, &stats));
-        suspended = stats.suspended;
     }
+    puts("suspended");
     must(pace_hub_resume(hub, subscription, &resumed)); /* or after the suspension, by itself */
-    CHECK(resumed);
+    puts(resumed ? "resumed" : "not resumed");
     must(pace_hub_publish(hub, "jobs", "work", 4, PACE_PUBLISH_NO_RECEIPT, NULL));
     must(pace_pool_shutdown(pool, PACE_FOREVER, NULL));
-    CHECK(state.handled == 1 && state.restarts >= 2);
     pace_hub_free(hub);
     pace_pool_free(pool);
     return 0;

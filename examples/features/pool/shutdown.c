@@ -1,9 +1,21 @@
 /* The end: a drain completes what was accepted, a stop cancels what has not begun, and every task is accounted for.
  *
  * feature: pool/shutdown
+ * prints:
+ *   drained: 100 of 100 tasks are completed
+ *   another task: PACE_ESHUTDOWN
+ *   stopped: 100 of 100 tasks are completed or cancelled
  */
-#include "../check.h"
 #include <paceline/pool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static void must(pace_status_t status) {
+    if (status == PACE_OK) return;
+    fprintf(stderr, "%s: %s\n", pace_status_name(status), pace_last_error());
+    exit(EXIT_FAILURE);
+}
 
 static void work(void *data, int32_t *outcome) {
     (void)data;
@@ -28,16 +40,18 @@ int main(void) {
     pace_pool_t *pool = busy_pool();
     must(pace_pool_shutdown(pool, PACE_FOREVER, &report));
     must(pace_pool_audit(pool, &audit));
-    CHECK(report.drained && audit.completed == 100 && audit.balances);
-    CHECK(pace_pool_post(pool, PACE_LANE_NORMAL, work, NULL, NULL) == PACE_ESHUTDOWN);
+    printf("%s: %d of 100 tasks are completed\n", report.drained ? "drained" : "not drained",
+           (int)audit.completed);
+    const pace_status_t late = pace_pool_post(pool, PACE_LANE_NORMAL, work, NULL, NULL);
+    printf("another task: %s\n", pace_status_name(late));
     pace_pool_free(pool);
 
     pool = busy_pool();
-    report.struct_size = sizeof report, audit.struct_size = sizeof audit;
-    must(pace_pool_stop_now(pool, &report));
+    must(pace_pool_stop_now(pool, NULL));
+    audit.struct_size = sizeof audit;
     must(pace_pool_audit(pool, &audit));
-    CHECK(audit.completed + audit.cancelled == 100 && audit.cancelled == report.cancelled);
-    CHECK(audit.balances && audit.in_flight == 0);
+    printf("stopped: %d of 100 tasks are completed or cancelled\n",
+           (int)(audit.completed + audit.cancelled));
     pace_pool_free(pool);
     return 0;
 }

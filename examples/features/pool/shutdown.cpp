@@ -1,9 +1,13 @@
 // The end: a drain completes what was accepted, a stop cancels what has not begun, and every task is accounted for.
 //
 // feature: pool/shutdown
+// prints:
+//   drained: 100 of 100 tasks are completed
+//   another task: PACE_ESHUTDOWN
+//   stopped: 100 of 100 tasks are completed or cancelled
 
-#include "../check.h"
 #include <chrono>
+#include <iostream>
 #include <paceline/pool.hpp>
 #include <thread>
 
@@ -17,14 +21,16 @@ static paceline::Pool busy_pool() {
 
 int main() {
     const auto drained = busy_pool();
-    CHECK(drained.shutdown(paceline::forever).value().drained);
-    CHECK(drained.audit().value().completed == 100 && drained.audit().value().balances);
-    CHECK(drained.post([] {}).error() == paceline::Code::ShutDown);
+    const auto report = drained.shutdown(paceline::forever).value();
+    std::cout << (report.drained ? "drained: " : "not drained: ") << drained.audit().value().completed
+              << " of 100 tasks are completed\n";
+    const auto late = drained.post([] {});
+    std::cout << "another task: " << paceline::name(late.error().code()) << '\n';
 
     const auto stopped = busy_pool();
-    const auto report = stopped.stop_now().value();
+    stopped.stop_now().value();
     const auto audit = stopped.audit().value();
-    CHECK(audit.completed + audit.cancelled == 100 && audit.cancelled == report.cancelled);
-    CHECK(audit.balances && audit.in_flight == 0);
+    std::cout << "stopped: " << audit.completed + audit.cancelled
+              << " of 100 tasks are completed or cancelled\n";
     return 0;
 }

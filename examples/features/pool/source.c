@@ -1,9 +1,19 @@
 /* A pool that waits at a source in memory, and not at epoll: tasks, timers and rings as ever, but no descriptors.
  *
  * feature: pool/source
+ * prints:
+ *   a task: 42
+ *   a descriptor: PACE_EINVAL
  */
-#include "../check.h"
 #include <paceline/pool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void must(pace_status_t status) {
+    if (status == PACE_OK) return;
+    fprintf(stderr, "%s: %s\n", pace_status_name(status), pace_last_error());
+    exit(EXIT_FAILURE);
+}
 
 static void answer(void *number, int32_t *outcome) {
     *(int *)number = 42;
@@ -27,8 +37,9 @@ int main(void) {
     must(pace_pool_new(&config, &pool));
     must(pace_pool_submit(pool, PACE_LANE_NORMAL, answer, &number, NULL, &task));
     must(pace_task_wait(pool, task, PACE_FOREVER, NULL));
-    CHECK(number == 42);
-    CHECK(pace_pool_register(pool, 0, NULL, never, NULL, NULL, &handle) != PACE_OK);
+    printf("a task: %d\n", number);
+    const pace_status_t refused = pace_pool_register(pool, 0, NULL, never, NULL, NULL, &handle);
+    printf("a descriptor: %s\n", pace_status_name(refused));
     pace_pool_free(pool);
     return 0;
 }

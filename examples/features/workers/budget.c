@@ -1,10 +1,21 @@
 /* A budget for retries: while a backend is down, only some of its failures are tried again.
  *
  * feature: workers/budget
+ * prints:
+ *   50 tasks have failed
+ *   retries that the budget has refused: some
+ *   retries without a budget: 150, with it: fewer
  */
-#include "../check.h"
 #include <paceline/pool.h>
 #include <paceline/workers.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void must(pace_status_t status) {
+    if (status == PACE_OK) return;
+    fprintf(stderr, "%s: %s\n", pace_status_name(status), pace_last_error());
+    exit(EXIT_FAILURE);
+}
 
 static void fails(void *data, pace_attempt_t *attempt, int32_t *outcome) {
     (void)data, (void)outcome;
@@ -32,7 +43,9 @@ int main(void) {
     for (int n = 0; n < 50; n++) must(pace_workers_wait(workers, tasks[n], PACE_FOREVER, NULL));
     must(pace_workers_shutdown(workers, PACE_FOREVER, 0, 0, NULL, NULL, NULL));
     must(pace_task_type_stats(type, &stats));
-    CHECK(stats.failed == 50 && stats.retries_refused > 0 && stats.retried < 150);
+    printf("%d tasks have failed\n", (int)stats.failed);
+    printf("retries that the budget has refused: %s\n", stats.retries_refused > 0 ? "some" : "none");
+    printf("retries without a budget: 150, with it: %s\n", stats.retried < 150 ? "fewer" : "as many");
     pace_task_type_free(type);
     pace_workers_free(workers);
     pace_pool_free(pool);
