@@ -10,7 +10,7 @@ import paceline
 from paceline import Request
 
 with paceline.Pool() as pool:
-    # Also heads, targets, headers, rates.
+#Also heads, targets, headers, rates.
     server = paceline.Http(pool, max_body=1024)
 
     @server.post("/")
