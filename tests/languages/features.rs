@@ -26,7 +26,7 @@ const HEAD: usize = 40;
 fn silent(language: &str) -> &'static [&'static str] {
     match language {
         "c" => &[],
-        "cpp" => &["cq"],
+        "cpp" => &[],
         _ => &["pool", "server", "http", "workers", "hub", "cq", "ops", "async"],
     }
 }
