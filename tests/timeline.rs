@@ -144,6 +144,8 @@ fn a_trace_shows_what_threads_did() {
     let _subscription = hub.subscribe("orders.*", move |_| heard.up()).unwrap();
     let _receipt = hub.publish("orders.new", b"1").unwrap();
     seen.until(1);
+    // A thread that is awake would take the lead by itself.
+    until("the other one sleeps again", || pool.stats().parked == 1);
     let (gate, ran) = (Gate::new(), Count::new());
     let (held, count) = (gate.clone(), ran.clone());
     let soon = Duration::from_millis(1);

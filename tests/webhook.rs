@@ -184,7 +184,10 @@ fn no_answer_is_a_failure() {
     let _guard = hang_guard();
     let server = Server::closed(&[]);
     let silent = server.webhook().timeout(Duration::from_millis(20)).retry(Retry::none());
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // The port of a client is in use, and nobody listens there.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let nobody = client.local_addr().unwrap();
     let away = Webhook::builder(&format!("http://{nobody}")).retry(Retry::none());
     for builder in [silent, away] {
         let webhook = builder.build().unwrap();

@@ -12,10 +12,9 @@ int main(void) {
     pace_pool_t *pool;
     pace_http_t *http;
     pace_signals_t *end;
-    int32_t signal;
     if (pace_pool_new(NULL, &pool) || pace_http_new(pool, &http) ||
         pace_http_route(http, "GET", "/order", order, pool, NULL) ||
         pace_http_serve(http, "127.0.0.1:8080") || pace_signals_shut_down(pool, PACE_SEC(30), &end))
         return fprintf(stderr, "%s\n", pace_last_error()), 1;
-    return puts("http://127.0.0.1:8080/order is served") < 0 || pace_signals_wait(end, &signal);
+    return puts("http://127.0.0.1:8080/order is served") < 0 || pace_signals_wait(end, NULL);
 }

@@ -377,7 +377,7 @@ int main(int argc, char **argv) {
     printf("the shop: http://%s/orders\nthe live page: http://%s/\n", address, page);
     fflush(stdout);
 
-    must(pace_signals_wait(signals, &(int32_t){0}));
+    must(pace_signals_wait(signals, NULL));
     pace_service_free(systemd);
     /* Orders are refused from here on, and those that were accepted are completed. */
     pace_workers_report_t jobs = {.struct_size = sizeof jobs};

@@ -865,7 +865,7 @@ pace_status_t pace_signals_shut_down(const pace_pool_t *pool,
 
 /**
  * Waits for a signal whose handler has run and that nobody has waited for; the lowest, if several have
- * come.
+ * come. `signal` NULL: which one it was is not told.
  *
  * PACE_ESHUTDOWN: the pool has ended; PACE_EDEADLOCK on a thread of the pool, which it would hold up.
  *

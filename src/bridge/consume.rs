@@ -487,8 +487,10 @@ async fn settle(importing: &Importing, consuming: &RefCell<Consuming>, entry: En
             AckKind::Nak(Some(delay.min(MAX_DELAY)))
         }
     };
-    // If the connection is gone the broker sends it again, and what has ended for good is known.
-    let _gone = acker.ack_with(kind).await;
+    if let Some(acker) = acker {
+        // If the connection is gone the broker sends it again, and what has ended for good is known.
+        let _gone = acker.ack_with(kind).await;
+    }
 }
 
 /// Tells the broker that handlers are at work.

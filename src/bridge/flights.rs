@@ -80,13 +80,18 @@ impl<A> Flights<A> {
     }
 
     /// What is in flight has other numbers at the broker now, if it has them at all: nobody is told of its end, unless it
-    /// comes again.
+    /// comes again. It ends all the same.
     pub(super) fn cut(&mut self) {
         self.open.values_mut().for_each(|flight| flight.acker = None);
     }
 
-    /// A message in flight has ended. None: it was not in flight, or nobody is to be told.
-    pub(super) fn end(&mut self, entry: Entry, how: End, now: Instant) -> Option<(A, Settlement)> {
+    /// A message in flight has ended, and who is to be told of it, if anybody is. None: it was not in flight.
+    pub(super) fn end(
+        &mut self,
+        entry: Entry,
+        how: End,
+        now: Instant,
+    ) -> Option<(Option<A>, Settlement)> {
         let flight = self.open.remove(&entry)?;
         if let Some(ids) = &mut self.ids {
             ids.remove(&flight.id);
@@ -99,7 +104,7 @@ impl<A> Flights<A> {
         if !matches!(settlement, Settlement::Refuse(_)) {
             self.ended.note(&flight.id, now);
         }
-        Some((flight.acker?, settlement))
+        Some((flight.acker, settlement))
     }
 
     /// Those of which the broker is to be told that they are at work, for up to `limit`.
@@ -240,7 +245,7 @@ mod tests {
             }
             self.unbroken.remove(&number);
             let (acker, settlement) = self.flights.end(entry(number), end, self.now).unwrap();
-            self.answer(acker, settlement);
+            self.answer(acker.expect("nothing is cut off here"), settlement);
         }
 
         fn tick(&mut self) {
@@ -310,7 +315,11 @@ mod tests {
         }
     }
 
-    /// Its number may be another message's by now.
+    fn done<A>(acker: Option<A>) -> Option<(Option<A>, Settlement)> {
+        Some((acker, Settlement::Acknowledge))
+    }
+
+    /// Its number may be another message's by now. It is counted all the same.
     #[test]
     fn what_is_cut_off_is_answered_only_if_it_comes_again() {
         let now = Instant::now();
@@ -321,8 +330,8 @@ mod tests {
         flights.cut();
         assert_eq!(flights.at_work(now, LIMIT).count(), 0);
         assert_eq!(flights.come(entry(1), "a".into(), "again", now), (Came::Again, None));
-        assert_eq!(flights.end(entry(1), End::Done, now), Some(("again", Settlement::Acknowledge)));
-        assert_eq!(flights.end(entry(2), End::Done, now), None);
+        assert_eq!(flights.end(entry(1), End::Done, now), done(Some("again")));
+        assert_eq!(flights.end(entry(2), End::Done, now), done(None));
         assert_eq!(flights.come(entry(5), "b".into(), "c", now), (Came::Ended, Some("c")));
     }
 
@@ -335,7 +344,7 @@ mod tests {
         assert_eq!(flights.at_work(now + LIMIT, LIMIT).count(), 0);
         assert_eq!(flights.come(entry(1), "a".into(), 'y', now), (Came::Again, None));
         assert_eq!(flights.come(entry(2), "a".into(), 't', now), (Came::Twin, Some('t')));
-        assert_eq!(flights.end(entry(1), End::Done, now), Some(('y', Settlement::Acknowledge)));
+        assert_eq!(flights.end(entry(1), End::Done, now), done(Some('y')));
         assert_eq!(flights.come(entry(1), "a".into(), 'z', now), (Came::Ended, Some('z')));
         assert_eq!(flights.end(entry(1), End::Done, now), None);
     }

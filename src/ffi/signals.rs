@@ -2,7 +2,7 @@
 #![allow(unsafe_code, non_camel_case_types, reason = "the symbols and pointers of the C interface")]
 
 use super::boundary::{
-    self, Failure, Handle, call, call_void, callback, consumed, nanos, out, usable,
+    self, Failure, Handle, call, call_void, callback, consumed, nanos, optional_out, out, usable,
 };
 use super::callback::pace_drop_fn;
 use super::owner::pair;
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn pace_signals_shut_down(
 }
 
 /// Waits for a signal whose handler has run and that nobody has waited for; the lowest, if several have
-/// come.
+/// come. `signal` NULL: which one it was is not told.
 ///
 /// PACE_ESHUTDOWN: the pool has ended; PACE_EDEADLOCK on a thread of the pool, which it would hold up.
 ///
@@ -113,12 +113,11 @@ pub extern "C" fn pace_signals_wait(
 ) -> pace_status_t {
     call(|| {
         let signals = usable(watch)?;
-        let to = out(signal, "signal")?;
         if signals.pool.is_inside() {
             return Err(Error::WouldDeadlock.into());
         }
         let number = signals.signals.wait().ok_or_else(|| Failure::from(Error::ShutDown))?;
-        to.set(number);
+        optional_out(signal).set(number);
         Ok(())
     })
 }

@@ -92,7 +92,9 @@ use core::mem::{ManuallyDrop, MaybeUninit};
 /// How urgent a task is. Each lane is a queue of its own, so a full lane never refuses another's
 /// tasks.
 ///
-/// Within a lane tasks start in the order they were accepted. A thread that looks for its next task picks the most
+/// Tasks leave a lane in the order in which they were accepted. A thread takes several at once, and other threads take
+/// over some of those that it has not begun, so with more threads than one they do not start in exactly that order; a
+/// [`Strand`](crate::Strand) keeps one. A thread that looks for its next task picks the most
 /// urgent lane that has one, with these exceptions, so that no lane starves: after 8 picks of `Critical` up to 5 are
 /// of `High`, after 13 picks of those two up to 3 are of `Normal`, and after 15 picks of all others one is of `Low`.
 /// So when all lanes have work, of 64 picks 32 are of `Critical`, 18 of `High`, 10 of `Normal` and 4 of `Low`; and of

@@ -1961,7 +1961,6 @@ static void with_null(void) {
     SAYS(PACE_EINVAL, pace_signals_new(p, &quick_number, 1, quick_signal, C, NULL));
     SAYS(PACE_EINVAL, pace_signals_shut_down(p, 0, NULL));
     SAYS(PACE_EINVAL, pace_signals_wait(NULL, &(int32_t){0}));
-    SAYS(PACE_EINVAL, pace_signals_wait(t.signals, NULL));
     SAYS(PACE_EINVAL, pace_attempt_name(NULL, &(const char *){NULL}));
     SAYS(PACE_EINVAL, pace_workers_submit(w, NULL, quick_attempt, C, NULL, NULL));
     SAYS(PACE_EINVAL, pace_workers_submit(w, t.kind, NULL, C, NULL, NULL));

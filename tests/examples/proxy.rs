@@ -2,7 +2,7 @@
 
 use super::kit::{KINDS, Kind, Server, Stream, Upstream, eventually, fill, is_over};
 use std::io::{ErrorKind, Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, TcpStream};
 use std::process::Stdio;
 use std::time::Duration;
 use std::{fs, thread};
@@ -215,7 +215,10 @@ fn an_upstream_that_refuses_is_told() {
     if super::is_missing() {
         return;
     }
-    let to = Upstream::start(Kind::Tcp).address.clone();
+    // The port of a client is in use, and nobody listens there.
+    let somebody = Upstream::start(Kind::Tcp);
+    let client = TcpStream::connect(&somebody.address).expect("it listens");
+    let to = client.local_addr().expect("it is connected").to_string();
     let mut command = super::program("proxy");
     command.args(["--threads", "2", "--to", &to]).stderr(Stdio::piped());
     let mut server = Server::spawn(Kind::Tcp, command);

@@ -9,7 +9,7 @@ mod cpp;
 mod features;
 mod page;
 mod programs;
-mod roles;
+mod scenarios;
 mod services;
 #[path = "../common/skipped.rs"]
 mod skipped;

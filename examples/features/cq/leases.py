@@ -1,6 +1,11 @@
-"""A lease: an entry that is not completed in time is brought again, and the first token for it is stale.
+"""An entry of a completion queue that is not completed within its lease is brought again, and its first token is stale.
 
 feature: cq/leases
+prints:
+    order 42 came
+    order 42 came again
+    the first token is stale
+    1 completed
 """
 
 import paceline
@@ -15,17 +20,17 @@ def complete(queue: paceline.CompletionQueue, entry: CompletionEntry) -> bool:
     return True
 
 
-with paceline.Pool() as pool:
-    hub = paceline.Hub(pool)
+with paceline.Pool() as pool, paceline.Hub(pool) as hub:
     with paceline.CompletionQueue(pool, lease=0.02) as queue:
         queue.mailbox(hub.mailbox("orders"), tag=7)
         hub.publish("orders", b"42")
         (first,) = queue.wait(timeout=60)
-        (again,) = queue.wait(timeout=60)  # the thread that has it is gone; another one waits
-        assert again.again and again.detail.payload == b"42"
-        assert not complete(queue, first)
+        print("order", first.data.decode(), "came")
+        (again,) = queue.wait(
+            timeout=60
+        )  # as if the thread that took it had died, and another one waited
+        print("order", again.data.decode(), "came again" if again.again else "came")
+        print("the first token is", "valid" if complete(queue, first) else "stale")
         while not complete(queue, again):  # this thread was too slow itself
             (again,) = queue.wait(timeout=60)
-        stats = queue.stats()
-        assert stats.completed == 1 and stats.brought == stats.withdrawn + 1 >= 2
-    hub.close()
+        print(queue.stats().completed, "completed")

@@ -1,34 +1,36 @@
-"""A completion queue: descriptors, ticks, timers and tags of the program's own come out of one wait as data, for programs
-that do not want to be called back. Each entry is completed, by any thread.
+"""A completion queue brings descriptors, ticks, timers and the program's own tags as data, out of one wait, for
+programs that do not want to be called back. Any thread may complete an entry.
 
 feature: cq/pool
+prints:
+    pipe: READY
+    ticker: TICK
+    timer: TIMER
+    posted: TASK
 """
 
 import os
 
 import paceline
 
-PIPE, TICKER, ONCE, POSTED = range(4)
+NAMES = ["pipe", "ticker", "timer", "posted"]  # tags are numbers: here the places in this list
 ours, theirs = os.pipe()
 with paceline.Pool() as pool, paceline.CompletionQueue(pool) as queue:
-    queue.register(ours, PIPE)
-    queue.every(0.001, TICKER)
-    queue.after(0.001, ONCE)
-    queue.post(POSTED)
+    queue.register(ours, tag=0)
+    queue.every(0.001, tag=1)
+    queue.after(0.001, tag=2)
+    queue.post(3)
     os.write(theirs, b"x")
 
-    ticks, seen = 0, set()
-    while ticks < 3 or len(seen) < 4:
+    seen: dict[int, str] = {}
+    while len(seen) < len(NAMES):
         entries = queue.wait(timeout=60)
-        assert entries
         for entry in entries:
-            if entry.tag == PIPE:
-                assert os.read(ours, 1) == b"x"
-            ticks += entry.tag == TICKER
-            seen.add(entry.tag)
-            if entry.tag in (PIPE, TICKER):
-                queue.done(entry)  # the next of it may come
-    stats = queue.stats()
-    assert stats.brought == stats.completed + stats.withdrawn + stats.out
+            seen[entry.tag] = entry.kind.name
+            if entry.tag == 0:
+                os.read(ours, 1)
+        queue.done(*entries)  # the next of the pipe and of the ticker may come
+    for tag, kind in sorted(seen.items()):
+        print(f"{NAMES[tag]}: {kind}")
 os.close(ours)
 os.close(theirs)

@@ -1,6 +1,11 @@
-"""Connections as data: what has arrived comes as an entry, and its completion says what is written, and what next.
+"""A completion queue brings what happens to connections as data; the completion of an entry says what is written, and
+whether the connection is closed.
 
 feature: cq/server
+prints:
+    hello
+    bye
+    the server has closed the connection
 """
 
 import socket
@@ -16,9 +21,8 @@ def serve(queue: paceline.CompletionQueue) -> None:
             for entry in queue.wait():
                 if entry.kind != EntryKind.CONN:
                     continue  # the server has ended
-                if entry.detail.event == ConnEvent.DATA:  # an echo
-                    ends = b"\n" in entry.data
-                    flags = Complete.CLOSE if ends else Complete(0)
+                if entry.detail.event == ConnEvent.DATA:  # an echo, which ends with "bye"
+                    flags = Complete.CLOSE if entry.data == b"bye\n" else Complete(0)
                     queue.complete(entry, data=entry.data, flags=flags)
                 else:
                     queue.done(entry)
@@ -31,10 +35,11 @@ with paceline.Pool() as pool, paceline.CompletionQueue(pool) as queue:
     thread = threading.Thread(target=serve, args=(queue,))  # or several of them
     thread.start()
     host, _, port = address.rpartition(":")
-    with socket.create_connection((host, int(port)), 60) as peer:
-        peer.sendall(b"hello")
-        assert peer.recv(64) == b"hello"
-        peer.sendall(b"bye\n")
-        assert peer.recv(64) == b"bye\n" and peer.recv(64) == b""
+    with socket.create_connection((host, int(port)), 60) as peer, peer.makefile() as lines:
+        for text in (b"hello\n", b"bye\n"):
+            peer.sendall(text)
+            print(lines.readline(), end="")
+        if not lines.readline():
+            print("the server has closed the connection")
     queue.close()
     thread.join()

@@ -1,9 +1,11 @@
-"""A response that is sent later, by another thread.
+"""A handler of HTTP may return None; another thread sends the response later.
 
 feature: http/later
+prints:
+    202 Accepted
+    {"ok":true}
 """
 
-import json
 import urllib.request
 
 import paceline
@@ -18,4 +20,5 @@ with paceline.Pool() as pool:
 
     with http:
         with urllib.request.urlopen(f"http://{http.addresses[0]}/slow", timeout=60) as answer:
-            assert answer.status == 202 and json.load(answer) == {"ok": True}
+            print(answer.status, answer.reason)
+            print(answer.read().decode())

@@ -1,6 +1,12 @@
-"""A factory makes a handler anew when it was restarted, so nothing that was half changed is used again.
+"""After a crash a factory makes a new handler, so that one that was half changed is never called again.
 
 feature: hub/factory
+prints:
+    a handler is made
+    it has seen: work
+    it has seen: work crash
+    a handler is made
+    it has seen: work
 """
 
 import logging
@@ -14,27 +20,21 @@ class Crash(BaseException):
 
 
 class Handler:
-    made = 0
-
     def __init__(self) -> None:
-        Handler.made += 1
-        self.seen: list[bytes] = []
+        print("a handler is made")
+        self.seen: list[str] = []
 
     def __call__(self, message: Message) -> None:
-        assert b"crash" not in self.seen  # never seen again
-        self.seen.append(message.payload)
+        self.seen.append(message.payload.decode())
+        print("it has seen:", *self.seen)
         if message.payload == b"crash":
             raise Crash
 
 
 paceline.quiet()  # no line on the standard error stream
 logging.disable()
-with paceline.Pool() as pool:
-    hub = paceline.Hub(pool)
+with paceline.Pool() as pool, paceline.Hub(pool) as hub:
     jobs = hub.subscribe("jobs", factory=Handler, on_error=lambda message, error: None)
-    for each in (b"work", b"crash", b"work", b"work"):
-        hub.publish("jobs", each)
-    assert jobs.drain(60) == 0
-    stats = jobs.stats()
-    assert (stats.delivered, stats.dead_lettered, Handler.made) == (3, 1, 2)
-    hub.close()
+    for job in (b"work", b"crash", b"work"):
+        hub.publish("jobs", job)
+    jobs.drain(60)

@@ -1,13 +1,15 @@
-"""A group: each message goes to one of its members.
+"""The subscriptions of a group share their messages: each message goes to one of them.
 
 feature: hub/groups
+prints:
+    jobs, in turns: 5 and 5
+    orders of one key: 0 and 10
 """
 
 import paceline
 from paceline import Message
 
-with paceline.Pool() as pool:
-    hub = paceline.Hub(pool)
+with paceline.Pool() as pool, paceline.Hub(pool) as hub:
     counters = [0, 0, 0, 0]
 
     def member(number: int, pattern: str, group: str, balance: str) -> paceline.Subscription:
@@ -26,7 +28,6 @@ with paceline.Pool() as pool:
         hub.publish("jobs")
         hub.publish("orders.one")
     for each in members:
-        assert each.drain(60) == 0
-    assert counters[:2] == [5, 5]
-    assert sorted(counters[2:]) == [0, 10]
-    hub.close()
+        each.drain(60)
+    print("jobs, in turns: {} and {}".format(*counters[:2]))
+    print("orders of one key: {} and {}".format(*sorted(counters[2:])))

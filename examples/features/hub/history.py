@@ -1,6 +1,10 @@
-"""A history of what was published: queries, and a replay that goes on with what is new, without gap or duplicate.
+"""A history keeps what was published; it answers queries, and a replay goes on with new messages, without a gap or a
+duplicate.
 
 feature: hub/history
+prints:
+    the last two: 3 4
+    replayed and new: 1 2 3 4 5
 """
 
 import queue
@@ -8,18 +12,14 @@ import queue
 import paceline
 from paceline import History
 
-with paceline.Pool() as pool:
-    # In memory; also by size, by age, and in an archive.
-    hub = paceline.Hub(pool, histories=[History("orders.>", keep_count=100)])
-    for number in range(1, 5):
-        hub.publish("orders.eu", b"%d" % number)
-
+# In memory; also by size, by age, and in an archive.
+histories = [History("orders.>", keep_count=100)]
+with paceline.Pool() as pool, paceline.Hub(pool, histories=histories) as hub:
+    hub.publish_batch("orders.eu", [b"1", b"2", b"3", b"4"])
     last_two = hub.query("orders.*", limit=2, newest=True)
-    assert [message.payload for message in last_two] == [b"3", b"4"]
+    print("the last two:", *(message.payload.decode() for message in last_two))
 
-    seen: "queue.Queue[bytes]" = queue.Queue()
-    replay = hub.replay("orders.eu", lambda message: seen.put(message.payload))
-    hub.publish("orders.eu", b"5")
-    assert [seen.get(timeout=60) for _ in range(5)] == [b"1", b"2", b"3", b"4", b"5"]
-    replay.unsubscribe()
-    hub.close()
+    seen: "queue.Queue[str]" = queue.Queue()
+    with hub.replay("orders.eu", lambda message: seen.put(message.payload.decode())):
+        hub.publish("orders.eu", b"5")
+        print("replayed and new:", *(seen.get(timeout=60) for _ in range(5)))

@@ -1,27 +1,26 @@
-"""Publishers with a name, permitted keys and a quota: a guard against mistakes.
+"""A publisher with a name has a quota, and keys that it may publish to, as a guard against mistakes.
 
 feature: hub/publishers
+prints:
+    key is "sensors.cellar.damp", but must be one that "roof" may publish: sensors.roof.>
+    all 5 tokens of the publisher's quota are in use
+    5 published, 2 refused
 """
 
 import paceline
 from paceline import Rate
 
-with paceline.Pool() as pool:
-    hub = paceline.Hub(pool)
+with paceline.Pool() as pool, paceline.Hub(pool) as hub:
     # One message in an hour, and five at once.
     roof = hub.publisher("roof", quota=Rate(1, per=3600, burst=5), allow=["sensors.roof.>"])
     try:
         roof.publish("sensors.cellar.damp", b"1")
-        raise AssertionError("it may not publish there")
-    except paceline.InvalidError:
-        pass
-    accepted = 0
+    except paceline.InvalidError as error:
+        print(error)
     try:
-        while accepted < 100:
+        for _ in range(6):
             roof.publish("sensors.roof.wind", b"1")
-            accepted += 1
-    except paceline.Full:
-        pass
+    except paceline.Full as full:
+        print(full)
     stats = roof.stats()
-    assert accepted == stats.published == 5 and stats.refused >= 1
-    hub.close()
+    print(stats.published, "published,", stats.refused, "refused")

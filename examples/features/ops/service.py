@@ -1,6 +1,12 @@
-"""A service of systemd: ready, well and stopping is told to it. Here a socket of the program's own stands for systemd.
+"""A service reports to systemd when it is ready, well and about to stop. Here a socket of the program stands for
+systemd.
 
 feature: ops/service
+prints:
+    READY=1
+    WATCHDOG=1
+    STATUS=serving
+    STOPPING=1
 """
 
 import os
@@ -17,20 +23,20 @@ os.environ["WATCHDOG_USEC"] = "20000"
 os.environ["WATCHDOG_PID"] = str(os.getpid())
 
 
-def hear(what: bytes) -> None:
-    """Waits until this is told."""
-    while what not in systemd.recv(256):
+def hear(wanted: str) -> None:
+    """Waits until systemd is sent this."""
+    while wanted not in systemd.recv(256).decode():
         pass
+    print(wanted)
 
 
 with paceline.Pool() as pool:
-    # Whether the program is well, for example by WorkerPool.health().
-    service = paceline.Service(pool, lambda: True)
-    hear(b"READY=1")
-    hear(b"WATCHDOG=1")
-    service.status("serving")
-    hear(b"STATUS=serving")
-    service.close()
-    hear(b"STOPPING=1")
+    # The function says whether the program is well, for example by WorkerPool.health().
+    with paceline.Service(pool, lambda: True) as service:
+        hear("READY=1")
+        hear("WATCHDOG=1")
+        service.status("serving")
+        hear("STATUS=serving")
+    hear("STOPPING=1")
 systemd.close()
 os.unlink(name)

@@ -1,6 +1,11 @@
-"""Settings of a whole service from files of JSON or YAML and from the environment.
+"""Files of JSON or YAML and environment variables have the settings of a whole service.
 
 feature: ops/settings
+prints:
+    pool: 2 threads
+    tasks: 5 retries, a timeout of 2.0 s
+    hub: {'max_payload': 65536}
+    PACELINE_POOL_THREADS: pool.threads is "many", but must be 0 to 1024
 """
 
 import os
@@ -21,13 +26,12 @@ with tempfile.TemporaryDirectory() as folder:
     os.environ["PACELINE_POOL_THREADS"] = "2"  # wins over the file
     settings = Settings(file, environment=True)
     with paceline.Pool(settings=settings) as pool:
-        assert len(pool.stats().threads) == 2
+        print("pool:", len(pool.stats().threads), "threads")
         tasks = settings.tasks()
-        assert tasks["timeout"] == 2.0 and tasks["retries"].retries == 5
-        assert settings.hub() == {"max_payload": 65536}
+        print(f"tasks: {tasks['retries'].retries} retries, a timeout of {tasks['timeout']} s")
+        print("hub:", settings.hub())
     os.environ["PACELINE_POOL_THREADS"] = "many"
     try:
         paceline.Pool(settings=settings)
-        raise AssertionError("this is no number")
     except paceline.InvalidError as error:
-        assert "PACELINE_POOL_THREADS" in str(error)
+        print(error)

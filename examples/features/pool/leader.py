@@ -1,6 +1,11 @@
-"""Leader and followers: a handler that is about to block hands the lead on, and another thread sees the next event.
+"""The leader is the thread that waits for events. A handler that is about to block hands the lead on, so that another
+thread sees the next event.
 
 feature: pool/leader
+prints:
+    the first handler blocks
+    the second handler runs
+    the first handler goes on
 """
 
 import socket
@@ -12,14 +17,17 @@ from paceline import Flow, Ready
 first_blocks, second_ran = threading.Event(), threading.Event()
 
 
-def blocks(_: socket.socket, ready: Ready) -> Flow:
+def block(_: socket.socket, ready: Ready) -> Flow:
     paceline.promote_new_leader()  # from here on another thread waits for events
+    print("the first handler blocks")
     first_blocks.set()
-    assert second_ran.wait(60)
+    second_ran.wait(60)
+    print("the first handler goes on")
     return Flow.DONE
 
 
-def runs(_: socket.socket, ready: Ready) -> Flow:
+def run(_: socket.socket, ready: Ready) -> Flow:
+    print("the second handler runs")
     second_ran.set()
     return Flow.DONE
 
@@ -27,12 +35,9 @@ def runs(_: socket.socket, ready: Ready) -> Flow:
 first, to_first = socket.socketpair()
 second, to_second = socket.socketpair()
 with first, to_first, second, to_second, paceline.Pool(2) as pool:
-    pool.register(first, blocks)
-    pool.register(second, runs)
+    pool.register(first, block)
+    pool.register(second, run)
     to_first.send(b"!")
-    assert first_blocks.wait(60)
+    first_blocks.wait(60)
     to_second.send(b"!")
-    assert second_ran.wait(60)
-    # The statistics tell who leads, and what each thread does.
-    stats = pool.stats()
-    assert len(stats.sets) == 1 and len(stats.threads) == 2
+    second_ran.wait(60)

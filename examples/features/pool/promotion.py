@@ -1,7 +1,10 @@
-"""Eager promotion: before each handler another thread begins to lead. It is for handlers that block as a rule; by default
-a thread that watches takes over the lead from a handler that is slow.
+"""With eager promotion another thread takes the lead before each handler, for handlers that usually block. By default a
+thread that watches takes the lead from a handler that is slow.
 
 feature: pool/promotion
+prints:
+    both handlers are inside at once
+    both have returned
 """
 
 import socket
@@ -14,8 +17,7 @@ meeting = threading.Barrier(3)
 
 
 def meet(_: socket.socket, ready: Ready) -> Flow:
-    """Both handlers are inside at once, though neither says that it blocks."""
-    meeting.wait(60)
+    meeting.wait(60)  # it blocks, without having said so
     return Flow.DONE
 
 
@@ -27,3 +29,5 @@ with one, to_one, other, to_other, paceline.Pool(3, promotion="eager") as pool:
     pool.register(one, meet)
     pool.register(other, meet)
     meeting.wait(60)
+    print("both handlers are inside at once")
+print("both have returned")

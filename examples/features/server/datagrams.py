@@ -1,6 +1,10 @@
-"""Datagrams of UDP: a handler gets them, and answers each of their senders.
+"""A handler gets datagrams of UDP in batches, and answers each sender.
 
 feature: server/datagrams
+prints:
+    HELLO 0
+    HELLO 1
+    HELLO 2
 """
 
 import queue
@@ -8,23 +12,23 @@ import queue
 import paceline
 from paceline import Datagram, UdpRef
 
-answers: "queue.Queue[bytes]" = queue.Queue()
+answers: "queue.Queue[str]" = queue.Queue()
 
 
-def echo(udp: UdpRef, datagrams: list[Datagram]) -> None:
-    udp.send_batch((each.data, each.peer) for each in datagrams)
+def shout(udp: UdpRef, datagrams: list[Datagram]) -> None:
+    udp.send_batch((each.data.upper(), each.peer) for each in datagrams)
 
 
 def receive(udp: UdpRef, datagrams: list[Datagram]) -> None:
     for each in datagrams:
-        answers.put(each.data)
+        answers.put(each.data.decode())
 
 
 with paceline.Pool() as pool:
     with (
-        paceline.Udp(pool, echo, "127.0.0.1:0") as server,
+        paceline.Udp(pool, shout, "127.0.0.1:0") as server,
         paceline.Udp(pool, receive, "127.0.0.1:0") as client,
     ):
-        for _ in range(10):
-            client.send(b"hello", server.address)
-        assert [answers.get(timeout=60) for _ in range(10)] == [b"hello"] * 10
+        for number in range(3):
+            client.send(b"hello %d" % number, server.address)
+            print(answers.get(timeout=60))

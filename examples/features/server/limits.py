@@ -1,6 +1,11 @@
-"""Limits of a listener: connections at once, with a message for those that are refused, and time without a byte.
+"""A server refuses connections beyond a maximum, with a message, and closes those that are idle.
 
 feature: server/limits
+prints:
+    the first connection is answered: hello
+    the second one is refused: too many
+    turned away: 1
+    timed out: 1
 """
 
 import socket
@@ -23,17 +28,14 @@ with paceline.Pool() as pool:
     small = paceline.Server(pool, "127.0.0.1:0", Echo, max_connections=1, refusal=b"too many\n")
     strict = paceline.Server(pool, "127.0.0.1:0", Echo, idle_timeout=0.02)
     with small, strict:
-        with connect(small) as first:
+        with connect(small) as first, connect(small) as second:
             first.sendall(b"hello")
-            assert first.recv(64) == b"hello"
-            with connect(small) as second:
-                assert second.recv(64) == b"too many\n"
-                assert second.recv(64) == b""  # the end
+            print("the first connection is answered:", first.recv(64).decode())
+            print("the second one is refused:", second.recv(64).decode().strip())
         small.drain(60)  # the counters are exact at rest
-        assert small.stats().turned_away == 1
+        print("turned away:", small.stats().turned_away)
 
         with connect(strict) as silent:
-            assert silent.recv(64) == b""  # it says nothing, and is closed
+            silent.recv(64)  # until the end, as it sends nothing
         strict.drain(60)
-        stats = strict.stats()
-        assert stats.closed[Reason.TIMED_OUT] == 1 and stats.balances
+        print("timed out:", strict.stats().closed[Reason.TIMED_OUT])

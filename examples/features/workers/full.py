@@ -1,37 +1,41 @@
-"""Bounded: what a submission does when there is no room, here to be refused, to run at once, or to drop the oldest.
+"""Without room, a submission drops the oldest task, is refused, or runs a task itself.
 
 feature: workers/full
+prints:
+    oldest: REJECTED
+    one more: Full
+    newer ran in MainThread
+    the last ran in workers_0
 """
 
 import threading
 
 import paceline
-from paceline import TaskStatus
 
-closed, opened = threading.Event(), threading.Event()
+inside, go_on = threading.Event(), threading.Event()
 with paceline.Pool() as pool:
-    workers = paceline.WorkerPool(pool, threads=1, max_queued=16, max_droppable=1)
+    with paceline.WorkerPool(pool, threads=1, max_queued=16, max_droppable=1) as workers:
 
-    @workers.task
-    def gate() -> None:
-        closed.set()
-        assert opened.wait(60)
+        @workers.task
+        def block() -> None:
+            inside.set()
+            go_on.wait(60)
 
-    @workers.task
-    def note(text: str) -> str:
-        return text
+        @workers.task
+        def note(text: str) -> str:
+            return f"{text} ran in {threading.current_thread().name}"
 
-    gate.submit()
-    assert closed.wait(60)  # the only thread is inside
-    oldest = note.options(full="drop_oldest").submit("oldest")
-    newer = note.options(full="drop_oldest").submit("newer")
-    assert oldest.report().status == TaskStatus.REJECTED
-    try:
-        for number in range(1000):
-            note.submit("more")
-        raise AssertionError("there is always room")
-    except paceline.Full:
-        pass
-    opened.set()
-    assert newer.result() == "newer"
-    workers.shutdown(drain=60)
+        block.submit()
+        inside.wait(60)  # the only thread is busy
+        oldest = note.options(full="drop_oldest").submit("oldest")
+        newer = note.options(full="drop_oldest").submit("newer")
+        print("oldest:", oldest.report().status.name)
+        try:
+            while True:
+                note.submit("one more")
+        except paceline.Full as full:
+            print("one more:", type(full).__name__)
+        last = note.options(full="run_here").submit("the last")
+        print(newer.result())  # this thread has run it, which made room
+        go_on.set()
+        print(last.result())

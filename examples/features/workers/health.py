@@ -1,6 +1,12 @@
-"""Health, what each thread has run, and figures of tasks as text for a collector, with figures of the program's own.
+"""A worker pool has a health for probes, and metrics for Prometheus, to which the program adds its own.
 
 feature: workers/health
+prints:
+    the thread of the task: 1 completed, 0 failed
+    orders_total{shop="eu"} 3.0
+    paceline_task_completed_total{task_type="fetch",workers="workers"} 1.0
+    health: ready
+    health at the end: draining
 """
 
 import paceline
@@ -13,13 +19,14 @@ with paceline.Pool() as pool:
         return number
 
     report = fetch.submit(1).report()
-    thread = next(row for row in workers.worker_stats() if row.worker == report.worker)
-    assert (thread.attempts, thread.completed, thread.failed) == (1, 1, 0)
+    for thread in workers.worker_stats():
+        if thread.worker == report.worker:
+            print(f"the thread of the task: {thread.completed} completed, {thread.failed} failed")
     workers.counter("orders", "Orders.", shop="eu").inc(3)
-
-    assert workers.health().status == "ready" and not workers.health().stuck
     format, media_type = paceline.metrics_format("text/plain")  # of a request's Accept header
-    text = workers.metrics(format)
-    assert 'orders_total{shop="eu"} 3' in text and "fetch" in text
+    for line in workers.metrics(format).splitlines():
+        if line.startswith(("orders_total{", "paceline_task_completed_total{")):
+            print(line)
+    print("health:", workers.health().status)
     workers.shutdown(drain=60)
-    assert workers.health().status == "draining"
+    print("health at the end:", workers.health().status)

@@ -1,30 +1,31 @@
-"""Priorities: what is more urgent begins first.
+"""Tasks of a higher priority begin first.
 
 feature: workers/priorities
+prints:
+    critical
+    high
+    normal
+    low
 """
 
 import threading
 
 import paceline
 
-closed, opened = threading.Event(), threading.Event()
-order: list[str] = []
-with paceline.Pool() as pool:
-    workers = paceline.WorkerPool(pool, threads=1)
+inside, go_on = threading.Event(), threading.Event()
+with paceline.Pool() as pool, paceline.WorkerPool(pool, threads=1) as workers:
 
     @workers.task
-    def gate() -> None:
-        closed.set()
-        assert opened.wait(60)
+    def block() -> None:
+        inside.set()
+        go_on.wait(60)
 
     @workers.task
     def note(priority: str) -> None:
-        order.append(priority)
+        print(priority)
 
-    gate.submit()
-    assert closed.wait(60)
+    block.submit()
+    inside.wait(60)  # the only thread is busy until all are submitted
     for priority in ("low", "normal", "high", "critical"):
         note.options(priority=priority).submit(priority)
-    opened.set()
-    assert workers.shutdown(drain=60).drained
-assert order == ["critical", "high", "normal", "low"]
+    go_on.set()

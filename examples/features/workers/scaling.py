@@ -1,6 +1,9 @@
-"""Threads are not added; how many of them take tasks follows the wait in the queue, between a minimum and all.
+"""The number of threads that take tasks follows how long tasks wait, between a minimum and all threads.
 
 feature: workers/scaling
+prints:
+    active without tasks: 1
+    active under load: 2 or more
 """
 
 import time
@@ -10,17 +13,15 @@ from paceline import Scaling
 
 # A longer wait than `high`: one thread more. A shorter one than `low`: one thread less.
 scaling = Scaling(min_active=1, high=0.002, low=0.0002, period=0.005)
-with paceline.Pool() as pool:
-    workers = paceline.WorkerPool(pool, threads=4, scaling=scaling)
+with paceline.Pool() as pool, paceline.WorkerPool(pool, threads=4, scaling=scaling) as workers:
+    print("active without tasks:", workers.active)
 
     @workers.task
-    def work() -> None:
+    def work(number: int) -> int:
         time.sleep(0.001)
+        return workers.active
 
-    end = time.monotonic() + 60
-    while workers.active < 2 and time.monotonic() < end:
-        for _ in range(4):
-            work.post()
-        time.sleep(0.001)
-    assert workers.active >= 2
-    workers.shutdown(drain=60)
+    active = 1
+    while active < 2:
+        active = max(task.result() for task in work.submit_batch(range(50)))
+    print("active under load: 2 or more")

@@ -1,6 +1,11 @@
-"""The end in phases: no new tasks, a drain, a stop of what is left, hooks that clean up; and a report.
+"""A shutdown drains, then stops what is left, then calls hooks that clean up, and returns a report.
 
 feature: workers/shutdown
+prints:
+    the task stops
+    the database is closed
+    not drained; completed: 1 endless; cancelled: none; stuck: none
+    one more task: the worker pool is shut down
 """
 
 import threading
@@ -8,7 +13,7 @@ import time
 
 import paceline
 
-running, cleaned = threading.Event(), threading.Event()
+running = threading.Event()
 with paceline.Pool() as pool:
     workers = paceline.WorkerPool(pool)
 
@@ -17,20 +22,17 @@ with paceline.Pool() as pool:
         running.set()
         while not paceline.current_attempt().cancelled:
             time.sleep(0.001)
+        print("the task stops")
 
     @workers.on_shutdown
     def close_the_database() -> None:
-        cleaned.set()
+        print("the database is closed")
 
     endless.submit()
-    assert running.wait(60)
+    running.wait(60)
     # Drains for 10 ms, which is too short; stops for a minute; cleans up for a minute.
-    report = workers.shutdown(drain=0.01, stop=60, clean_up=60)
-    assert not report.drained and not report.stuck and not report.failed_hooks
-    assert cleaned.is_set()
+    print(workers.shutdown(drain=0.01, stop=60, clean_up=60))
     try:
         endless.submit()
-        raise AssertionError("it takes nothing more")
-    except paceline.ShutDownError:
-        pass
-    assert workers.audit().balances
+    except paceline.ShutDownError as error:
+        print("one more task:", error)

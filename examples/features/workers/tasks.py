@@ -1,16 +1,18 @@
-"""Tasks with a report of how each ended; many at once; and those for which nobody waits.
+"""Tasks are submitted singly with a report of how each ended, in batches, or without a result.
 
 feature: workers/tasks
+prints:
+    COMPLETED, value 25, attempts 1
+    a batch: 1 4 9 16
+    a coroutine: 7
+    fire and forget
 """
 
 import asyncio
 
 import paceline
-from paceline import TaskStatus
 
-posted: list[str] = []
-with paceline.Pool() as pool:
-    workers = paceline.WorkerPool(pool)
+with paceline.Pool() as pool, paceline.WorkerPool(pool) as workers:
 
     @workers.task
     def square(number: int) -> int:
@@ -24,12 +26,10 @@ with paceline.Pool() as pool:
 
     @workers.task
     def note(text: str) -> None:
-        posted.append(text)
+        print(text)
 
     report = square.submit(5).report()
-    assert (report.status, report.value, report.attempts) == (TaskStatus.COMPLETED, 25, 1)
-    assert sum(task.result() for task in square.submit_batch(range(1, 5))) == 30
-    assert later.submit(7).result() == 7
+    print(f"{report.status.name}, value {report.value}, attempts {report.attempts}")
+    print("a batch:", *(task.result() for task in square.submit_batch(range(1, 5))))
+    print("a coroutine:", later.submit(7).result())
     note.post("fire and forget")
-    assert workers.shutdown(drain=60).drained
-assert posted == ["fire and forget"]

@@ -1,20 +1,28 @@
-"""What each thread has run for a worker pool: the thread of a task, and the figures of each.
+"""The report of a task names the thread that ran it; each thread has figures of what it has run.
 
 feature: workers/threads
+prints:
+    threads: workers_0 workers_1
+    10 completed, 0 failed
+    one of them ran the last task
 """
 
 import paceline
 
-with paceline.Pool() as pool:
-    workers = paceline.WorkerPool(pool, threads=2)
+with paceline.Pool() as pool, paceline.WorkerPool(pool, threads=2) as workers:
 
     @workers.task
     def work(number: int) -> int:
         return number
 
-    reports = [task.report() for task in work.submit_batch(range(10))]
+    for task in work.submit_batch(range(10)):
+        report = task.report()
     stats = workers.worker_stats()
-    assert {report.worker for report in reports} <= {thread.worker for thread in stats}
-    assert sum(thread.attempts for thread in stats) == 10
-    assert not any(thread.failed or thread.state == "stuck" for thread in stats)
-    workers.shutdown()
+    print("threads:", *(thread.worker for thread in stats))
+    completed, failed = (
+        sum(thread.completed for thread in stats),
+        sum(thread.failed for thread in stats),
+    )
+    print(f"{completed} completed, {failed} failed")
+    if report.worker in [thread.worker for thread in stats]:
+        print("one of them ran the last task")
