@@ -939,6 +939,7 @@ class Hand:
             if each.busy.acquire(blocking=False):
                 each.skip()
                 each.busy.release()
+                each.failures.end()
                 each.over.set()
         return -1
 
