@@ -1,11 +1,28 @@
 /* A lease: an entry that is not completed in time is brought again, and the first token for it is stale.
  *
  * feature: cq/leases
+ * prints:
+ *   first: 42
+ *   again: 42
+ *   the first token: PACE_ESTALE
+ *   completed: 1
  */
-#include "../check.h"
 #include <paceline/cq.h>
 #include <paceline/hub.h>
 #include <paceline/pool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void must(pace_status_t status) {
+    if (status == PACE_OK) return;
+    fprintf(stderr, "%s: %s\n", pace_status_name(status), pace_last_error());
+    exit(EXIT_FAILURE);
+}
+
+static void print(const pace_cq_entry_t *entry) {
+    printf("%s: %.*s\n", (entry->flags & PACE_CQ_AGAIN) != 0 ? "again" : "first",
+           (int)entry->detail.message.size, (const char *)entry->detail.message.payload);
+}
 
 int main(void) {
     pace_cq_config_t config;
@@ -19,20 +36,21 @@ int main(void) {
     must(pace_pool_new(NULL, &pool));
     must(pace_hub_new(pool, NULL, &hub));
     must(pace_cq_config_init(&config, sizeof config));
-    config.lease_ns = 20000000;
+    config.lease_ns = 100000000; /* 100 ms */
     must(pace_cq_new(pool, &config, &cq));
     must(pace_hub_mailbox(hub, "orders", NULL, &mailbox));
     must(pace_cq_mailbox(cq, mailbox, 7));
     must(pace_hub_publish(hub, "orders", "42", 2, PACE_PUBLISH_NO_RECEIPT, NULL));
     must(pace_cq_wait(cq, &first, 1, PACE_FOREVER, &got));
+    print(&first);
     /* The thread that has it is gone; another one waits. */
     must(pace_cq_wait(cq, &again, 1, PACE_FOREVER, &got));
-    CHECK((again.flags & PACE_CQ_AGAIN) != 0 && again.detail.message.size == 2);
-    CHECK(pace_cq_done(cq, &first, 1) == PACE_ESTALE);
+    print(&again);
+    printf("the first token: %s\n", pace_status_name(pace_cq_done(cq, &first, 1)));
     while (pace_cq_done(cq, &again, 1) == PACE_ESTALE) /* this thread was too slow itself */
         must(pace_cq_wait(cq, &again, 1, PACE_FOREVER, &got));
     must(pace_cq_stats(cq, &stats));
-    CHECK(stats.brought >= 2 && stats.brought == stats.withdrawn + 1 && stats.completed == 1);
+    printf("completed: %d\n", (int)stats.completed);
     pace_cq_free(cq);
     pace_mailbox_free(mailbox);
     pace_hub_free(hub);

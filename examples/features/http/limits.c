@@ -30,7 +30,7 @@ static void echo(void *data, const pace_request_t *request, pace_response_t *res
 }
 
 /* Sends bytes, and waits for all that comes. */
-static const char *exchange(const char *address, const char *bytes) {
+static const char *send_and_read(const char *address, const char *bytes) {
     static char answer[4096];
     const struct sockaddr_in to = {.sin_family = AF_INET,
                                    .sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1)),
@@ -45,7 +45,7 @@ static const char *exchange(const char *address, const char *bytes) {
 }
 
 static void print_status(const char *address, const char *what, const char *bytes) {
-    printf("%s: %.3s\n", what, exchange(address, bytes) + strlen("HTTP/1.1 "));
+    printf("%s: %.3s\n", what, send_and_read(address, bytes) + strlen("HTTP/1.1 "));
 }
 
 int main(void) {
@@ -75,7 +75,7 @@ int main(void) {
     print_status(address, "GET /none", "GET /none HTTP/1.0\r\n\r\n");
     print_status(address, "a head that does not end", "POST / HTTP/1.1\r\nHost:");
 
-    const char *both = exchange(
+    const char *both = send_and_read(
         address, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\none"
                  "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nConnection: close\r\n\r\ntwo");
     printf("two requests over one connection: %s\n",

@@ -2,7 +2,7 @@
  *
  * feature: http/streaming
  * prints:
- *   download: piece 1, piece 2, piece 3.
+ *   download: piece 1, piece 2, piece 3, end
  *   upload: 5 bytes
  */
 #include <arpa/inet.h>
@@ -21,7 +21,7 @@ static void must(pace_status_t status) {
 
 /* Called whenever there is room; the state is the number of pieces. */
 static int32_t produce(void *pieces, pace_body_t *body) {
-    static const char *const texts[] = {"piece 1, ", "piece 2, ", "piece 3."};
+    static const char *const texts[] = {"piece 1, ", "piece 2, ", "piece 3, end"};
     const char *text = texts[(*(int *)pieces)++];
     must(pace_body_write(body, text, strlen(text), NULL));
     return *(int *)pieces < 3 ? PACE_FLOW_AGAIN : PACE_FLOW_DONE;

@@ -1,8 +1,11 @@
 // A group: each message goes to one of its members.
 //
 // feature: hub/groups
+// prints:
+//   in turn: 5 and 5
+//   by key: one member has got all 10, the other none
 
-#include "../check.h"
+#include <iostream>
 #include <paceline/hub.hpp>
 
 using paceline::Balance;
@@ -10,9 +13,9 @@ using paceline::Message;
 using paceline::SubscriptionConfig;
 
 int main() {
+    int counters[4] = {0, 0, 0, 0};
     const auto pool = paceline::Pool::create().value();
     const auto hub = paceline::Hub::create(pool).value();
-    int counters[4] = {0, 0, 0, 0};
     const auto count = [&](const char *pattern, const SubscriptionConfig &config, int &counter) {
         return hub
             .subscribe(
@@ -31,8 +34,9 @@ int main() {
         (void)hub.publish("jobs", "").value();
         (void)hub.publish("orders.one", "").value();
     }
-    CHECK(pool.shutdown(paceline::forever).value().drained);
-    CHECK(counters[0] == 5 && counters[1] == 5);
-    CHECK(counters[2] * counters[3] == 0 && counters[2] + counters[3] == 10);
+    pool.shutdown(paceline::forever).value();
+    std::cout << "in turn: " << counters[0] << " and " << counters[1] << '\n';
+    std::cout << "by key: one member has got all " << counters[2] + counters[3] << ", the other "
+              << (counters[2] * counters[3] == 0 ? "none\n" : "some\n");
     return 0;
 }

@@ -1,38 +1,40 @@
 // Priority of messages: in a mailbox of this kind what is more urgent comes first.
 //
 // feature: hub/priority
+// prints:
+//   first
+//   high
+//   normal
+//   low
 
-#include "../check.h"
-#include <atomic>
+#include <future>
+#include <iostream>
 #include <paceline/hub.hpp>
-#include <string>
 
 using paceline::Message;
 using paceline::Priority;
 using paceline::Publication;
 
 int main() {
+    std::promise<void> busy, go_on;
     const auto pool = paceline::Pool::create().value();
     const auto hub = paceline::Hub::create(pool).value();
-    std::atomic<bool> closed{false}, opened{false};
-    std::string order;
-    const auto news = hub.subscribe(
-                             "news",
-                             [&](const Message &message) {
-                                 closed = true;
-                                 WAIT_FOR(opened);
-                                 order += message.text();
-                             },
-                             paceline::SubscriptionConfig().set_by_priority(true))
-                          .value();
+    const auto print = [&](const Message &message) {
+        std::cout << message.text() << '\n';
+        if (message.text() == "first") {
+            busy.set_value();
+            go_on.get_future().wait();
+        }
+    };
+    const auto by_priority = paceline::SubscriptionConfig().set_by_priority(true);
+    const auto news = hub.subscribe("news", print, by_priority).value();
     const auto key = hub.key("news").value();
-    (void)key.publish("0").value();
-    WAIT_FOR(closed); // the handler is inside
-    (void)key.publish("l", Publication().set_priority(Priority::Low)).value();
-    (void)key.publish("n").value();
-    (void)key.publish("h", Publication().set_priority(Priority::High)).value();
-    opened = true;
-    CHECK(pool.shutdown(paceline::forever).value().drained);
-    CHECK(order == "0hnl");
+    (void)key.publish("first").value();
+    busy.get_future().wait(); // the handler is inside: the others wait
+    (void)key.publish("low", Publication().set_priority(Priority::Low)).value();
+    (void)key.publish("normal").value();
+    (void)key.publish("high", Publication().set_priority(Priority::High)).value();
+    go_on.set_value();
+    pool.shutdown(paceline::forever).value();
     return 0;
 }

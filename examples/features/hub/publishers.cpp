@@ -1,9 +1,13 @@
 // Publishers with a name, permitted keys and a quota: a guard against mistakes.
 //
 // feature: hub/publishers
+// prints:
+//   a key that is not permitted: PACE_EINVAL
+//   published: 5
+//   then: PACE_EFULL
 
-#include "../check.h"
 #include <chrono>
+#include <iostream>
 #include <paceline/hub.hpp>
 
 using namespace std::chrono_literals;
@@ -18,12 +22,13 @@ int main() {
     const auto own = hub.key("sensors.roof.wind").value();
     const auto other = hub.key("sensors.cellar.damp").value();
 
-    CHECK(roof.publish(other, "1").error() == paceline::Code::Invalid);
-    int accepted = 0;
-    while (roof.publish(own, "1")) {
-        CHECK(++accepted < 100);
+    std::cout << "a key that is not permitted: "
+              << paceline::name(roof.publish(other, "1").error().code()) << '\n';
+    auto receipt = roof.publish(own, "1");
+    while (receipt) {
+        receipt = roof.publish(own, "1");
     }
-    const auto stats = roof.stats().value();
-    CHECK(accepted == 5 && stats.published == 5 && stats.refused >= 1);
+    std::cout << "published: " << roof.stats().value().published << '\n';
+    std::cout << "then: " << paceline::name(receipt.error().code()) << '\n';
     return 0;
 }

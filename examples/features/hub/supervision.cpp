@@ -2,12 +2,20 @@
 // suspended for a while.
 //
 // feature: hub/supervision
+// prints:
+//   crash
+//   crash
+//   crash
+//   suspended
+//   resumed: true
+//   work
 
-#include "../check.h"
 #include <chrono>
 #include <cstdint>
+#include <iostream>
 #include <paceline/hub.hpp>
 #include <string_view>
+#include <thread>
 
 using namespace std::chrono_literals;
 using paceline::Message;
@@ -15,32 +23,28 @@ using paceline::Message;
 int main() {
     const auto pool = paceline::Pool::create().value();
     const auto hub = paceline::Hub::create(pool).value();
-    int handled = 0;
-    std::uint64_t restarts = 0;
     paceline::quiet(); // no line on the standard error stream for each crash
+    const auto handle = [](const Message &message) {
+        std::cout << message.text() << '\n';
+        if (message.text() == "crash") {
+            throw 42; // what is no std::exception is a crash
+        }
+    };
+    // Where the handler has a state, it is made anew here.
+    const auto start_anew = [](std::string_view, std::uint64_t) {};
     // A third crash within a minute suspends it for an hour.
     const auto config = paceline::SubscriptionConfig().set_intensity({2, 1min, 1h, 1h});
-    const auto jobs = hub.subscribe(
-                             "jobs",
-                             [&](const Message &message) {
-                                 if (message.text() == "crash") {
-                                     throw 42; // what is no std::exception is a crash
-                                 }
-                                 ++handled;
-                             },
-                             [&](std::string_view, std::uint64_t count) {
-                                 handled = 0; // the state of the handler is made anew
-                                 restarts = count;
-                             },
-                             config)
-                          .value();
-    for (const char *each : {"crash", "crash", "crash"}) {
-        (void)hub.publish("jobs", each).value();
+    const auto jobs = hub.subscribe("jobs", handle, start_anew, config).value();
+    for (int n = 0; n < 3; ++n) {
+        (void)hub.publish("jobs", "crash").value();
     }
-    WAIT_FOR(jobs.stats().value().suspended);
-    CHECK(jobs.resume().value()); // or after the suspension, by itself
+    while (!jobs.stats().value().suspended) {
+        std::this_thread::sleep_for(1ms);
+    }
+    std::cout << "suspended\n";
+    const bool resumed = jobs.resume().value(); // or after the suspension, by itself
+    std::cout << std::boolalpha << "resumed: " << resumed << '\n';
     (void)hub.publish("jobs", "work").value();
-    CHECK(pool.shutdown(paceline::forever).value().drained);
-    CHECK(handled == 1 && restarts >= 2);
+    pool.shutdown(paceline::forever).value();
     return 0;
 }

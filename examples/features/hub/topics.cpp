@@ -1,10 +1,14 @@
 // Typed topics: a codec makes bytes of values, and values of bytes.
 //
 // feature: hub/topics
+// prints:
+//   -20 degrees
+//   62 degrees
+//   dead letters: 1
 
-#include "../check.h"
 #include <charconv>
 #include <chrono>
+#include <iostream>
 #include <paceline/hub.hpp>
 #include <string>
 #include <string_view>
@@ -27,13 +31,12 @@ int main() {
     const auto pool = paceline::Pool::create().value();
     const auto hub = paceline::Hub::create(pool).value();
     const auto room = hub.topic<int>("temperature.room", Degrees{});
-    int sum = 0;
-    auto adds = room.subscribe([&sum](const int &degrees) { sum += degrees; }).value();
-    (void)room.publish(20).value();
-    (void)room.publish(22).value();
+    const auto print = [](const int &degrees) { std::cout << degrees << " degrees\n"; };
+    auto prints = room.subscribe(print).value();
+    (void)room.publish(-20).value();
+    (void)room.publish(62).value();
     (void)hub.publish("temperature.room", "warm").value(); // is a dead letter: the handler is not called
-    CHECK(adds.drain(std::chrono::minutes(1)).value() == 0);
-    CHECK(sum == 42);
-    CHECK(hub.dead_letters().value().size() == 1);
+    prints.drain(std::chrono::minutes(1)).value();
+    std::cout << "dead letters: " << hub.dead_letters().value().size() << '\n';
     return 0;
 }

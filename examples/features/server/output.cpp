@@ -2,27 +2,34 @@
 // The peer may finish sending, and still read.
 //
 // feature: server/output
+// prints:
+//   the queue is full: the rest is written when there is room
+//   all is written
+//   read by the client: 19660800 bytes
 
-#include "../peer.h"
-#include <cstddef>
+#include <arpa/inet.h>
+#include <cstdint>
+#include <iostream>
 #include <paceline/net.hpp>
+#include <stdexcept>
 #include <string>
-#include <string_view>
+#include <unistd.h>
 
 using paceline::Conn;
 using paceline::WriteStatus;
 
-constexpr std::size_t chunk = 65536, chunks = 300;
-
 struct Handler : paceline::ConnHandler {
     std::size_t data(Conn &conn, std::string_view bytes) override {
         write_on(conn);
-        CHECK(left_ > 0); // more than the buffers of the kernel and the queue hold
+        if (left_ > 0) {
+            std::cout << "the queue is full: the rest is written when there is room\n";
+        }
         return bytes.size();
     }
     void writable(Conn &conn) override {
         write_on(conn);
         if (left_ == 0) {
+            std::cout << "all is written\n";
             conn.close(); // when all is sent
         }
     }
@@ -31,32 +38,44 @@ private:
     void write_on(Conn &conn) {
         auto wrote = WriteStatus::Sent;
         while (left_ > 0 && wrote != WriteStatus::AboveHighMark) {
-            wrote = conn.write(std::string(chunk, 'x')).value();
+            wrote = conn.write(chunk_).value();
             --left_;
         }
     }
-    std::size_t left_ = chunks;
+    const std::string chunk_ = std::string(65536, 'x');
+    int left_ = 300;
 };
+
+// The other side: a client with a socket that blocks.
+static int connect_to(const std::string &address) {
+    sockaddr_in to{};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.find(':') + 1))));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    if (connect(fd, reinterpret_cast<const sockaddr *>(&to), sizeof to) != 0) {
+        throw std::runtime_error("no connection to " + address);
+    }
+    return fd;
+}
 
 int main() {
     const auto pool = paceline::Pool::create().value();
-    auto listen = paceline::Listen().set_address("127.0.0.1:0");
+    auto listen = paceline::Listen().set_address("127.0.0.1:0"); // a free port
     listen.set_output_marks(1 << 16, 1 << 18, 1 << 20);
     listen.set_allow_half_open(); // stays open though the peer has finished sending
     const auto config = paceline::ServerConfig().add_listener(listen);
     const auto server = paceline::Server::create_for<Handler>(pool, config).value();
 
-    const int peer = peer_connect(server.address().value().c_str());
-    peer_send(peer, "!");
-    CHECK(shutdown(peer, SHUT_WR) == 0);
+    const int client = connect_to(server.address().value());
+    send(client, "!", 1, 0);
+    shutdown(client, SHUT_WR);
     usleep(10000); // reads nothing for a while
-    std::size_t total = 0;
-    static char bytes[chunk];
-    for (ssize_t got = 1; got > 0; total += static_cast<std::size_t>(got)) {
-        got = recv(peer, bytes, sizeof bytes, 0);
-        CHECK(got >= 0);
+    ssize_t total = 0, got = 1;
+    for (char bytes[4096]; got > 0; total += got) {
+        got = recv(client, bytes, sizeof bytes, 0);
     }
-    CHECK(total == chunk * chunks);
-    close(peer);
+    std::cout << "read by the client: " << total << " bytes\n";
+    close(client);
     return 0;
 }
