@@ -21,7 +21,7 @@ def complete(queue: paceline.CompletionQueue, entry: CompletionEntry) -> bool:
 
 
 with paceline.Pool() as pool, paceline.Hub(pool) as hub:
-    with paceline.CompletionQueue(pool, lease=0.02) as queue:
+    with paceline.CompletionQueue(pool, lease=0.2) as queue:
         queue.mailbox(hub.mailbox("orders"), tag=7)
         hub.publish("orders", b"42")
         (first,) = queue.wait(timeout=60)

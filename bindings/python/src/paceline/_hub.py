@@ -512,6 +512,11 @@ class Hub:
 
     @overload
     def subscribe(
+        self, pattern: str, *, factory: HandlerFactory, **settings: Unpack[SubscriptionSettings]
+    ) -> Subscription: ...
+
+    @overload
+    def subscribe(
         self, pattern: str, handler: None = None, **settings: Unpack[SubscriptionSettings]
     ) -> Callable[[MessageHandler], Subscription]: ...
 
@@ -688,6 +693,11 @@ class Hub:
     @overload
     def replay(
         self, pattern: str, handler: MessageHandler, **settings: Unpack[ReplaySettings]
+    ) -> Replay: ...
+
+    @overload
+    def replay(
+        self, pattern: str, *, factory: HandlerFactory, **settings: Unpack[ReplaySettings]
     ) -> Replay: ...
 
     @overload

@@ -111,21 +111,19 @@ class TopicSettings(HandlerSettings, total=False):
 
 
 class SubscriptionSettings(TopicSettings, total=False):
-    """What ``Hub.subscribe`` takes."""
+    """What ``Hub.subscribe`` takes beside a handler or a factory."""
 
     on_restart: Optional[RestartHook]
-    factory: Optional[HandlerFactory]
 
 
 class ReplaySettings(HandlerSettings, total=False):
-    """What ``Hub.replay`` takes."""
+    """What ``Hub.replay`` takes beside a handler or a factory."""
 
     sequence: Optional[int]
     since_ns: Optional[int]
     last: Optional[int]
     now: bool
     on_restart: Optional[RestartHook]
-    factory: Optional[HandlerFactory]
 
 
 class Over:
