@@ -63,8 +63,8 @@ int main(void) {
     must(pace_http_options_init(&options, sizeof options));
     options.listeners = &listener;
     options.listener_count = 1;
-    options.max_body = 1024; /* also heads, targets, headers, rates */
-    options.head_timeout_ns = 100000000;
+    options.max_body = 1024;             /* also heads, targets, headers, rates */
+    options.head_timeout_ns = 500000000; /* half a second */
     must(pace_http_start(http, &options));
     must(pace_http_server(http, &server));
     must(pace_server_address(server, 0, address, sizeof address));

@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <paceline/net.h>
 #include <paceline/pool.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,8 @@
 
 #define CHUNK 65536
 #define CHUNKS 300
+
+static sem_t full;
 
 static void must(pace_status_t status) {
     if (status == PACE_OK) return;
@@ -38,6 +41,7 @@ static size_t begin(void *left, pace_conn_t *conn, const void *bytes, size_t siz
     (void)bytes;
     write_on(left, conn);
     if (*(int *)left > 0) puts("the queue is full: the rest is written when there is room");
+    sem_post(&full);
     return size;
 }
 
@@ -67,6 +71,7 @@ int main(void) {
     pace_server_options_t options;
     pace_server_t *server;
     pace_pool_t *pool;
+    sem_init(&full, 0, 0);
     must(pace_pool_new(NULL, &pool));
     must(pace_listener_options_init(&listener, sizeof listener));
     listener.address = "127.0.0.1:0"; /* a free port */
@@ -85,7 +90,7 @@ int main(void) {
     int client = connect_to(address);
     send(client, "!", 1, 0);
     shutdown(client, SHUT_WR);
-    usleep(10000); /* reads nothing for a while */
+    sem_wait(&full); /* reads nothing until then */
     while ((got = recv(client, bytes, sizeof bytes, 0)) > 0) total += got;
     printf("read by the client: %d bytes\n", (int)total);
     close(client);

@@ -9,6 +9,7 @@
 
 #include <arpa/inet.h>
 #include <cstdint>
+#include <future>
 #include <iostream>
 #include <paceline/net.hpp>
 #include <stdexcept>
@@ -18,11 +19,14 @@
 using paceline::Conn;
 using paceline::WriteStatus;
 
+static std::promise<void> full;
+
 struct Handler : paceline::ConnHandler {
     std::size_t data(Conn &conn, std::string_view bytes) override {
         write_on(conn);
         if (left_ > 0) {
             std::cout << "the queue is full: the rest is written when there is room\n";
+            full.set_value();
         }
         return bytes.size();
     }
@@ -70,7 +74,7 @@ int main() {
     const int client = connect_to(server.address().value());
     send(client, "!", 1, 0);
     shutdown(client, SHUT_WR);
-    usleep(10000); // reads nothing for a while
+    full.get_future().wait(); // reads nothing until then
     ssize_t total = 0, got = 1;
     for (char bytes[4096]; got > 0; total += got) {
         got = recv(client, bytes, sizeof bytes, 0);
