@@ -27,7 +27,7 @@ static void must(pace_status_t status) {
     exit(EXIT_FAILURE);
 }
 
-/* Writes only while there is room; the hook `writable` goes on. */
+/* Writes only while there is room, and goes on when there is some again. */
 static void write_on(void *left, pace_conn_t *conn) {
     static const char chunk[CHUNK];
     uint32_t wrote = PACE_WRITE_STATUS_SENT;
@@ -35,6 +35,9 @@ static void write_on(void *left, pace_conn_t *conn) {
         must(pace_conn_write(conn, chunk, CHUNK, &wrote));
         --*(int *)left;
     }
+    if (*(int *)left > 0) return;
+    puts("all is written");
+    must(pace_conn_close(conn)); /* when all is sent */
 }
 
 static size_t begin(void *left, pace_conn_t *conn, const void *bytes, size_t size) {
@@ -45,20 +48,12 @@ static size_t begin(void *left, pace_conn_t *conn, const void *bytes, size_t siz
     return size;
 }
 
-static void writable(void *left, pace_conn_t *conn) {
-    write_on(left, conn);
-    if (*(int *)left > 0) return;
-    puts("all is written");
-    must(pace_conn_close(conn)); /* when all is sent */
-}
-
 /* The other side: a client with a socket that blocks. */
 static int connect_to(const char *address) {
-    const struct sockaddr_in to = {.sin_family = AF_INET,
-                                   .sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1)),
-                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(fd, (const struct sockaddr *)&to, sizeof to) != 0) exit(EXIT_FAILURE);
+    to.sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1));
+    if (connect(fd, (struct sockaddr *)&to, sizeof to) != 0) exit(EXIT_FAILURE);
     return fd;
 }
 
@@ -82,7 +77,7 @@ int main(void) {
     options.listener_count = 1;
     must(pace_conn_hooks_init(&hooks, sizeof hooks));
     hooks.data = begin;
-    hooks.writable = writable;
+    hooks.writable = write_on;
     hooks.user_data = &left;
     must(pace_server_new(pool, &options, &hooks, &server));
     must(pace_server_address(server, 0, address, sizeof address));

@@ -23,15 +23,19 @@ static std::promise<void> full;
 
 struct Handler : paceline::ConnHandler {
     std::size_t data(Conn &conn, std::string_view bytes) override {
-        write_on(conn);
+        writable(conn);
         if (left_ > 0) {
             std::cout << "the queue is full: the rest is written when there is room\n";
-            full.set_value();
         }
+        full.set_value();
         return bytes.size();
     }
+    // Writes only while there is room, and goes on when there is some again.
     void writable(Conn &conn) override {
-        write_on(conn);
+        auto wrote = WriteStatus::Sent;
+        for (; left_ > 0 && wrote != WriteStatus::AboveHighMark; --left_) {
+            wrote = conn.write(chunk_).value();
+        }
         if (left_ == 0) {
             std::cout << "all is written\n";
             conn.close(); // when all is sent
@@ -39,13 +43,6 @@ struct Handler : paceline::ConnHandler {
     }
 
 private:
-    void write_on(Conn &conn) {
-        auto wrote = WriteStatus::Sent;
-        while (left_ > 0 && wrote != WriteStatus::AboveHighMark) {
-            wrote = conn.write(chunk_).value();
-            --left_;
-        }
-    }
     const std::string chunk_ = std::string(65536, 'x');
     int left_ = 300;
 };
