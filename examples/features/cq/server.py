@@ -27,7 +27,7 @@ def serve(queue: paceline.CompletionQueue) -> None:
                 else:
                     queue.done(entry)
     except paceline.ShutDownError:
-        pass  # it is closed
+        pass  # the queue is closed
 
 
 with paceline.Pool() as pool, paceline.CompletionQueue(pool) as queue:

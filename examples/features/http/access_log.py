@@ -22,7 +22,7 @@ with paceline.Pool() as pool:
     def hello(request: paceline.Request) -> str:
         return "hello"
 
-    # Without a log: the pool's. "json": fields, which the file of a log has as JSON.
+    # Without a log it is the pool's. With "json" a record has fields instead of a line.
     http.access_log("combined", log)
     with http:
         request = Request(f"http://{http.addresses[0]}/", headers={"User-Agent": "example/1.0"})

@@ -23,7 +23,7 @@ def connect(server: paceline.Http) -> socket.socket:
 
 
 with paceline.Pool() as pool:
-    # Also heads, targets, headers, rates.
+    # There are limits for heads, targets, headers and rates, too.
     server = paceline.Http(pool, max_body=1024)
 
     @server.post("/")

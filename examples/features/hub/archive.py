@@ -20,7 +20,7 @@ with tempfile.TemporaryDirectory() as folder:
     histories = [History("orders.>", archive=archive)]
     with paceline.Pool() as pool, paceline.Hub(pool, histories=histories) as hub:
         hub.publish_batch("orders.eu", [b"1", b"2", b"3"])
-        hub.flush()  # until here it may be lost with the power
+        hub.flush()  # before this, a loss of power could lose them
         print("written:", hub.export_lines(lines, "orders.>"), "lines")
 
     found = Archive(archive).query("orders.*")  # without a hub

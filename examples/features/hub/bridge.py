@@ -33,7 +33,7 @@ with paceline.Pool() as pool, paceline.Hub(pool) as here, paceline.Hub(pool) as 
             # The message comes again, here or in another process.
             raise ValueError("the first attempt fails")
 
-    # At least once: the server stores what is published, and it is acknowledged when handlers have dealt with it.
+    # With a stream each message arrives at least once: the server keeps it until handlers have dealt with it.
     export = paceline.Export("example.python.>", stream="EXAMPLE_PYTHON")
     # Processes that import with the name "billing" take turns.
     wanted = paceline.Import("example.python.>", stream="EXAMPLE_PYTHON", durable="billing")

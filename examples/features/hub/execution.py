@@ -31,7 +31,7 @@ with paceline.Pool(3) as pool, paceline.Hub(pool) as hub:  # execution="serial" 
     hub.publish_batch("concurrent", [b"", b""])
     concurrent.drain(60)
 
-    # Of several subscriptions, but all of the hub's one strand: one at a time, in one order over all keys.
+    # These share one strand of the hub: one message at a time, in one order over all keys.
     order: list[str] = []
     notes = [
         hub.subscribe(key, lambda message: order.append(message.payload.decode()), execution="strand")

@@ -16,7 +16,7 @@ from paceline import Message
 
 
 class Crash(BaseException):
-    """What is no Exception is a crash."""
+    """A handler crashes when it raises what is no Exception."""
 
 
 class Handler:

@@ -13,7 +13,7 @@ with paceline.Pool() as pool, paceline.Hub(pool) as hub:
     urgent = MessageFilter.header("kind", "urgent")
     is_long = MessageFilter.test(lambda message: len(message.payload) >= 5)
 
-    # Also: bytes_at(), published(), at_most(); |, ~.
+    # There are bytes_at(), published() and at_most(), too; `|` and `~` combine them as well.
     @hub.subscribe("news", filter=urgent & is_long)
     def news(message: Message) -> None:
         print("got:", message.payload.decode())

@@ -12,7 +12,7 @@ import queue
 import paceline
 from paceline import History
 
-# In memory; also by size, by age, and in an archive.
+# In memory, by count. A size and an age may be limits, too, and an archive is a file.
 histories = [History("orders.>", keep_count=100)]
 with paceline.Pool() as pool, paceline.Hub(pool, histories=histories) as hub:
     hub.publish_batch("orders.eu", [b"1", b"2", b"3", b"4"])

@@ -23,7 +23,7 @@ def show_next() -> None:
 with paceline.Pool() as pool, paceline.Hub(pool, name="shop") as hub:
     hub.subscribe("$SYS.threshold.>", notices.put)
     orders = hub.mailbox("orders")
-    # A number; also its rate, or a quantile. `$SYS.` is counted, too.
+    # The limit is for a figure, its rate or a quantile. Messages under `$SYS.` count, too.
     full = Threshold("paceline_hub_waiting", above=10.5, back_at=5, labels={"hub": "shop"})
     with hub.watch([full], every=0.005):
         hub.publish_batch("orders", [b""] * 20)

@@ -14,7 +14,7 @@ import paceline
 from paceline import Conn, WriteStatus
 
 CHUNK, CHUNKS = 65536, 300
-full = threading.Event()
+is_full = threading.Event()
 
 
 class Handler(paceline.ConnHandler):
@@ -27,7 +27,7 @@ class Handler(paceline.ConnHandler):
             wrote = conn.write(bytes(CHUNK))
             self.left -= 1
         if self.left > 0:
-            full.set()
+            is_full.set()
         else:
             conn.close()  # when all is sent
 
@@ -51,8 +51,8 @@ with paceline.Pool() as pool:
         with socket.create_connection((host, int(port)), 60) as peer:
             peer.sendall(b"!")
             peer.shutdown(socket.SHUT_WR)
-            full.wait(60)  # the peer reads nothing until then
-            print("the output is full, and the handler waits for room")
+            if is_full.wait(60):  # the peer reads nothing until then
+                print("the output is full, and the handler waits for room")
             total = 0
             while data := peer.recv(CHUNK):
                 total += len(data)

@@ -23,8 +23,8 @@ with paceline.Pool() as pool:
         if thread.worker == report.worker:
             print(f"the thread of the task: {thread.completed} completed, {thread.failed} failed")
     workers.counter("orders", "Orders.", shop="eu").inc(3)
-    format, media_type = paceline.metrics_format("text/plain")  # of a request's Accept header
-    for line in workers.metrics(format).splitlines():
+    text_format, media_type = paceline.metrics_format("text/plain")  # of a request's Accept header
+    for line in workers.metrics(text_format).splitlines():
         if line.startswith(("orders_total{", "paceline_task_completed_total{")):
             print(line)
     print("health:", workers.health().status)

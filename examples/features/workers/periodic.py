@@ -18,7 +18,7 @@ with paceline.Pool() as pool, paceline.WorkerPool(pool) as workers:
     def beat(text: str) -> None:
         beats.put(text)
 
-    # A tick that comes while the last one still runs is skipped, or made up for later ("coalesce").
+    # A tick that comes while a run goes on is skipped; with "coalesce" one run makes up for all.
     periodic = workers.every(0.001, beat, "beat", missed="skip")
     for _ in range(3):
         print(beats.get(timeout=60))

@@ -18,10 +18,10 @@ log = paceline.Log(levels="error,task=info", callback=records.put, logger=False)
 began, go_on = threading.Event(), threading.Event()
 with paceline.Pool(log=log) as pool, paceline.WorkerPool(pool, threads=2) as workers:
 
-    @workers.task(timeout=0.05, grace=0.005)
+    @workers.task(timeout=0.1, grace=0.005)
     def hang() -> None:
         began.set()
-        go_on.wait(60)  # does not ask whether it is cancelled
+        go_on.wait(60)  # never asks whether it is cancelled
 
     def show_next() -> None:
         event, health = records.get(timeout=60).event, workers.health()

@@ -20,7 +20,7 @@ with paceline.Pool() as pool, paceline.WorkerPool(pool) as workers:
 
     @workers.task
     async def later(number: int) -> int:
-        # On an event loop of the worker pool's: it holds no thread.
+        # It runs on an event loop of the worker pool, and holds no thread.
         await asyncio.sleep(0.01)
         return number
 

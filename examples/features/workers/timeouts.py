@@ -21,15 +21,15 @@ with paceline.Pool() as pool, paceline.WorkerPool(pool) as workers:
             time.sleep(0.001)
         raise OSError("given up")
 
-    # Of an attempt, of which there may be several.
+    # A limit for each attempt.
     limited = until_cancelled.options(timeout=0.005, retries=Retry.fixed(2, 0.001))
     report = limited.submit().report()
     print(f"timeout: {report.status.name}, attempts: {report.attempts}")
 
-    # Of all attempts, and of the waits between them.
+    # A limit for all attempts and the waits between them.
     report = until_cancelled.options(deadline=0.005).submit().report()
     print("deadline:", report.status.name)
 
     task = until_cancelled.submit()
-    task.cancel()  # keeps it from beginning, or has it see that it should end
+    task.cancel()  # it does not begin, or it sees that it should end
     print("cancel:", task.report().status.name)
