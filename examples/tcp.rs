@@ -6,7 +6,7 @@
 //! nc 127.0.0.1 3333
 //! ```
 
-use paceline::net::{Address, Conn, ConnHandler, Listen, Server};
+use paceline::net::{Conn, ConnHandler, Listen, Server};
 use paceline::{Pool, Signals};
 use std::time::Duration;
 

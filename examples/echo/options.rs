@@ -19,7 +19,8 @@ Usage: echo [FLAGS]                 drives itself for some seconds and prints wh
   --promotion WHEN    deferred (leadership is offered) or eager (a thread is woken to lead)
   --watch-us N        how often the watch looks for stuck work, in microseconds
   --pin WHERE         none, compact, spread, or a list of CPUs like 0,2,4-7
-  --slow HOW          what a request that begins with 0xBB does for 1 ms: burn (CPU) or sleep
+  --slow HOW          what a request that begins with 0xBB does: burn 1 ms of CPU, sleep 1 ms, or wait 50 ms
+                      for a database
   --help              this text";
 
 pub enum Command {
@@ -112,6 +113,7 @@ fn how(text: &str) -> Result<Slow, String> {
     match text {
         "burn" => Ok(Slow::Burn),
         "sleep" => Ok(Slow::Sleep),
-        _ => Err("burn or sleep".into()),
+        "database" => Ok(Slow::Database),
+        _ => Err("burn, sleep or database".into()),
     }
 }

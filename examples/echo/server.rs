@@ -26,6 +26,8 @@ pub enum Slow {
     Burn,
     /// Sleeps, as code does that waits for a disk or a lock.
     Sleep,
+    /// Sleeps for 50 ms, as code does that asks a database.
+    Database,
 }
 
 impl Slow {
@@ -50,6 +52,7 @@ impl Slow {
                 }
             }
             Self::Sleep => std::thread::sleep(Self::TIME),
+            Self::Database => std::thread::sleep(50 * Self::TIME),
         }
     }
 }

@@ -5,7 +5,11 @@ use super::example_in;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// After this a test gives up, and fails.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 const LANGUAGES: [&str; 4] = ["rust", "c", "cpp", "python"];
 
@@ -111,19 +115,30 @@ fn the_shop_on_a_hub_recovers() {
     }
 }
 
+/// A server that ends with its test, however that ends.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _killed = self.0.kill();
+        let _reaped = self.0.wait();
+    }
+}
+
 /// Two clients, of which one stays: the drain at SIGTERM closes its connection.
 #[test]
 fn the_tcp_server_echoes_and_drains() {
     for language in LANGUAGES {
         let Some(mut command) = example_in(language, "tcp") else { continue };
         let command = command.arg("127.0.0.1:0").stdout(Stdio::piped());
-        let mut server = command.spawn().expect("it starts");
-        let mut output = BufReader::new(server.stdout.take().expect("it is piped"));
+        let mut server = Ended(command.spawn().expect("it starts"));
+        let mut output = BufReader::new(server.0.stdout.take().expect("it is piped"));
         let mut line = String::new();
         output.read_line(&mut line).expect("UTF-8");
         let address = line.trim_end().strip_prefix("listening on ").expect("where it listens");
         let [mut stays, leaves] = [(); 2].map(|()| {
             let mut client = TcpStream::connect(address).expect("it listens");
+            client.set_read_timeout(Some(PATIENCE)).expect("a time-out can be set");
             client.write_all(b"hello").expect("it reads");
             let mut answer = [0; 5];
             client.read_exact(&mut answer).expect("it answers");
@@ -131,13 +146,13 @@ fn the_tcp_server_echoes_and_drains() {
             client
         });
         drop(leaves);
-        let kill = Command::new("kill").arg(server.id().to_string()).status();
+        let kill = Command::new("kill").arg(server.0.id().to_string()).status();
         assert!(kill.expect("there is kill").success());
         assert_eq!(stays.read(&mut [0; 5]).expect("it closes"), 0, "{language}");
         drop(stays);
         let mut rest = String::new();
         output.read_to_string(&mut rest).expect("UTF-8");
         assert_eq!(rest, "drained: true, connections: 2, requests: 2\n", "{language}");
-        assert!(server.wait().expect("it ends").success(), "{language}");
+        assert!(server.0.wait().expect("it ends").success(), "{language}");
     }
 }

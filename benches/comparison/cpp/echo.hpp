@@ -16,7 +16,8 @@ constexpr size_t kReadBuffer = 32 * 1024;
 struct Options {
     std::string address = "127.0.0.1:0";
     int threads = 2;
-    bool burn = true;
+    /* A slow request burns 1 ms, or sleeps for so long. */
+    int sleep_us = 0;
 };
 
 inline Options parse(int argc, char **argv) {
@@ -28,7 +29,7 @@ inline Options parse(int argc, char **argv) {
         else if (flag == "--threads")
             options.threads = std::atoi(value.c_str());
         else if (flag == "--slow")
-            options.burn = value == "burn";
+            options.sleep_us = value == "sleep" ? 1000 : value == "database" ? 50000 : 0;
     }
     return options;
 }
@@ -54,10 +55,10 @@ inline long thread_cpu_ns() {
 }
 
 // Holds the calling thread up if `chunk` begins a slow request.
-inline void hold(const char *chunk, bool burn) {
+inline void hold(const char *chunk, int sleep_us) {
     if (static_cast<unsigned char>(chunk[0]) != 0xBB) return;
-    if (!burn) {
-        usleep(1000);
+    if (sleep_us > 0) {
+        usleep(sleep_us);
         return;
     }
     const long end = thread_cpu_ns() + 1000000;

@@ -11,7 +11,7 @@
 
 #include "echo.hpp"
 
-static bool burn;
+static int sleep_us;
 
 struct Connection : ACE_Event_Handler {
     int fd;
@@ -22,7 +22,7 @@ struct Connection : ACE_Event_Handler {
         thread_local std::vector<char> buffer(echo::kReadBuffer);
         const ssize_t n = ::recv(fd, buffer.data(), buffer.size(), 0);
         if (n <= 0) return -1;
-        echo::hold(buffer.data(), burn);
+        echo::hold(buffer.data(), sleep_us);
         for (ssize_t sent = 0; sent < n;) {
             const ssize_t m = ::send(fd, buffer.data() + sent, n - sent, MSG_NOSIGNAL);
             if (m <= 0) return -1;
@@ -59,7 +59,7 @@ struct Acceptor : ACE_Event_Handler {
 
 int main(int argc, char **argv) {
     const auto options = echo::parse(argc, argv);
-    burn = options.burn;
+    sleep_us = options.sleep_us;
     ACE::init();
     ACE_Reactor reactor(new ACE_TP_Reactor, true);
     ACE_Reactor::instance(&reactor);

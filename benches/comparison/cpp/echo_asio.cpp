@@ -13,16 +13,16 @@ using asio::ip::tcp;
 
 struct Connection : std::enable_shared_from_this<Connection> {
     tcp::socket socket;
-    bool burn;
+    int sleep_us;
     std::vector<char> buffer = std::vector<char>(echo::kReadBuffer);
 
-    Connection(tcp::socket s, bool b) : socket(std::move(s)), burn(b) {}
+    Connection(tcp::socket s, int us) : socket(std::move(s)), sleep_us(us) {}
 
     void read() {
         socket.async_read_some(asio::buffer(buffer),
                                [self = shared_from_this()](std::error_code error, size_t n) {
                                    if (error) return;
-                                   echo::hold(self->buffer.data(), self->burn);
+                                   echo::hold(self->buffer.data(), self->sleep_us);
                                    self->write(n);
                                });
     }
@@ -35,13 +35,13 @@ struct Connection : std::enable_shared_from_this<Connection> {
     }
 };
 
-static void accept(tcp::acceptor &acceptor, bool burn) {
-    acceptor.async_accept([&acceptor, burn](std::error_code error, tcp::socket socket) {
+static void accept(tcp::acceptor &acceptor, int sleep_us) {
+    acceptor.async_accept([&acceptor, sleep_us](std::error_code error, tcp::socket socket) {
         if (!error) {
             socket.set_option(tcp::no_delay(true));
-            std::make_shared<Connection>(std::move(socket), burn)->read();
+            std::make_shared<Connection>(std::move(socket), sleep_us)->read();
         }
-        accept(acceptor, burn);
+        accept(acceptor, sleep_us);
     });
 }
 
@@ -50,7 +50,7 @@ int main(int argc, char **argv) {
     asio::io_context context(options.threads);
     tcp::acceptor acceptor(context);
     acceptor.assign(tcp::v4(), echo::listen_on(options));
-    accept(acceptor, options.burn);
+    accept(acceptor, options.sleep_us);
     std::vector<std::thread> threads;
     for (int i = 1; i < options.threads; i++) threads.emplace_back([&] { context.run(); });
     context.run();

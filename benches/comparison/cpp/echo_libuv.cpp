@@ -15,7 +15,7 @@ struct Loop {
     std::mutex mutex;
     std::vector<int> inbox;
     std::vector<char> buffer = std::vector<char>(echo::kReadBuffer);
-    bool burn = true;
+    int sleep_us = 0;
 };
 
 struct Write {
@@ -51,7 +51,7 @@ static void send(uv_stream_t *stream, char *data, size_t size) {
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buffer) {
     if (n < 0) return close_stream(stream);
     if (n == 0) return;
-    echo::hold(buffer->base, static_cast<Loop *>(stream->loop->data)->burn);
+    echo::hold(buffer->base, static_cast<Loop *>(stream->loop->data)->sleep_us);
     send(stream, buffer->base, n);
 }
 
@@ -76,7 +76,7 @@ int main(int argc, char **argv) {
     std::vector<Loop> loops(options.threads);
     std::vector<std::thread> threads;
     for (auto &loop : loops) {
-        loop.burn = options.burn;
+        loop.sleep_us = options.sleep_us;
         uv_loop_init(&loop.loop);
         loop.loop.data = &loop;
         uv_async_init(&loop.loop, &loop.bell, on_bell);

@@ -182,11 +182,10 @@ fn serve(mut parser: lexopt::Parser) -> Result<(), Failure> {
             Long("listen") => address = parser.value()?.parse()?,
             Long("threads") => options.threads = parser.value()?.parse()?,
             Long("slow") => {
-                options.slow = match parser.value()?.string()?.as_str() {
-                    "burn" => serve::Slow::Burn,
-                    "sleep" => serve::Slow::Sleep,
-                    other => return Err(Failure::Usage(format!("no such --slow {other:?}"))),
-                }
+                let name = parser.value()?.string()?;
+                let known = serve::Slow::ALL.into_iter().find(|known| known.0 == name);
+                let no_such = || Failure::Usage(format!("no such --slow {name:?}"));
+                options.slow = known.ok_or_else(no_such)?.1;
             }
             _ => return Err(argument.unexpected().into()),
         }

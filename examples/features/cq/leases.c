@@ -36,7 +36,7 @@ int main(void) {
     must(pace_pool_new(NULL, &pool));
     must(pace_hub_new(pool, NULL, &hub));
     must(pace_cq_config_init(&config, sizeof config));
-    config.lease_ns = 100000000; /* 100 ms */
+    config.lease_ns = 200000000; /* 0.2 s */
     must(pace_cq_new(pool, &config, &cq));
     must(pace_hub_mailbox(hub, "orders", NULL, &mailbox));
     must(pace_cq_mailbox(cq, mailbox, 7));

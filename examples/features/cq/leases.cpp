@@ -18,7 +18,7 @@ static void print(const paceline::Entry &entry) {
 int main() {
     const auto pool = paceline::Pool::create().value();
     const auto hub = paceline::Hub::create(pool).value();
-    const auto queue = paceline::CompletionQueue::create(pool, std::chrono::milliseconds(100)).value();
+    const auto queue = paceline::CompletionQueue::create(pool, std::chrono::milliseconds(200)).value();
     const auto mailbox = hub.mailbox("orders").value();
     queue.attach(mailbox, 7).value();
     (void)hub.publish("orders", "42").value();

@@ -23,11 +23,10 @@ static void must(pace_status_t status) {
 
 /* The other side: a client with a socket that blocks. */
 static int connect_to(const char *address) {
-    const struct sockaddr_in to = {.sin_family = AF_INET,
-                                   .sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1)),
-                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(fd, (const struct sockaddr *)&to, sizeof to) != 0) exit(EXIT_FAILURE);
+    to.sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1));
+    if (connect(fd, (struct sockaddr *)&to, sizeof to) != 0) exit(EXIT_FAILURE);
     return fd;
 }
 

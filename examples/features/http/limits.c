@@ -32,11 +32,10 @@ static void echo(void *data, const pace_request_t *request, pace_response_t *res
 /* Sends bytes, and waits for all that comes. */
 static const char *send_and_read(const char *address, const char *bytes) {
     static char answer[4096];
-    const struct sockaddr_in to = {.sin_family = AF_INET,
-                                   .sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1)),
-                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(fd, (const struct sockaddr *)&to, sizeof to) != 0) exit(EXIT_FAILURE);
+    to.sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1));
+    if (connect(fd, (struct sockaddr *)&to, sizeof to) != 0) exit(EXIT_FAILURE);
     send(fd, bytes, strlen(bytes), 0);
     const ssize_t size = recv(fd, answer, sizeof answer - 1, MSG_WAITALL);
     answer[size < 0 ? 0 : size] = '\0';
@@ -63,8 +62,8 @@ int main(void) {
     must(pace_http_options_init(&options, sizeof options));
     options.listeners = &listener;
     options.listener_count = 1;
-    options.max_body = 1024; /* also heads, targets, headers, rates */
-    options.head_timeout_ns = 100000000;
+    options.max_body = 1024;             /* also heads, targets, headers, rates */
+    options.head_timeout_ns = 500000000; /* half a second */
     must(pace_http_start(http, &options));
     must(pace_http_server(http, &server));
     must(pace_server_address(server, 0, address, sizeof address));

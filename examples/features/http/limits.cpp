@@ -46,7 +46,7 @@ int main() {
                [](const Request &request, Response response) { response.send(request.body()).value(); })
         .value();
     auto config = paceline::HttpConfig().set_max_body(1024); // also heads, targets, headers, rates
-    config.set_head_timeout(100ms);
+    config.set_head_timeout(500ms);
     http.start(config.add_listener(paceline::Listen().set_address("127.0.0.1:0"))).value();
     const std::string address = http.address().value();
     const auto print_status = [&address](const char *what, const std::string &bytes) {

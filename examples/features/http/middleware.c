@@ -55,11 +55,10 @@ static void on_end(void *data, const pace_http_end_t *end) {
 /* The other side: sends a request, and waits for the whole answer. */
 static const char *ask(const char *address, const char *what, const char *body) {
     static char answer[4096];
-    const struct sockaddr_in to = {.sin_family = AF_INET,
-                                   .sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1)),
-                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(fd, (const struct sockaddr *)&to, sizeof to) != 0) exit(EXIT_FAILURE);
+    to.sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1));
+    if (connect(fd, (struct sockaddr *)&to, sizeof to) != 0) exit(EXIT_FAILURE);
     dprintf(fd, "%s HTTP/1.0\r\nContent-Length: %zu\r\n\r\n%s", what, strlen(body), body);
     const ssize_t size = recv(fd, answer, sizeof answer - 1, MSG_WAITALL);
     answer[size < 0 ? 0 : size] = '\0';

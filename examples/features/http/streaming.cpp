@@ -2,7 +2,7 @@
 //
 // feature: http/streaming
 // prints:
-//   download: piece 1, piece 2, piece 3, end
+//   download: [piece][piece][piece]
 //   upload: 5 bytes
 
 #include <arpa/inet.h>
@@ -39,13 +39,9 @@ private:
 static void download(const Request &, Response response) {
     auto body = response.stream().value(); // chunked, in HTTP/1.1
     // Called whenever there is room.
-    body.pump([piece = 0](Body &to) mutable {
-            if (++piece > 3) {
-                to.write("end").value();
-                return Flow::Done;
-            }
-            to.write("piece " + std::to_string(piece) + ", ").value();
-            return Flow::Again;
+    body.pump([pieces = 0](Body &to) mutable {
+            to.write("[piece]").value();
+            return ++pieces < 3 ? Flow::Again : Flow::Done;
         })
         .value();
 }

@@ -34,7 +34,10 @@ static int32_t first_runs(void *data, pace_handle_t self, int32_t fd, uint32_t r
 
 static int32_t second_runs(void *data, pace_handle_t self, int32_t fd, uint32_t ready) {
     (void)data, (void)self, (void)fd;
-    if (ready & PACE_INTEREST_READABLE) puts("the second handler runs"), sem_post(&unblocked);
+    if (ready & PACE_INTEREST_READABLE) {
+        puts("the second handler runs");
+        sem_post(&unblocked);
+    }
     return PACE_FLOW_WAIT;
 }
 

@@ -4,9 +4,8 @@
 // prints:
 //   first client: hello
 //   second client: too many
-//   refused: 1
 //   silent client: is closed
-//   timed out: 1
+//   refused: 1, timed out: 1
 
 #include <arpa/inet.h>
 #include <chrono>
@@ -25,11 +24,6 @@ struct Echo : paceline::ConnHandler {
         return bytes.size();
     }
 };
-
-static paceline::Server serve(const paceline::Pool &pool, const paceline::Listen &listen) {
-    return paceline::Server::create_for<Echo>(pool, paceline::ServerConfig().add_listener(listen))
-        .value();
-}
 
 // The other side: a client with a socket that blocks.
 static int connect_to(const std::string &address) {
@@ -55,23 +49,21 @@ static std::string read_from(int fd, std::size_t size) {
 int main() {
     const auto pool = paceline::Pool::create().value();
     const auto free_port = paceline::Listen().set_address("127.0.0.1:0");
-    const auto small =
-        serve(pool, paceline::Listen(free_port).set_max_connections(1).set_refusal("too many"));
-    const auto strict = serve(pool, paceline::Listen(free_port).set_idle_timeout(20ms));
+    const auto small = paceline::Listen(free_port).set_max_connections(1).set_refusal("too many");
+    const auto strict = paceline::Listen(free_port).set_idle_timeout(20ms);
+    const auto config = paceline::ServerConfig().add_listener(small).add_listener(strict);
+    const auto server = paceline::Server::create_for<Echo>(pool, config).value();
 
-    const int first = connect_to(small.address().value());
+    const int first = connect_to(server.address(0).value());
     send(first, "hello", 5, 0);
     std::cout << "first client: " << read_from(first, 5) << '\n';
-    const int second = connect_to(small.address().value());
+    const int second = connect_to(server.address(0).value());
     std::cout << "second client: " << read_from(second, 64) << '\n';
-    close(first), close(second);
-    small.drain(paceline::forever).value(); // the counters are exact at rest
-    std::cout << "refused: " << small.stats().value().turned_away << '\n';
-
-    const int silent = connect_to(strict.address().value());
+    const int silent = connect_to(server.address(1).value());
     std::cout << "silent client: " << (read_from(silent, 1).empty() ? "is closed\n" : "is open\n");
-    close(silent);
-    strict.drain(paceline::forever).value();
-    std::cout << "timed out: " << strict.stats().value().closed_timed_out << '\n';
+    close(first), close(second), close(silent);
+    server.drain(paceline::forever).value(); // the counters are exact at rest
+    const auto stats = server.stats().value();
+    std::cout << "refused: " << stats.turned_away << ", timed out: " << stats.closed_timed_out << '\n';
     return 0;
 }

@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <paceline/net.h>
 #include <paceline/pool.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,13 +19,15 @@
 #define CHUNK 65536
 #define CHUNKS 300
 
+static sem_t full;
+
 static void must(pace_status_t status) {
     if (status == PACE_OK) return;
     fprintf(stderr, "%s: %s\n", pace_status_name(status), pace_last_error());
     exit(EXIT_FAILURE);
 }
 
-/* Writes only while there is room; the hook `writable` goes on. */
+/* Writes only while there is room, and goes on when there is some again. */
 static void write_on(void *left, pace_conn_t *conn) {
     static const char chunk[CHUNK];
     uint32_t wrote = PACE_WRITE_STATUS_SENT;
@@ -32,29 +35,25 @@ static void write_on(void *left, pace_conn_t *conn) {
         must(pace_conn_write(conn, chunk, CHUNK, &wrote));
         --*(int *)left;
     }
+    if (*(int *)left > 0) return;
+    puts("all is written");
+    must(pace_conn_close(conn)); /* when all is sent */
 }
 
 static size_t begin(void *left, pace_conn_t *conn, const void *bytes, size_t size) {
     (void)bytes;
     write_on(left, conn);
     if (*(int *)left > 0) puts("the queue is full: the rest is written when there is room");
+    sem_post(&full);
     return size;
-}
-
-static void writable(void *left, pace_conn_t *conn) {
-    write_on(left, conn);
-    if (*(int *)left > 0) return;
-    puts("all is written");
-    must(pace_conn_close(conn)); /* when all is sent */
 }
 
 /* The other side: a client with a socket that blocks. */
 static int connect_to(const char *address) {
-    const struct sockaddr_in to = {.sin_family = AF_INET,
-                                   .sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1)),
-                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    if (connect(fd, (const struct sockaddr *)&to, sizeof to) != 0) exit(EXIT_FAILURE);
+    to.sin_port = htons((uint16_t)atoi(strchr(address, ':') + 1));
+    if (connect(fd, (struct sockaddr *)&to, sizeof to) != 0) exit(EXIT_FAILURE);
     return fd;
 }
 
@@ -67,6 +66,7 @@ int main(void) {
     pace_server_options_t options;
     pace_server_t *server;
     pace_pool_t *pool;
+    sem_init(&full, 0, 0);
     must(pace_pool_new(NULL, &pool));
     must(pace_listener_options_init(&listener, sizeof listener));
     listener.address = "127.0.0.1:0"; /* a free port */
@@ -77,7 +77,7 @@ int main(void) {
     options.listener_count = 1;
     must(pace_conn_hooks_init(&hooks, sizeof hooks));
     hooks.data = begin;
-    hooks.writable = writable;
+    hooks.writable = write_on;
     hooks.user_data = &left;
     must(pace_server_new(pool, &options, &hooks, &server));
     must(pace_server_address(server, 0, address, sizeof address));
@@ -85,7 +85,7 @@ int main(void) {
     int client = connect_to(address);
     send(client, "!", 1, 0);
     shutdown(client, SHUT_WR);
-    usleep(10000); /* reads nothing for a while */
+    sem_wait(&full); /* reads nothing until then */
     while ((got = recv(client, bytes, sizeof bytes, 0)) > 0) total += got;
     printf("read by the client: %d bytes\n", (int)total);
     close(client);

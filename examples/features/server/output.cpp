@@ -9,6 +9,7 @@
 
 #include <arpa/inet.h>
 #include <cstdint>
+#include <future>
 #include <iostream>
 #include <paceline/net.hpp>
 #include <stdexcept>
@@ -18,16 +19,23 @@
 using paceline::Conn;
 using paceline::WriteStatus;
 
+static std::promise<void> full;
+
 struct Handler : paceline::ConnHandler {
     std::size_t data(Conn &conn, std::string_view bytes) override {
-        write_on(conn);
+        writable(conn);
         if (left_ > 0) {
             std::cout << "the queue is full: the rest is written when there is room\n";
         }
+        full.set_value();
         return bytes.size();
     }
+    // Writes only while there is room, and goes on when there is some again.
     void writable(Conn &conn) override {
-        write_on(conn);
+        auto wrote = WriteStatus::Sent;
+        for (; left_ > 0 && wrote != WriteStatus::AboveHighMark; --left_) {
+            wrote = conn.write(chunk_).value();
+        }
         if (left_ == 0) {
             std::cout << "all is written\n";
             conn.close(); // when all is sent
@@ -35,13 +43,6 @@ struct Handler : paceline::ConnHandler {
     }
 
 private:
-    void write_on(Conn &conn) {
-        auto wrote = WriteStatus::Sent;
-        while (left_ > 0 && wrote != WriteStatus::AboveHighMark) {
-            wrote = conn.write(chunk_).value();
-            --left_;
-        }
-    }
     const std::string chunk_ = std::string(65536, 'x');
     int left_ = 300;
 };
@@ -70,7 +71,7 @@ int main() {
     const int client = connect_to(server.address().value());
     send(client, "!", 1, 0);
     shutdown(client, SHUT_WR);
-    usleep(10000); // reads nothing for a while
+    full.get_future().wait(); // reads nothing until then
     ssize_t total = 0, got = 1;
     for (char bytes[4096]; got > 0; total += got) {
         got = recv(client, bytes, sizeof bytes, 0);

@@ -13,7 +13,7 @@ use crate::stats::Limit::{self, AtLeast, AtMost};
 use load::{Load, Schedule};
 use server::{Launch, Server};
 
-const PEERS: [&str; 11] = [
+const PEERS: [&str; 12] = [
     "paceline",
     "paceline-eager",
     "epoll",
@@ -23,6 +23,7 @@ const PEERS: [&str; 11] = [
     "libuv",
     "ace",
     "textbook",
+    "shared",
     "half-sync",
     "io_uring",
 ];
@@ -89,7 +90,7 @@ const fn mixed(name: &'static str, what: &'static str, slow: Slow) -> Scenario {
     Scenario { name, what, active: 500, idle: 0, size: SMALL, threads: 4, slow, traffic }
 }
 
-const SCENARIOS: [Scenario; 9] = [
+const SCENARIOS: [Scenario; 10] = [
     closed("c50", "64 bytes, 50 connections, 2 threads", 50, SMALL, 1),
     closed("c1000", "64 bytes, 1000 connections, 2 threads", 1000, SMALL, 1),
     Scenario {
@@ -112,6 +113,14 @@ const SCENARIOS: [Scenario; 9] = [
         "500 connections, 20 000 requests/s offered, 1 % burn 1 ms, 4 threads; latency of the cheap",
         Slow::Burn,
     ),
+    Scenario {
+        traffic: Traffic::Open(Schedule { per_second: 1000, ..MIXED }),
+        ..mixed(
+            "slow-database",
+            "500 connections, 1000 requests/s offered, 1 % sleep 50 ms, 4 threads; latency of the cheap",
+            Slow::Database,
+        )
+    },
     Scenario {
         traffic: Traffic::Rest,
         ..closed("rest", "50 connections and no traffic, 2 threads", 50, SMALL, 1)

@@ -60,7 +60,7 @@ pub struct Server {
 
 impl Server {
     pub fn start(launch: &Launch, threads: usize, slow: Slow) -> io::Result<Self> {
-        let slow = if slow == Slow::Burn { "burn" } else { "sleep" };
+        let (slow, _) = Slow::ALL.into_iter().find(|known| known.1 == slow).expect("all are there");
         let mut command = Command::new(&launch.program);
         command.args(&launch.arguments).args(["--listen", "127.0.0.1:0", "--slow", slow]);
         command.args(["--threads", &threads.to_string()]);

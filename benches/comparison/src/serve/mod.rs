@@ -1,13 +1,14 @@
 //! The rivals' echo servers that are written in Rust: one file each, one trait.
 //!
 //! Every server, whatever its language, obeys the same rules: what arrives is sent back; a request
-//! whose first byte is `0xBB` first burns 1 ms of its thread's CPU time, or sleeps 1 ms, on the
+//! whose first byte is `0xBB` first burns 1 ms of its thread's CPU time, or sleeps 1 ms or 50 ms, on the
 //! thread that handles it; TCP_NODELAY; a read buffer of 32 KiB; a backlog of 4096. A server prints
 //! `listening on ADDR` and serves until it is killed.
 
 mod connection;
 mod epoll;
 mod half_sync;
+mod shared;
 mod textbook;
 mod tokio_server;
 mod uring;
@@ -20,16 +21,23 @@ use crate::sys;
 
 pub const READ_BUFFER: usize = 32 * 1024;
 pub const SLOW_MARK: u8 = 0xBB;
+/// The least that a slow request takes.
 pub const SLOW_TIME: Duration = Duration::from_millis(1);
+const DATABASE_TIME: Duration = Duration::from_millis(50);
 
 /// What a slow request does before it is echoed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slow {
     Burn,
     Sleep,
+    /// Sleeps as one that asks a database.
+    Database,
 }
 
 impl Slow {
+    pub const ALL: [(&str, Slow); 3] =
+        [("burn", Slow::Burn), ("sleep", Slow::Sleep), ("database", Slow::Database)];
+
     /// Holds the calling thread up if `chunk` begins a slow request.
     pub fn hold(self, chunk: &[u8]) {
         if chunk.first() == Some(&SLOW_MARK) {
@@ -41,6 +49,7 @@ impl Slow {
     fn work(self) {
         match self {
             Slow::Sleep => std::thread::sleep(SLOW_TIME),
+            Slow::Database => std::thread::sleep(DATABASE_TIME),
             Slow::Burn => {
                 let end = sys::thread_cpu() + SLOW_TIME;
                 while sys::thread_cpu() < end {
@@ -68,6 +77,7 @@ fn server(name: &str) -> Option<&'static dyn Server> {
         "epoll" => &epoll::LoopPerThread,
         "tokio" => &tokio_server::Tokio { block_in_place: false },
         "tokio-bip" => &tokio_server::Tokio { block_in_place: true },
+        "shared" => &shared::SharedEpoll,
         "textbook" => &textbook::LeaderFollowers,
         "half-sync" => &half_sync::HalfSync,
         "io_uring" => &uring::Uring,
