@@ -81,7 +81,8 @@ class Room(Workers):
         calls = workers.task(name="who")(lambda: threading.current_thread().name)
         tasks = [calls.submit() for _ in range(5)]
         # Two had room; for the third the first ones were run here.
-        self.assertEqual(tasks[0].result(LONG), threading.current_thread().name)
+        report = tasks[0].report(LONG)
+        self.assertEqual((report.value, report.worker), (threading.current_thread().name,) * 2)
         for _ in range(3):
             calls.post()
         gate.open.set()

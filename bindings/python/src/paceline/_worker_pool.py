@@ -422,13 +422,13 @@ class Hand(Completer):
 
     def __init__(self, core: Core, index: int) -> None:
         super().__init__(core)
-        #: Which of the pool's threads it is.
+        #: Which of the pool's threads it is; below 0: none of them.
         self._index = index
         self._wait = lib["pace_cq_wait"]
         self._entries = ctypes.create_string_buffer(_ENTRY.size * _BATCH)
         self._view = memoryview(self._entries).cast("B")
         self._count = ctypes.c_size_t()
-        #: Its thread in Python. Without threads of the pool it is whichever runs what is there.
+        #: Its thread in Python. Without threads of the pool, and of a submitter that helps, it is whichever runs what is there.
         self.worker = f"{core.name}_{index}"
         #: For its statistics: since when it is there, and, by the same clock, since when it works; how long it has
         #: worked; attempts that have returned, and that have raised.
@@ -478,7 +478,7 @@ class Hand(Completer):
         core = self.core
         outer = getattr(here, "hand", None)
         here.hand = self
-        if core.most == 0:
+        if core.most == 0 or self._index < 0:
             self.worker = threading.current_thread().name
         self.busy_since = before = monotonic()
         try:
