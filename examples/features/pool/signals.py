@@ -7,22 +7,15 @@ prints:
 """
 
 import os
+import queue
 import signal
-import threading
 
 import paceline
 
-heard = threading.Event()
-
-
-def hear(number: int) -> None:
-    print("the function got", signal.Signals(number).name)
-    heard.set()
-
-
-with paceline.Signals([signal.SIGHUP], on_signal=hear), paceline.Signals() as ends:
+told: "queue.Queue[int]" = queue.Queue()
+with paceline.Signals([signal.SIGHUP], on_signal=told.put), paceline.Signals() as ends:
     os.kill(os.getpid(), signal.SIGHUP)
-    heard.wait(60)
+    print("the function got", signal.Signals(told.get(timeout=60)).name)
     os.kill(os.getpid(), signal.SIGTERM)
     number = ends.wait(60)  # for SIGTERM or SIGINT
     print("the program got", signal.Signals(number or 0).name)

@@ -39,13 +39,9 @@ class Handler(paceline.ConnHandler):
 
 
 with paceline.Pool() as pool:
-    server = paceline.Server(
-        pool,
-        "127.0.0.1:0",
-        Handler,
-        output_marks=(1 << 16, 1 << 18, 1 << 20),
-        allow_half_open=True,  # stays open though the peer has finished sending
-    )
+    marks = (1 << 16, 1 << 18, 1 << 20)
+    # Half open: a connection stays though its peer has finished sending.
+    server = paceline.Server(pool, "127.0.0.1:0", Handler, output_marks=marks, allow_half_open=True)
     with server:
         host, _, port = server.addresses[0].rpartition(":")
         with socket.create_connection((host, int(port)), 60) as peer:
