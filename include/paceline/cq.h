@@ -311,7 +311,8 @@ typedef struct pace_cq_entry_t {
  *
  * **Who is gone** without completing is found out by the lease, if there is one: then the token is stale, and the entry
  * is brought to another thread with PACE_CQ_AGAIN. Not datagrams, which may be lost anyhow, and not a request whose
- * answer has begun, which breaks off.
+ * answer has begun, which breaks off. From then on nothing that the entry lends may be read any more: renew it in time,
+ * or copy first (`leased_when_renewed`).
  *
  * **The counters** (pace_cq_stats) add up: brought = completed + withdrawn + out.
  */
@@ -327,8 +328,13 @@ typedef struct pace_cq_config_t {
      * them, and pace_cq_fd() is the queue's own. Default: false.
      */
     bool beside;
+    /**
+     * The lease of an entry begins when it is renewed for the first time, and not when it is brought: for hosts that copy
+     * what an entry lends before they work on it, and may be held up meanwhile. Default: false.
+     */
+    bool leased_when_renewed;
     /** Not used: zero for now. */
-    uint8_t reserved[3];
+    uint8_t reserved[2];
     /**
      * Nanoseconds, at least 1 ms: an entry that is neither completed nor renewed (pace_cq_renew) for so long is taken
      * from whoever has it. 0 (default): never.

@@ -6,7 +6,7 @@ pub(crate) use super::{
     mail::Mail,
     queue::{Core, Promise},
     source::{Brought, Conns, Datagrams, Mailed, Source, Tasks, bring_of},
-    table::{Done, Parts, Table},
+    table::{Done, NOT_YET, Parts, Table},
 };
 use crate::http;
 use crate::hub::Received;

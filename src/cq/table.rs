@@ -93,6 +93,9 @@ pub(crate) struct Table<T> {
     pub(crate) withdrawn: u64,
 }
 
+/// The time of what has no lease yet: it does not lapse before a [`renew`](Table::renew), unless all does.
+pub(crate) const NOT_YET: u64 = u64::MAX - 1;
+
 struct Place<T> {
     generation: u32,
     /// What is not done. None: the place is free.
@@ -256,7 +259,8 @@ impl<T> Table<T> {
                 continue;
             }
             if place.since > before && place.value.is_some() {
-                oldest = Some(oldest.map_or(place.since, |oldest| oldest.min(place.since)));
+                let begun = Some(place.since).filter(|&since| since != NOT_YET);
+                oldest = oldest.into_iter().chain(begun).min();
                 continue;
             }
             let Some(value) = place.value.take() else { continue };

@@ -14,7 +14,7 @@ use super::sized::{self, Room};
 use super::status::*;
 use super::timer;
 use crate::cq::internal::{
-    Attachment, Brought, Core, Entry, EntryKind, Internal, Parts, Source, Table, Told,
+    Attachment, Brought, Core, Entry, EntryKind, Internal, NOT_YET, Parts, Source, Table, Told,
 };
 use crate::pool::Timer;
 use crate::queue::Line;
@@ -36,7 +36,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 ///
 /// **Who is gone** without completing is found out by the lease, if there is one: then the token is stale, and the entry
 /// is brought to another thread with PACE_CQ_AGAIN. Not datagrams, which may be lost anyhow, and not a request whose
-/// answer has begun, which breaks off.
+/// answer has begun, which breaks off. From then on nothing that the entry lends may be read any more: renew it in time,
+/// or copy first (`leased_when_renewed`).
 ///
 /// **The counters** (pace_cq_stats) add up: brought = completed + withdrawn + out.
 pub struct pace_cq_t {
@@ -56,8 +57,11 @@ pub struct pace_cq_config_t {
     /// do the pool's work (pace_pool_join(), or another queue). They are none of its max_joined, a drain does not wait for
     /// them, and pace_cq_fd() is the queue's own. Default: false.
     pub beside: bool,
+    /// The lease of an entry begins when it is renewed for the first time, and not when it is brought: for hosts that copy
+    /// what an entry lends before they work on it, and may be held up meanwhile. Default: false.
+    pub leased_when_renewed: bool,
     /// Not used: zero for now.
-    pub reserved: [u8; 3],
+    pub reserved: [u8; 2],
     /// Nanoseconds, at least 1 ms: an entry that is neither completed nor renewed (pace_cq_renew) for so long is taken
     /// from whoever has it. 0 (default): never.
     pub lease_ns: u64,
@@ -85,8 +89,8 @@ pub struct pace_cq_stats_t {
 unsafe impl sized::Sized for pace_cq_config_t {
     const FIRST: usize = 16;
     const NAME: &'static str = "pace_cq_config_t";
-    const FLAGS: &'static [(&'static str, usize)] = &[("beside", 4)];
-    const RESERVED: &'static [usize] = &[5, 6, 7];
+    const FLAGS: &'static [(&'static str, usize)] = &[("beside", 4), ("leased_when_renewed", 5)];
+    const RESERVED: &'static [usize] = &[6, 7];
 }
 
 // SAFETY: as above.
@@ -104,7 +108,8 @@ const _: () = assert!(
 const DEFAULTS: pace_cq_config_t = pace_cq_config_t {
     struct_size: size_of::<pace_cq_config_t>() as u32,
     beside: false,
-    reserved: [0; 3],
+    leased_when_renewed: false,
+    reserved: [0; 2],
     lease_ns: 0,
 };
 
@@ -164,7 +169,12 @@ pub unsafe extern "C" fn pace_cq_new(
         let core = Core::new(pool.shared(), beside)?;
         let (table, again) = (Table::new(), VecDeque::new());
         let leased = Mutex::new(Leased { table, again, watched: false });
-        let state = Arc::new(State { leased, lease: config.lease_ns, attachment: OnceLock::new() });
+        let state = Arc::new(State {
+            leased,
+            lease: config.lease_ns,
+            begins_renewed: config.leased_when_renewed,
+            attachment: OnceLock::new(),
+        });
         let attachment = core.attach_aside(Arc::new(Again(Arc::downgrade(&state))));
         state.attachment.get_or_init(|| attachment);
         let _part = Part::of(&state, pool.shared());
@@ -273,9 +283,15 @@ pub unsafe extern "C" fn pace_cq_renew(cq: *mut pace_cq_t, token: u64) -> pace_s
     call(|| {
         // SAFETY: as the header demands.
         let cq = unsafe { open(cq) }?;
-        let mut table = cq.state.lock();
-        if !table.table.renew(token, clock::now()) {
+        let (mut table, now) = (cq.state.lock(), clock::now());
+        if !table.table.renew(token, now) {
             return Err(NOT_OUT);
+        }
+        let watches = cq.state.lease > 0 && !core::mem::replace(&mut table.watched, true);
+        if watches {
+            drop(table);
+            cq.state.watch(&cq.core, now);
+            table = cq.state.lock();
         }
         if let Some(Item { out: Out::Attempt(attempt), .. }) = table.table.get(token) {
             attempt.heartbeat()?;
@@ -513,6 +529,8 @@ pub(super) struct State {
     leased: Mutex<Leased>,
     /// Nanoseconds; 0: none.
     lease: u64,
+    /// An entry has none before it is renewed for the first time.
+    begins_renewed: bool,
     /// Where what waits to be brought again is listed.
     attachment: OnceLock<Arc<Attachment>>,
 }
@@ -549,12 +567,17 @@ impl State {
         if self.lease == 0 { 0 } else { clock::now() }
     }
 
+    /// Since when what is lent now is out.
+    fn lent_at(&self) -> u64 {
+        if self.begins_renewed { NOT_YET } else { self.now() }
+    }
+
     /// Gives what was taken tokens, and shows it.
     fn lend(self: &Arc<Self>, core: &Arc<Core>, taken: &mut Vec<Entry>, slots: &mut Slots<'_>) {
         if taken.is_empty() {
             return;
         }
-        let now = self.now();
+        let now = self.lent_at();
         let mut state = self.lock();
         let mut again = false;
         for entry in taken.drain(..) {
@@ -579,7 +602,8 @@ impl State {
             }
             again = !state.again.is_empty();
         }
-        let watches = self.lease > 0 && !core::mem::replace(&mut state.watched, true);
+        let begins = self.lease > 0 && !self.begins_renewed;
+        let watches = begins && !core::mem::replace(&mut state.watched, true);
         drop(state);
         if again {
             self.call();

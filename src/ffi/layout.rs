@@ -394,7 +394,7 @@ layout! {
         kind 0 flags 4 token 8 tag 16 bytes 24 size 32 status 40 reserved 44 detail 48
     }
     cq::pace_cq_config_t 16 {
-        struct_size 0 beside 4 reserved 5 lease_ns 8
+        struct_size 0 beside 4 leased_when_renewed 5 reserved 6 lease_ns 8
     }
     cq::pace_cq_stats_t 40 {
         struct_size 0 reserved 4 brought 8 completed 16 withdrawn 24 out 32

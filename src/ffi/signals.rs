@@ -78,8 +78,8 @@ pub unsafe extern "C" fn pace_signals_new(
 }
 
 /// SIGTERM and SIGINT begin to shut the pool down: from then on it refuses work from outside, and runs what
-/// it has accepted for up to `drain_for_ns`. Whoever wants to know how it went calls pace_signals_wait(), and
-/// then pace_pool_shutdown() too.
+/// it has accepted for up to `drain_for_ns`. pace_signals_wait() and then
+/// pace_pool_shutdown() tell how it went.
 ///
 /// As pace_signals_new().
 ///
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn pace_signals_shut_down(
 }
 
 /// Waits for a signal whose handler has run and that nobody has waited for; the lowest, if several have
-/// come. `signal` NULL: which one it was is not told.
+/// come. `signal` may be NULL.
 ///
 /// PACE_ESHUTDOWN: the pool has ended; PACE_EDEADLOCK on a thread of the pool, which it would hold up.
 ///

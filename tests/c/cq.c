@@ -781,7 +781,7 @@ static void leases(void) {
     SAYS(PACE_EINVAL, pace_cq_new(pool, &config, &cq));
     cq = queue_of(pool, 500 * MILLI);
     pace_hub_t *hub;
-    pace_mailbox_t *mailbox;
+    pace_mailbox_t *mailbox, *late;
     pace_key_t *key;
     pace_cq_entry_t first[4], again[4];
     OK(pace_hub_new(pool, NULL, &hub));
@@ -803,6 +803,21 @@ static void leases(void) {
     pace_cq_stats_t stats = counters(cq);
     CHECK(stats.completed == 1);
     pace_cq_free(cq);
+    /* Or the lease begins when an entry is renewed: whoever copies first may be held up for as long as that takes. */
+    config.lease_ns = MILLI;
+    config.leased_when_renewed = true;
+    OK(pace_cq_new(pool, &config, &cq));
+    OK(pace_hub_mailbox(hub, "b", NULL, &late));
+    OK(pace_cq_mailbox(cq, late, 2));
+    OK(pace_hub_publish(hub, "b", "slow", 4, 0, &receipt));
+    first[0] = one(cq, PACE_CQ_MESSAGE, 2);
+    usleep(50000);
+    CHECK(counters(cq).out == 1 && memcmp(first[0].bytes, "slow", 4) == 0);
+    OK(pace_cq_renew(cq, first[0].token));
+    CHECK(one(cq, PACE_CQ_MESSAGE, 2).flags == PACE_CQ_AGAIN);
+    SAYS(PACE_ESTALE, pace_cq_done(cq, &first[0], 1));
+    pace_cq_free(cq);
+    pace_mailbox_free(late);
     pace_key_free(key);
     pace_mailbox_free(mailbox);
     pace_hub_free(hub);

@@ -669,7 +669,8 @@ AT(pace_cq_entry_t, status, 40); AT(pace_cq_entry_t, reserved, 44); AT(pace_cq_e
 
 SIZE(pace_cq_config_t, 16);
 AT(pace_cq_config_t, struct_size, 0); AT(pace_cq_config_t, beside, 4);
-AT(pace_cq_config_t, reserved, 5); AT(pace_cq_config_t, lease_ns, 8);
+AT(pace_cq_config_t, leased_when_renewed, 5); AT(pace_cq_config_t, reserved, 6);
+AT(pace_cq_config_t, lease_ns, 8);
 
 SIZE(pace_cq_stats_t, 40);
 AT(pace_cq_stats_t, struct_size, 0); AT(pace_cq_stats_t, reserved, 4);

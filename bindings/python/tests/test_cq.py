@@ -12,10 +12,13 @@ import threading
 import time
 import unittest
 import weakref
+from typing import Any
+from unittest import mock
 
 import paceline
 from paceline import (
     Complete,
+    CompletionEntry,
     CompletionQueue,
     ConnEvent,
     EntryKind,
@@ -26,6 +29,7 @@ from paceline import (
     Ready,
     ShutDownError,
     StaleError,
+    _cq,
 )
 from support import Case
 
@@ -190,6 +194,26 @@ class Queues(Case):
         with self.assertRaises(InvalidError):
             CompletionQueue(self.pool, lease=0.0001)
         self.assertGreaterEqual(queue.stats().withdrawn, 1)
+
+    def test_what_is_copied_late_is_there(self) -> None:
+        queue = CompletionQueue(self.pool, lease=0.001)
+        self.addCleanup(queue.close)
+        hub = Hub(self.pool)
+        self.addCleanup(hub.close)
+        queue.mailbox(hub.mailbox("late"), 3)
+        copy = _cq._entry
+
+        def held_up(row: Any) -> CompletionEntry:
+            time.sleep(0.05)
+            return copy(row)
+
+        with mock.patch.object(_cq, "_entry", held_up):
+            hub.publish("late", b"payload", {"name": "value"})
+            (entry,) = queue.wait(timeout=60)
+        self.assertEqual((entry.data, entry.again), (b"payload", False))
+        # From here on the lease runs.
+        (entry,) = queue.wait(timeout=60)
+        self.assertTrue(entry.again)
 
     def test_several_threads_and_the_end(self) -> None:
         seen: list[int] = []

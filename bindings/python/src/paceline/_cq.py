@@ -176,6 +176,7 @@ class CompletionQueue:
         # Threads of the pool serve it; without some, who waits does.
         self._queue = NativeQueue(runner.native.pointer, runner.most > 0, nanoseconds, free)
         self._native = self._queue.native
+        self._leased = nanoseconds > 0
         #: What is attached, as long as it may be needed.
         self._kept: list[Any] = []
 
@@ -195,7 +196,12 @@ class CompletionQueue:
             return []
         if status != layout.OK:
             raise error(status)
-        return [_entry(rows[index]) for index in range(got.value)]
+        entries = [_entry(rows[index]) for index in range(got.value)]
+        if self._leased:
+            # Not before all is copied: what an entry lends is gone with its lease.
+            for token in dict.fromkeys(row.token & ~0xFF for row in rows[: got.value] if row.token):
+                quick.pace_cq_renew(pointer, token)
+        return entries
 
     def done(self, *entries: CompletionEntry) -> None:
         """Completes entries with nothing to say, as a handler does that returns at once. Raises StaleError if one of them

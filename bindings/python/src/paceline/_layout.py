@@ -1809,7 +1809,8 @@ class CqConfig(c.Structure):
     _fields_ = [
         ("struct_size", c.c_uint32),
         ("beside", c.c_bool),
-        ("reserved", c.c_uint8 * 3),
+        ("leased_when_renewed", c.c_bool),
+        ("reserved", c.c_uint8 * 2),
         ("lease_ns", c.c_uint64),
     ]
 

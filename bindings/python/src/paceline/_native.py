@@ -87,14 +87,15 @@ def freed_on_failure(*natives: Native) -> Iterator[None]:
 
 
 class NativeQueue:
-    """A native completion queue. With ``beside`` threads that wait do no work of the pool's. ``lease``: nanoseconds."""
+    """A native completion queue. With ``beside`` threads that wait do no work of the pool's. ``lease``: nanoseconds; it
+    begins when an entry is renewed."""
 
     def __init__(
         self, pool: ctypes.c_void_p, beside: bool, lease: int = 0, free: Optional[Free] = None
     ) -> None:
         config = layout.CqConfig()
         check(quick.pace_cq_config_init(ctypes.byref(config), ctypes.sizeof(config)))
-        config.beside, config.lease_ns = beside, lease
+        config.beside, config.lease_ns, config.leased_when_renewed = beside, lease, True
         #: Of all functions whose names begin with pace_cq_.
         self.pointer = ctypes.c_void_p()
         check(lib.pace_cq_new(pool, ctypes.byref(config), ctypes.byref(self.pointer)))
