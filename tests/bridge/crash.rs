@@ -198,10 +198,28 @@ impl Scene {
         let mut raw = Raw::connect(&self.broker.url());
         let (stream, names) = self.kind.stream();
         let stored = self.notes("stored");
-        until("all that was acknowledged is dealt with", || {
+        let begun = Instant::now();
+        loop {
             let ends = self.ends();
-            stored.iter().all(|(_, number)| ends.contains(number))
-        });
+            let left = stored.iter().map(|note| note.1).filter(|number| !ends.contains(number));
+            let left: Vec<u64> = left.collect();
+            if left.is_empty() {
+                break;
+            }
+            if begun.elapsed() > LIMIT {
+                let consumers = names.map(|name| format!("CONSUMER.INFO.{stream}.{name}"));
+                let asked = consumers.into_iter().chain([format!("STREAM.INFO.{stream}")]);
+                let told: Vec<_> =
+                    asked.map(|what| raw.request(&format!("$JS.API.{what}"), "")).collect();
+                let killed = self.killed.len();
+                panic!(
+                    "acknowledged and not dealt with: {left:?} of {}, after {killed} kills; {told:#?} {}",
+                    stored.len(),
+                    errors(&self.directory),
+                );
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
         for name in names {
             until("the broker has nothing left", || {
                 let info = raw.request(&format!("$JS.API.CONSUMER.INFO.{stream}.{name}"), "");
