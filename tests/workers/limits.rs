@@ -18,6 +18,39 @@ impl Observer for Stuck {
     }
 }
 
+/// Lets a function return that has heard that its time is over, before anything else happens.
+struct Patient(Count);
+
+impl Observer for Patient {
+    fn on_stuck(&self, _: &StuckRecord<'_>) {
+        self.0.until(1);
+        std::thread::sleep(20 * MS);
+    }
+}
+
+/// Goal: a task whose time is over has timed out, also if its function gives up and returns as if all were well. Method: an
+/// observer that lets it return between hearing of it and the end.
+#[test]
+fn who_gives_up_when_its_time_is_over_has_not_completed() {
+    let _guard = hang_guard();
+    let pool = pool(2);
+    for of_all in [true, false] {
+        let returned = Count::new();
+        let patient = Arc::new(Patient(returned.clone()));
+        let workers = WorkerPool::builder(&pool).observe(patient).build().unwrap();
+        let task = workers.task("gives up", move |attempt: &Attempt<'_>| {
+            while !attempt.is_cancelled() {
+                std::thread::yield_now();
+            }
+            returned.up();
+        });
+        let task = if of_all { task.deadline(20 * MS) } else { task.timeout(20 * MS) };
+        let report = task.submit().unwrap().wait().unwrap();
+        assert_eq!((report.status, report.attempts), (Status::TimedOut, 1), "{of_all}");
+        settled(&workers);
+    }
+}
+
 #[test]
 fn a_function_that_does_not_listen_keeps_its_thread_but_not_its_waiter() {
     let _guard = hang_guard();

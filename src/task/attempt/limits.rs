@@ -116,33 +116,35 @@ const SHORTEST_LOOK: u64 = 1_000_000;
 fn enforce_seen(head: Head, seen: record::Look, now: u64) -> u64 {
     let (all, attempt) = limits_of(head, seen);
     if now >= all && all != NEVER {
-        if head.make_late(seen) {
-            observe::tell_stuck(head);
-        }
-        head.end_if(Status::TimedOut, |now| now.is_same_task(seen));
+        end_late(head, seen, |now| now.is_same_task(seen));
         return NEVER;
     }
     if now >= attempt && attempt != NEVER {
-        if head.make_late(seen) {
-            observe::tell_stuck(head);
-        }
         let patience = attempt.saturating_add(head.limits().grace);
         let most = head.with_retry(|retry| retry.attempts());
-        if head.attempts() < most {
-            if let Some(again) = head.again() {
-                again.overtake(head, seen);
-                // Who begins the next attempt has it watched. Who waits for the task may be alone.
-                return all.min(now.saturating_add(head.attempt_limit().max(SHORTEST_LOOK)));
+        let again = if head.attempts() < most { head.again() } else { None };
+        if again.is_some() || head.attempts() < most && now < patience {
+            if head.make_late(seen) {
+                observe::tell_stuck(head);
             }
-            if now < patience {
-                return all.min(patience);
-            }
+            let Some(again) = again else { return all.min(patience) };
+            again.overtake(head, seen);
+            // Who begins the next attempt has it watched. Who waits for the task may be alone.
+            return all.min(now.saturating_add(head.attempt_limit().max(SHORTEST_LOOK)));
         }
-        let same = |now: record::Look| is(now, Status::Running) && now.is_same_attempt(seen);
-        head.end_if(Status::TimedOut, same);
+        end_late(head, seen, |now| is(now, Status::Running) && now.is_same_attempt(seen));
         return all;
     }
     all.min(attempt)
+}
+
+/// Ends a task whose time is over, unless it has become another. A function that gives up when it hears of that must not
+/// come first with what it returns: it hears of it by the end.
+fn end_late(head: Head, seen: record::Look, same: impl Fn(record::Look) -> bool) {
+    let is_told = !is(seen, Status::Running) || head.is_late();
+    if head.end_if(Status::TimedOut, same) && !is_told {
+        observe::tell_stuck(head);
+    }
 }
 
 /// The same for an attempt on a thread that has no place, where the guard does not see it.
