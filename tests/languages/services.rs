@@ -13,7 +13,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// After this a test gives up, and fails.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -299,7 +299,10 @@ impl Events {
 
     /// The next event. `None` if the stream has ended as it should.
     fn next(&mut self) -> Option<(u64, Value)> {
+        let begun = Instant::now();
         loop {
+            // What comes now and then for its own sake is no event.
+            assert!(begun.elapsed() < PATIENCE, "no event has come since {:?}", self.all.last());
             if let Some((block, rest)) = self.text.split_once("\n\n") {
                 let (block, rest) = (block.to_owned(), rest.to_owned());
                 self.text = rest;
