@@ -852,8 +852,8 @@ pace_status_t pace_signals_new(const pace_pool_t *pool,
 
 /**
  * SIGTERM and SIGINT begin to shut the pool down: from then on it refuses work from outside, and runs what
- * it has accepted for up to `drain_for_ns`. pace_signals_wait() and then
- * pace_pool_shutdown() tell how it went.
+ * it has accepted for up to `drain_for_ns`. pace_signals_wait() and then pace_pool_shutdown() tell how it
+ * went.
  *
  * As pace_signals_new().
  *

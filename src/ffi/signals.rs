@@ -78,8 +78,8 @@ pub unsafe extern "C" fn pace_signals_new(
 }
 
 /// SIGTERM and SIGINT begin to shut the pool down: from then on it refuses work from outside, and runs what
-/// it has accepted for up to `drain_for_ns`. pace_signals_wait() and then
-/// pace_pool_shutdown() tell how it went.
+/// it has accepted for up to `drain_for_ns`. pace_signals_wait() and then pace_pool_shutdown() tell how it
+/// went.
 ///
 /// As pace_signals_new().
 ///

@@ -11,6 +11,7 @@ use crate::common::{Random, hang_guard, until};
 use crate::letters::mailbox_of_letters;
 use crate::raw::Raw;
 use crate::topics::hub;
+use base64::prelude::{BASE64_STANDARD, Engine};
 use paceline::bridge::tasks::Job;
 use paceline::bridge::{Bridge, Export, Import, ImportStats, NatsSettings};
 use paceline::hub::{Failure, Hub, Mailbox, Message, OnFailure, Overflow};
@@ -213,12 +214,18 @@ impl Scene {
                     asked.map(|what| raw.request(&format!("$JS.API.{what}"), "")).collect();
                 let killed = self.killed.len();
                 // What src/bridge/places.rs says that no process can see which has had nothing of the stream: the broker was
-                // killed before it had on disk what it had acknowledged, and has gone past the consumer's place again.
+                // killed before it had on disk what it had acknowledged, and has gone past the consumer's place again. Then
+                // something that it had acknowledged, or delivered, is in the stream no more, which keeps all.
                 let is_past = told[..names.len()].iter().all(|info| {
                     info.contains("\"num_pending\":0") && info.contains("\"num_ack_pending\":0")
                 });
-                if !strict && self.kind == Kind::Keys && is_past {
-                    println!("the broker has lost what it had acknowledged: {left:?}; {told:#?}");
+                let kept = kept_in(&mut raw, stream, &told[names.len()]);
+                let known = stored.iter().map(|note| note.1).chain(ends);
+                let lost: Vec<u64> = known.filter(|number| !kept.contains(number)).collect();
+                if !strict && self.kind == Kind::Keys && is_past && !lost.is_empty() {
+                    println!(
+                        "the broker has lost {lost:?}, so {left:?} were not delivered; {told:#?}"
+                    );
                     self.importers.clear();
                     return fs::remove_dir_all(&self.directory).unwrap();
                 }
@@ -244,6 +251,10 @@ impl Scene {
             let info = raw.request(&format!("$JS.API.STREAM.INFO.{result}"), "");
             info.contains(&format!("\"messages\":{},", self.ends().len()))
         });
+        if self.kind == Kind::Keys {
+            let info = raw.request(&format!("$JS.API.STREAM.INFO.{stream}"), "");
+            assert_eq!(kept_in(&mut raw, stream, &info), self.ends(), "what the broker keeps");
+        }
         let importers = std::mem::take(&mut self.importers);
         let imported = self.finish(1, importers);
         let is_killed = |note: &&(u64, u64)| self.killed.contains(&note.0);
@@ -349,6 +360,21 @@ impl Drop for Process {
         let _has_ended = self.child.kill();
         let _reaped = self.child.wait();
     }
+}
+
+/// The numbers that are in a stream of keys, of which `info` is the broker's answer.
+fn kept_in(raw: &mut Raw, stream: &str, info: &str) -> HashSet<u64> {
+    let field = |text: &str, name: &str| Some(text.split_once(name)?.1.to_owned());
+    let digits = |text: String| text.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
+    let last: u64 = field(info, "\"last_seq\":").and_then(digits).expect("it says its last number");
+    let message = |number: u64| {
+        let told = raw
+            .request(&format!("$JS.API.STREAM.MSG.GET.{stream}"), &format!("{{\"seq\":{number}}}"));
+        let data = field(&told, "\"data\":\"")?;
+        let payload = BASE64_STANDARD.decode(data.split('"').next()?).ok()?;
+        String::from_utf8(payload).ok()?.parse().ok()
+    };
+    (1..=last).filter_map(message).collect()
 }
 
 fn errors(directory: &Path) -> String {

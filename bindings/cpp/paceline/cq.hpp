@@ -392,8 +392,8 @@ class [[nodiscard]] CompletionQueue {
 public:
     /// `lease`: an entry that is neither completed nor renewed for so long, at least 1 ms, is taken from whoever has it,
     /// and brought to another thread; but not a datagram, and not a request whose answer has begun. From then on nothing
-    /// that it lends may be read: renew it in time. 0: never. `beside`: in
-    /// a pool without threads, threads that wait here sleep beside the queue, and others do the pool's work.
+    /// that it lends may be read: renew it in time. 0: never. `beside`: in a pool without threads, threads that wait here
+    /// sleep beside the queue, and others do the pool's work.
     static Result<CompletionQueue> create(const Pool &pool, Duration lease = {}, bool beside = false) {
         if (!pool.core_) {
             return Error(Code::Invalid, "the pool was moved from");

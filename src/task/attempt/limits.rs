@@ -139,7 +139,8 @@ fn enforce_seen(head: Head, seen: record::Look, now: u64) -> u64 {
 }
 
 /// Ends a task whose time is over, unless it has become another. A function that gives up when it hears of that must not
-/// come first with what it returns: it hears of it by the end.
+/// come first with what it returns: it hears of it by the end. The record stays after that, since the caller is an end of
+/// the task, or holds the arena's pin.
 fn end_late(head: Head, seen: record::Look, same: impl Fn(record::Look) -> bool) {
     let is_told = !is(seen, Status::Running) || head.is_late();
     if head.end_if(Status::TimedOut, same) && !is_told {
